@@ -1,0 +1,443 @@
+"""The published numbers in data/paper: their form, and what the tables imply about each other.
+
+Rounding is exact (decimal, half up). A printed value that the other numbers contradict must stand
+in slips.csv with the value recomputed here, and nothing else may stand there.
+"""
+
+import csv
+import re
+from decimal import ROUND_HALF_UP, Decimal
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+PAPER = Path(__file__).parents[1] / "data" / "paper"
+TABLES = sorted(p.name for p in PAPER.glob("*.csv") if p.name not in {"sources.csv", "slips.csv"})
+NEW_TOKENIZERS = ["llama-3", "qwen-2.5"]
+HALF = Decimal("0.005")  # what rounding to two decimals may hide
+SIZES = ["1000", "2000", "4000", "8000", "16000", "32000"]
+# The files whose slips a test below recomputes.
+RECOMPUTED = {"paper_table_08.csv", "paper_table_10.csv", "thesis_table_06.csv",
+              "thesis_table_09.csv", "thesis_table_15.csv", "thesis_table_16.csv",
+              "adaptbpe_table_01.csv", "adaptbpe_table_02.csv"}
+
+TEXT = {
+    "tokenizer": {"llama-3", "qwen-2.5", "mistral-nemo", "llama-2",
+                  "default", "prune+ext 16k ours", "prune+ext 16k naive"},
+    "extension": {"ours", "naive", "none", "untrained",
+                  *(f"Auto-{n}" for n in (1000, 5000, 10000, 50000, 100000)),
+                  *(f"Crawled-{n}" for n in (1, 2, 5, 10))},
+    "model": {"BERT", "MobileLLM", "SmolLM2", "Llama-3.2-1B", "Llama-3.2-3B"},
+    "method": {"wordpiece", "sentencepiece-bpe", "byte-level-bpe"},
+    "pruning_order": {"id", "leaf-id", "frequency", "leaf-frequency", "merges"},
+    "head": {"masked-lm", "text-classification", "causal-lm"},
+    "tokenization": {"bpe", "adaptbpe", "wordpiece", "sentencepiece-bpe", "byte-level-bpe"},
+    "metric": {"comet", "accuracy_percent"},
+}
+MAY_BE_EMPTY = {"added_tokens", "added_parameters", "rouge_l_long_reference"}
+INTEGER = re.compile(
+    r"added|languages|layers|.*_dimension|attention_heads|(added_)?parameters|minimum_frequency|"
+    r".*_tokens|.*_documents|.*_words|classes|hours|minutes|beam_size|questions|examples|shots|"
+    r"bytes|correct_answers|position|fewer_unreachable"
+)
+DECIMAL = re.compile(
+    r".*_percent|.*_per_token|score|.*_half_width|rouge_l.*|.*_score|tokens|characters|"
+    r"length_penalty|mean|.*_learning_rate"
+)
+SIGNED = re.compile(r".*_gain_percent|gain_percent|change_.*_percent")
+KEYS = {"language", "tokenizer", "added", "extension", "pruning_order", "model", "training",
+        "benchmark", "method", "minimum_frequency", "script", "code", "head", "tokenization",
+        "dataset", "hyperparameter", "layout", "position", "strategy"}
+
+
+@cache
+def rows(name):
+    with open(PAPER / name, encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file, strict=True))
+
+
+def table(number, document="paper"):
+    return rows(f"{document}_table_{number:02}.csv")
+
+
+def pick(table, column, **where):
+    """The one value of a column in the row that has the given values."""
+    found = [r[column] for r in table if all(r[k] == v for k, v in where.items())]
+    assert len(found) == 1, (where, found)
+    return found[0]
+
+
+def rounded(value, like):
+    """A number as text, with as many decimals as the printed one has."""
+    step = Decimal(1).scaleb(Decimal(like).as_tuple().exponent)
+    return str(Decimal(value).quantize(step, ROUND_HALF_UP))
+
+
+def mean(values):
+    values = [Decimal(v) for v in values]
+    return sum(values) / len(values)
+
+
+def slips(name):
+    assert name in RECOMPUTED
+    return {r["cell"]: (r["printed"], r["recomputed"]) for r in rows("slips.csv")
+            if r["file"] == name}
+
+
+def contradictions(pairs):
+    """Of (cell, printed, recomputed number): those that differ at the printed precision."""
+    pairs = [(cell, printed, rounded(value, printed)) for cell, printed, value in pairs]
+    return {cell: (printed, value) for cell, printed, value in pairs if printed != value}
+
+
+# ---- form
+
+def test_sources_lists_exactly_the_files():
+    listed = [r["file"] for r in rows("sources.csv")]
+    assert sorted(listed) == TABLES
+
+
+def test_sources_are_complete():
+    for r in rows("sources.csv"):
+        assert re.match(r"arXiv:\d{4}\.\d{5}$|s-space\.snu\.ac\.kr/handle/", r["identifier"])
+        assert re.match(r"(section|appendix) [\dA-L.]+$", r["place"])
+        assert r["document"] and r["what"] and re.match(r"(\d+|)$", r["page"])
+        number = re.search(r"table_(\d+)", r["file"])
+        assert r["table"] == (f"Table {int(number[1])}" if number else "")
+        # Only the thesis's text shows page numbers.
+        assert not r["page"] or r["file"].startswith("thesis")
+    named = {r["file"] for r in rows("sources.csv") if "slips.csv" in r["slips"]}
+    assert named == {r["file"] for r in rows("slips.csv")}
+
+
+@pytest.mark.parametrize("name", [*TABLES, "sources.csv", "slips.csv"])
+def test_file_is_plain(name):
+    raw = (PAPER / name).read_bytes()
+    assert b"\r" not in raw and not raw.startswith(b"\xef\xbb\xbf") and raw.endswith(b"\n")
+    assert rows(name)
+    for row in rows(name):
+        assert None not in row and None not in row.values(), row
+        assert all(v == v.strip() for v in row.values()), row
+    assert all(re.fullmatch(r"[a-z][a-z0-9_]*", column) for column in rows(name)[0])
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_cells(name):
+    for row in rows(name):
+        for column, value in row.items():
+            if value == "":
+                assert column in MAY_BE_EMPTY
+            elif column in TEXT:
+                assert value in TEXT[column]
+            elif INTEGER.fullmatch(column):
+                assert re.fullmatch(r"0|[1-9]\d*", value), (column, value)
+            elif DECIMAL.fullmatch(column):
+                form = r"-?\d+\.\d+" if SIGNED.fullmatch(column) else r"\d+\.\d+|100|[15]e-[34]"
+                assert re.fullmatch(form, value), (column, value)
+                # Thesis Table 16 prints up to 120 % of the original.
+                assert not column.endswith("_percent") or abs(Decimal(value)) <= 120
+            else:
+                number = re.fullmatch(r"-?[\d.]+", value)
+                assert not number or column in {"value", "training_tokens_printed"}, column
+    keys = [tuple(v for k, v in r.items() if k in KEYS) for r in rows(name)]
+    assert len(set(keys)) == len(keys), "a row stands twice"
+
+
+def test_every_slip_is_recomputed_below():
+    assert {r["file"] for r in rows("slips.csv")} == RECOMPUTED
+    assert all(r["printed"] != r["recomputed"] and r["why"] for r in rows("slips.csv"))
+
+
+# ---- the paper
+
+@pytest.mark.parametrize("tokenizer", NEW_TOKENIZERS)
+@pytest.mark.parametrize("added", SIZES)
+def test_table_1_is_the_mean_of_12_and_13(tokenizer, added):
+    row = next(r for r in table(1) if r["tokenizer"] == tokenizer and r["added"] == added)
+    here = [r for r in table(12) if r["tokenizer"] == tokenizer and r["added"] == added]
+    fewer = [r["fewer_unreachable"] for r in table(13)
+             if r["tokenizer"] == tokenizer and r["added"] == added]
+    assert len(here) == len(fewer) == 70
+    gain = row["compression_gain_percent"]
+    assert gain == rounded(mean(r["gain_percent"] for r in here), gain)
+    share = row["unreachable_naive_percent"]
+    assert share == rounded(mean(fewer) / int(added) * 100, share)
+    # A gain printed as 0.0 may be a win or not; -0.0 is none.
+    sure = sum(Decimal(r["gain_percent"]) > 0 for r in here)
+    open_ = sum(r["gain_percent"] == "0.0" for r in here)
+    wins = round(float(row["compression_win_rate_percent"]) * 0.7)
+    assert sure <= wins <= sure + open_
+
+
+def test_win_rates_are_shares_of_70_languages():
+    rates = [r[c] for n in (1, 3) for r in table(n) for c in r if "win_rate" in c]
+    assert len(rates) == 60
+    for rate in rates:
+        wins = round(float(rate) * 0.7)
+        assert rate == rounded(Decimal(wins * 100) / 70, rate)
+    assert {r["unreachable_ours_percent"] for r in table(1)} == {"0.0"}
+
+
+def script(code):
+    ending = code.split("_")[1]
+    return ending if ending in {"Latn", "Cyrl", "Arab", "Jpan", "Hani"} else "Other"
+
+
+def test_table_2_is_the_mean_of_12_by_script():
+    for row in table(2):
+        codes = [r["code"] for r in table(11) if script(r["code"]) == row["script"]]
+        assert int(row["languages"]) == len(codes)
+        if row["tokenizer"] in NEW_TOKENIZERS:
+            gains = [r["gain_percent"] for r in table(12)
+                     if script(r["language"]) == row["script"]
+                     and r["tokenizer"] == row["tokenizer"]]
+            assert len(gains) == 6 * len(codes)
+            printed = row["compression_gain_percent"]
+            assert Decimal(printed) == Decimal(rounded(mean(gains), printed))
+
+
+def test_tables_1_and_2_have_the_same_mean():
+    """Both are rounded to 0.1, so that their overall means lie less than 0.1 apart."""
+    for tokenizer in TEXT["tokenizer"] & {r["tokenizer"] for r in table(2)}:
+        by_size = mean(r["compression_gain_percent"] for r in table(1)
+                       if r["tokenizer"] == tokenizer)
+        scripts = [r for r in table(2) if r["tokenizer"] == tokenizer]
+        by_script = sum(int(r["languages"]) * Decimal(r["compression_gain_percent"])
+                        for r in scripts) / 70
+        assert abs(by_size - by_script) < Decimal("0.1")
+
+
+def test_languages_of_the_paper():
+    codes = {r["code"] for r in table(11)}
+    assert len(codes) == len(table(11)) == 70
+    for n in (12, 13):
+        assert {r["language"] for r in table(n)} == codes
+        assert len(table(n)) == 70 * 2 * 6
+    for r in table(11):
+        unit = {"B": 10**9, "T": 10**12}[r["bytes_printed"][-1]]
+        assert int(r["bytes"]) == Decimal(r["bytes_printed"][:-1]) * unit
+
+
+def test_fewer_added_tokens_are_unused_and_none_unreachable():
+    for r in table(3):
+        assert Decimal(r["unused_ours_percent"]) < Decimal(r["unused_naive_percent"])
+    for r in table(7):
+        assert abs(Decimal(r["change_ours_percent"])) < abs(Decimal(r["change_naive_percent"]))
+    for r in table(13):
+        assert 0 <= int(r["fewer_unreachable"]) < int(r["added"])
+
+
+def test_tables_4_5_6_8_agree():
+    naive, ours = ({"added": "16000", "pruning_order": "leaf-frequency", "extension": e}
+                   for e in ("naive", "ours"))
+    found = []
+    for r in table(8):
+        which = {"prune+ext 16k naive": naive, "prune+ext 16k ours": ours}.get(r["tokenizer"])
+        if which is None:
+            assert r["unreachable_tokens"] == "588"
+            continue
+        for language in ("ET", "EN"):
+            full = pick(table(4), "bytes_per_token", language=language, **which)
+            assert r[f"{language.lower()}_bytes_per_token"] == rounded(full, "0.01")
+        count = pick(table(5), "unreachable_tokens", **which)
+        found.append((f"{r['tokenizer']} unreachable_tokens", r["unreachable_tokens"], count))
+    assert contradictions(found) == slips("paper_table_08.csv")
+    for r in table(6):
+        same = pick(table(8), "et_bytes_per_token",
+                    tokenizer="default" if r["training"] == "none" else r["training"])
+        assert r["et_bytes_per_token"] == same and r["en_bytes_per_token"] == "4.86"
+        if r["training"] != "none":
+            assert r["training_tokens"] == pick(table(8), "training_tokens",
+                                                tokenizer=r["training"])
+
+
+def test_english_training_tokens_stay_the_same():
+    """The tokenizers differ for Estonian alone: the English share is the same within rounding."""
+    low, high = [], []
+    for r in table(8):
+        tokens, share = Decimal(r["training_tokens_printed"][:-1]), Decimal(r["et_share_percent"])
+        half = Decimal("0.05")
+        low.append((tokens - half) * (100 - share - half))
+        high.append((tokens + half) * (100 - share + half))
+    assert max(low) < min(high)
+
+
+def test_leaf_pruning_only_removes_unreachable_tokens():
+    left = [int(r["unreachable_tokens"]) for r in table(5)
+            if r["extension"] == "ours" and r["pruning_order"] == "leaf-frequency"]
+    assert left == sorted(left, reverse=True) and left[0] < 588 and left[-1] == 0
+    assert len(table(4)) == 2 * len(table(5)) == 160
+
+
+def sizes_that_fit(benchmark):
+    """Numbers of questions that give every printed accuracy and its 95 % interval."""
+    scores = [(r["score"], r["ci95_half_width"]) for r in table(6) if r["benchmark"] == benchmark]
+
+    def fits(n, score, interval):
+        near = round(n * float(score) / 100)
+        for k in (near - 1, near, near + 1):
+            p = k / n
+            if 0 < p < 1 and f"{100 * p:.1f}" == score:
+                half = 196 * (p * (1 - p) / (n - 1)) ** 0.5
+                if f"{half:.1f}" == interval:
+                    return True
+        return False
+
+    return [n for n in range(50, 3000) if all(fits(n, *s) for s in scores)]
+
+
+def test_table_6_accuracies_fit_the_data_sets():
+    sizes = {"Winogrande ET": "Winogrande ET", "Winogrande EN": "Winogrande",
+             "Belebele ET": "Belebele", "Belebele EN": "Belebele",
+             "SIB200 ET": "SIB200", "SIB200 EN": "SIB200", "XCOPA ET": "XCOPA"}
+    wrong = {}
+    for benchmark, dataset in sizes.items():
+        printed = pick(table(10), "examples", dataset=dataset)
+        fit = sizes_that_fit(benchmark)
+        if int(printed) not in fit:
+            assert len(fit) == 1
+            wrong[f"{dataset} examples"] = (printed, str(fit[0]))
+    assert wrong == slips("paper_table_10.csv")
+
+
+def test_table_9_batch():
+    value = {r["hyperparameter"]: r["value"] for r in table(9)}
+    assert int(value["Batch size"]) * int(value["Sequence length"]) == int(
+        value["Batch size (tokens)"])
+
+
+# ---- the thesis
+
+def test_extended_vocabularies():
+    found = []
+    for r in table(6, "thesis"):
+        base = pick(table(1, "thesis"), "vocabulary_tokens", model=r["model"])
+        if r["extension"] == "none":
+            assert r["vocabulary_tokens"] == base
+            continue
+        cell = f"{r['extension']} {r['model']} vocabulary_tokens"
+        found.append((cell, r["vocabulary_tokens"], int(base) + int(r["added_tokens"])))
+        method = pick(table(1, "thesis"), "tokenization", model=r["model"])
+        kind, frequency = r["extension"].split("-")
+        supplement = pick(table({"Auto": 4, "Crawled": 5}[kind], "thesis"), "vocabulary_tokens",
+                          minimum_frequency=frequency, method=method)
+        assert int(r["added_tokens"]) < int(supplement)
+    assert contradictions(found) == slips("thesis_table_06.csv")
+
+
+def test_parameters():
+    base = {r["model"]: int(r["parameters"]) for r in table(1, "thesis")}
+    hidden = {r["model"]: int(r["hidden_dimension"]) for r in table(1, "thesis")}
+    tokens = {r["model"]: int(r["vocabulary_tokens"]) for r in table(1, "thesis")}
+    labels = 4
+    # The masked LM has no pooler but a layer of its size, a layer norm and a bias for each token.
+    head = {("BERT", "masked-lm"): 2 * hidden["BERT"] + tokens["BERT"],
+            ("BERT", "text-classification"): labels * (hidden["BERT"] + 1)}
+    found = []
+    for r in table(9, "thesis"):
+        which = r["model"], r["head"]
+        if r["extension"] == "none":
+            found.append((f"none {r['model']} {r['head']} parameters", r["parameters"],
+                          base[r["model"]] + head.get(which, 0)))
+            continue
+        added = int(pick(table(6, "thesis"), "added_tokens", model=r["model"],
+                         extension=r["extension"]))
+        row = hidden[r["model"]] + (r["head"] == "masked-lm")
+        assert int(r["added_parameters"]) == added * row
+        baseline = int(pick(table(9, "thesis"), "parameters", extension="none", head=r["head"],
+                            model=r["model"]))
+        assert int(r["parameters"]) == baseline + added * row
+    assert contradictions(found) == slips("thesis_table_09.csv")
+
+
+def test_base_models_have_their_parameters():
+    """Not printed there: BERT's 512 positions and two segments, the decoders' 3 key-value heads."""
+    for r in table(1, "thesis"):
+        layers, h, f, heads, v = (int(r[c]) for c in (
+            "layers", "hidden_dimension", "feed_forward_dimension", "attention_heads",
+            "vocabulary_tokens"))
+        if r["architecture"] == "transformer encoder":
+            layer = 4 * (h * h + h) + (2 * h * f + f + h) + 4 * h
+            total = (v + 512 + 2 + 2) * h + layers * layer + h * h + h
+        else:
+            layer = 2 * h * h + 2 * h * (3 * h // heads) + 3 * h * f + 2 * h
+            total = v * h + layers * layer + h
+        assert int(r["parameters"]) == total
+
+
+@pytest.mark.parametrize("number, model", [(12, "BERT"), (13, "MobileLLM"), (14, "SmolLM2")])
+def test_accuracies_follow_from_right_answers(number, model):
+    questions = {r["benchmark"]: int(r["questions"]) for r in rows("thesis_section_6_1.csv")}
+    assert len(questions) == 8 and sum(questions.values()) == 6545
+    for extension in dict.fromkeys(r["extension"] for r in table(number, "thesis")):
+        printed = {r["benchmark"]: r["accuracy_percent"] for r in table(number, "thesis")
+                   if r["extension"] == extension}
+        right = {b: round(float(printed[b]) * n / 100) for b, n in questions.items()}
+        share = {b: Decimal(100 * right[b]) / n for b, n in questions.items()}
+        assert {**share, "Average": None}.keys() == printed.keys()
+        assert all(printed[b] == rounded(share[b], printed[b]) for b in questions)
+        assert printed["Average"] == rounded(mean(share.values()), printed["Average"])
+        if extension != "untrained":
+            assert sum(right.values()) == int(pick(
+                table(11, "thesis"), "correct_answers", model=model, extension=extension))
+
+
+@pytest.mark.parametrize("number, column, stated",
+                         [(15, "tokens", "0.00095"), (16, "characters", "0.00085")])
+def test_compression_shares(number, column, stated):
+    found, per_token = [], []
+    for r in table(number, "thesis"):
+        base = pick(table(number, "thesis"), column, model=r["model"], extension="none")
+        if r["extension"] == "none":
+            assert r["share_percent"] == "100"
+            continue
+        share = Decimal(r[column]) / Decimal(base) * 100
+        found.append((f"{r['extension']} {r['model']} share_percent", r["share_percent"], share))
+        added = pick(table(6, "thesis"), "added_tokens", model=r["model"],
+                     extension=r["extension"])
+        per_token.append(abs(share - 100) / int(added))
+    found.append(("stated change per added token", stated, mean(per_token)))
+    assert contradictions(found) == slips(f"thesis_table_{number}.csv")
+
+
+def test_supplements_shrink_with_the_minimum_frequency():
+    for number in (4, 5):
+        for method in TEXT["method"]:
+            sizes = [int(r["vocabulary_tokens"]) for r in table(number, "thesis")
+                     if r["method"] == method]
+            assert sizes == sorted(sizes, reverse=True) and len(sizes) == {4: 5, 5: 4}[number]
+
+
+# ---- AdaptBPE
+
+@pytest.mark.parametrize("number, stated", [
+    (1, {"fragment_score": "-39.16", "accuracy_percent": "3.57", "macro_f1_percent": "3.18"}),
+    (2, {"fragment_score": "-13.20", "rouge_l": "1.87", "concept_score": "0.9",
+         "rouge_l_high_oov": "10.40", "rouge_l_long_reference": "3.30"}),
+])
+def test_stated_averages(number, stated):
+    """A caption's average is contradicted if no values that round to the printed ones give it."""
+    found = []
+    for column, printed in stated.items():
+        value = {(r["dataset"], r["tokenization"]): r[column] for r in table(number, "adaptbpe")}
+        pairs = [(Decimal(value[d, "adaptbpe"]), Decimal(v))
+                 for (d, kind), v in value.items() if kind == "bpe" and v]
+        low, middle, high = (
+            mean(100 * ((new + e * HALF) / (old - e * HALF) - 1) for new, old in pairs)
+            for e in (-1, 0, 1))
+        half = Decimal(5).scaleb(Decimal(printed).as_tuple().exponent - 1)
+        if not low - half <= Decimal(printed) <= high + half:
+            found.append((f"stated change of {column}", printed, middle))
+    assert contradictions(found) == slips(f"adaptbpe_table_{number:02}.csv")
+
+
+def test_adaptbpe_data_sets():
+    for number, strategy in {1: "AVocaDo", 2: "MEDVOC", 3: "AVocaDo", 4: "MEDVOC", 6: "MEDVOC",
+                             7: "MEDVOC"}.items():
+        assert {r["dataset"] for r in table(number, "adaptbpe")} == {
+            r["dataset"] for r in table(5, "adaptbpe") if r["strategy"] == strategy}
+    for number in (1, 2):
+        scores = {(r["dataset"], r["tokenization"]): Decimal(r["fragment_score"])
+                  for r in table(number, "adaptbpe")}
+        assert all(1 <= v < scores[d, "bpe"] for (d, k), v in scores.items() if k == "adaptbpe")

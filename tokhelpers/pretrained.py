@@ -1,0 +1,265 @@
+"""Real tokenizers by name, from the vendors' own PyPI packages; also from a path or the hub.
+
+The vendors' files are converted once and cached as ``tokenizer.json``, under the hash of the file
+they came from. Neither remote code nor pickles are ever run.
+"""
+
+import base64
+import hashlib
+import json
+import os
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+
+from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers
+
+from .pretokens import LLAMA_3, QWEN
+
+CONVERSION = 1  # raise it when a converter below changes: cached tokenizers are made anew
+NAMES = {  # name: package, file in it
+    "llama-3": ("llama_models", "llama3/tokenizer.model"),
+    "qwen": ("dashscope", "resources/qwen.tiktoken"),
+    "mistral-nemo": ("mistral_common", "data/tekken_240718.json"),
+    "mistral-v1": ("mistral_common", "data/tokenizer.model.v1"),
+}
+
+
+def load_tokenizer(name: str | os.PathLike, source: str = "auto") -> Tokenizer:
+    """Load a tokenizer: ``llama-3``, ``qwen``, ``mistral-nemo``, ``mistral-v1``, a path, or a hub id.
+
+    The named four come from installed packages, offline, with the vendors' ids and special tokens
+    and no special tokens added around a text. A path is a ``tokenizer.json``, a folder that holds
+    one, or a SentencePiece ``.model``. ``source`` is ``auto``, or ``package``, ``path`` or ``hub``
+    where a name could be several. Raises ValueError for a name or file that cannot be used,
+    FileNotFoundError for a missing path, OSError when the hub cannot be reached.
+
+    >>> llama = load_tokenizer("llama-3")
+    >>> llama.encode("information").tokens
+    ['information']
+    """
+    if source not in ("auto", "package", "path", "hub"):
+        raise ValueError(f"source is {source!r}: use 'auto', 'package', 'path' or 'hub'")
+    if source == "package" or (source == "auto" and name in NAMES):
+        if name not in NAMES:
+            raise ValueError(f"no packaged tokenizer is called {name!r}: use {', '.join(NAMES)}")
+        return _from_package(name)
+    path = Path(name).expanduser()
+    if source == "path" or (source == "auto" and (path.exists() or path.suffix in (".json", ".model"))):
+        return _from_path(path)
+    if source == "auto" and str(name).count("/") != 1:
+        raise ValueError(
+            f"no tokenizer is called {name!r}: use {', '.join(NAMES)}, the path of an existing "
+            "tokenizer.json, .model or folder, or a hub id such as 'org/model'"
+        )
+    return _from_hub(str(name))
+
+
+def source_file(name: str) -> Path:
+    """The vendor's file behind one of the four names, inside its installed package.
+
+    >>> source_file("llama-3").name
+    'tokenizer.model'
+    """
+    package, inside = NAMES[name]
+    spec = find_spec(package)  # found, not imported: these packages are slow to import
+    if spec is None:
+        raise ModuleNotFoundError(
+            f"{name} is read from the package {package.replace('_', '-')}, which is not installed: "
+            f"pip install {package.replace('_', '-')}"
+        )
+    return Path(spec.submodule_search_locations[0]) / inside
+
+
+def cache_folder() -> Path:
+    """Where converted tokenizers are kept.
+
+    ``TOKHELPERS_CACHE`` if it is set, ``data/cache`` in a checkout, else ``~/.cache/tokhelpers``.
+    """
+    checkout = Path(__file__).parent.parent
+    if "TOKHELPERS_CACHE" in os.environ:
+        return Path(os.environ["TOKHELPERS_CACHE"])
+    if (checkout / "data" / "paper").is_dir():
+        return checkout / "data" / "cache"
+    return Path.home() / ".cache" / "tokhelpers"
+
+
+def _from_package(name: str) -> Tokenizer:
+    file = source_file(name)
+    content = file.read_bytes()
+    made_by = f"{CONVERSION} {version('tokenizers')} {name}".encode()
+    key = hashlib.sha256(made_by + content).hexdigest()[:16]
+    cached = cache_folder() / f"{name}-{key}.json"
+    if cached.exists():
+        return Tokenizer.from_file(str(cached))
+    convert = {"llama-3": _llama_3, "qwen": _qwen, "mistral-nemo": _nemo, "mistral-v1": from_spm}
+    tokenizer = convert[name](content)
+    _write(cached, tokenizer.to_str())
+    return tokenizer
+
+
+def _write(path: Path, text: str) -> None:
+    """Write a file whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_suffix(f".{os.getpid()}.tmp")
+    draft.write_text(text, encoding="utf-8")
+    os.replace(draft, path)
+
+
+# --- tiktoken files ------------------------------------------------------------------------------
+def _ranks(content: bytes) -> dict[bytes, int]:
+    lines = (line.split() for line in content.splitlines() if line)
+    return {base64.b64decode(token): int(rank) for token, rank in lines}
+
+
+def _from_ranks(ranks, pattern, special, *, skipping, shift=0) -> Tokenizer:
+    """A byte-level tokenizer from byte strings and ranks; a token's id is its rank plus `shift`."""
+    from transformers.convert_slow_tokenizer import TikTokenConverter
+
+    converter = TikTokenConverter("unused", pattern=pattern)
+    converter.load_tiktoken_bpe = lambda _: ranks  # its own reader caches files by path
+    vocab, merges = converter.extract_vocab_merges_from_model("unused")
+    converter.extract_vocab_merges_from_model = lambda _: (shifted, merges)
+    # specials that come first must stand in the vocabulary too, or the library moves them behind it
+    shifted = (special if shift else {}) | {token: rank + shift for token, rank in vocab.items()}
+    tokenizer = converter.converted()
+    tokenizer.model.ignore_merges = skipping
+    by_id = sorted(special, key=special.get)
+    tokenizer.add_special_tokens([AddedToken(t, normalized=False, special=True) for t in by_id])
+    return tokenizer
+
+
+def _llama_3(content: bytes) -> Tokenizer:
+    named = [
+        "begin_of_text", "end_of_text", "reserved_special_token_0", "reserved_special_token_1",
+        "finetune_right_pad_id", "step_id", "start_header_id", "end_header_id", "eom_id", "eot_id",
+        "python_tag", "image",
+    ]  # fmt: skip
+    named += [f"reserved_special_token_{i + 2}" for i in range(256 - len(named))]
+    special = {f"<|{name}|>": 128_000 + i for i, name in enumerate(named)}
+    return _from_ranks(_ranks(content), LLAMA_3, special, skipping=True)
+
+
+def _qwen(content: bytes) -> Tokenizer:
+    named = ["endoftext", "im_start", "im_end", *(f"extra_{i}" for i in range(205))]
+    special = {f"<|{name}|>": 151_643 + i for i, name in enumerate(named)}
+    tokenizer = _from_ranks(_ranks(content), QWEN, special, skipping=False)
+    tokenizer.normalizer = normalizers.NFC()
+    return tokenizer
+
+
+def _nemo(content: bytes) -> Tokenizer:
+    """Mistral's tekken file: the first ids are special, the vocabulary is cut to what fits."""
+    tekken = json.loads(content)
+    config = tekken["config"]
+    first = config["default_num_special_tokens"]
+    named = [
+        "<unk>", "<s>", "</s>", "[INST]", "[/INST]", "[AVAILABLE_TOOLS]", "[/AVAILABLE_TOOLS]",
+        "[TOOL_RESULTS]", "[/TOOL_RESULTS]", "[TOOL_CALLS]", "[IMG]", "<pad>", "[IMG_BREAK]",
+        "[IMG_END]", "[PREFIX]", "[MIDDLE]", "[SUFFIX]", "[SYSTEM_PROMPT]", "[/SYSTEM_PROMPT]",
+        "[TOOL_CONTENT]",
+    ]  # fmt: skip
+    named += [f"<SPECIAL_{i}>" for i in range(len(named), first)]
+    special = {token: i for i, token in enumerate(named)}
+    kept = tekken["vocab"][: config["default_vocab_size"] - first]
+    ranks = {base64.b64decode(t["token_bytes"]): t["rank"] for t in kept}
+    return _from_ranks(ranks, config["pattern"], special, skipping=True, shift=first)
+
+
+# --- SentencePiece models ------------------------------------------------------------------------
+def from_spm(content: bytes) -> Tokenizer:
+    """Convert a SentencePiece BPE model, given as the bytes of its file.
+
+    Merges are all splits of each piece into two others, in order of the piece's score. Raises
+    ValueError for bytes that are no SentencePiece model, or one of another type than BPE.
+    """
+    from google.protobuf.message import DecodeError
+    from sentencepiece import sentencepiece_model_pb2
+    from transformers.convert_slow_tokenizer import generate_merges
+
+    proto = sentencepiece_model_pb2.ModelProto()
+    try:
+        proto.ParseFromString(content)
+    except DecodeError:
+        raise ValueError(
+            "the file is no SentencePiece model; for Llama-3's own tiktoken file use the name 'llama-3'"
+        ) from None
+    if proto.trainer_spec.model_type != proto.trainer_spec.BPE:
+        raise ValueError("the SentencePiece model is not of type BPE: only BPE models are converted")
+    kinds = type(proto.pieces[0])
+    vocab = {piece.piece: i for i, piece in enumerate(proto.pieces)}
+    scores = {p.piece: p.score for p in proto.pieces if p.type in (kinds.NORMAL, kinds.USER_DEFINED)}
+    model = models.BPE(
+        vocab,
+        generate_merges(vocab, scores),
+        unk_token=proto.pieces[proto.trainer_spec.unk_id].piece,
+        fuse_unk=True,
+        byte_fallback=proto.trainer_spec.byte_fallback,
+    )
+    tokenizer = Tokenizer(model)
+    tokenizer.normalizer = _spm_normalizer(proto.normalizer_spec)
+    undo = [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()]
+    if proto.normalizer_spec.add_dummy_prefix:
+        undo.append(decoders.Strip(" ", 1, 0))
+    tokenizer.decoder = decoders.Sequence(undo)
+    special = [p.piece for p in proto.pieces if p.type in (kinds.UNKNOWN, kinds.CONTROL)]
+    tokenizer.add_special_tokens([AddedToken(t, normalized=False, special=True) for t in special])
+    return tokenizer
+
+
+def _spm_normalizer(spec):
+    steps = []
+    if spec.precompiled_charsmap:
+        steps.append(normalizers.Precompiled(spec.precompiled_charsmap))
+    if spec.remove_extra_whitespaces:
+        from tokenizers import Regex
+
+        steps += [normalizers.Strip(), normalizers.Replace(Regex(" {2,}"), " ")]
+    if spec.add_dummy_prefix:
+        steps.append(normalizers.Prepend("▁"))
+    return normalizers.Sequence([*steps, normalizers.Replace(" ", "▁")])
+
+
+# --- paths and the hub ---------------------------------------------------------------------------
+def _from_path(path: Path) -> Tokenizer:
+    if not path.exists():
+        raise FileNotFoundError(f"no file or folder {path}: give the path of a tokenizer.json or .model")
+    if path.is_dir():
+        inside = next((path / f for f in ("tokenizer.json", "tokenizer.model") if (path / f).exists()), None)
+        if inside is None:
+            raise FileNotFoundError(f"the folder {path} holds neither tokenizer.json nor tokenizer.model")
+        path = inside
+    try:
+        if path.suffix == ".json":
+            return Tokenizer.from_str(path.read_text(encoding="utf-8"))
+        return from_spm(path.read_bytes())
+    except Exception as error:  # the library raises plain Exception for a bad file
+        raise ValueError(f"{path} cannot be read as a tokenizer: {error}") from error
+
+
+def _from_hub(name: str) -> Tokenizer:
+    import huggingface_hub
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
+
+    reason = "it has neither tokenizer.json nor tokenizer.model there"
+    hub, offline = huggingface_hub.HfApi(), False
+    for file in ("tokenizer.json", "tokenizer.model"):
+        try:
+            if not offline and not hub.file_exists(name, file):  # asks once; a download asks for long
+                continue
+        except (HfHubHTTPError, HFValidationError) as error:
+            reason = str(error).split("\n")[0]
+            break
+        except Exception:  # no connection: the exceptions differ by transport
+            offline, reason = True, "it cannot be reached, and the tokenizer is not in the cache"
+        try:
+            return _from_path(
+                Path(huggingface_hub.hf_hub_download(name, file, local_files_only=offline))
+            )
+        except LocalEntryNotFoundError:
+            continue
+    raise OSError(
+        f"{name!r} cannot be loaded from the hub: {reason}. Cache folder: "
+        f"{huggingface_hub.constants.HF_HUB_CACHE}. Either go online (and log in, if it is gated), "
+        f"or give the path of a local copy or one of {', '.join(NAMES)}"
+    )

@@ -1,0 +1,165 @@
+"""Take a BPE tokenizer apart into vocabulary, merges and settings, and put one together again.
+
+Everything that changes a tokenizer does it here: read the parts, compute new ones, build. The
+tokenizer that came in is never touched.
+"""
+
+import gc
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+import numpy as np
+from tokenizers import Tokenizer
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """A BPE tokenizer taken apart.
+
+    ``vocab`` maps a token in its stored form to its id; ``merges`` is an int32 array with one row
+    a merge, in order of priority: id of the left part, of the right part, of the result;
+    ``settings`` is everything else that ``tokenizer.json`` holds.
+    """
+
+    settings: dict
+    vocab: dict[str, int]
+    merges: np.ndarray
+
+    @cached_property
+    def tokens(self) -> dict[int, str]:
+        """Token by id."""
+        return {i: token for token, i in self.vocab.items()}
+
+    @property
+    def merge_skipping(self) -> bool:
+        """Whether a pre-token that is in the vocabulary is taken whole, without merging."""
+        return bool(self.settings["model"].get("ignore_merges"))
+
+    @property
+    def special(self) -> set[str]:
+        """Contents of the special tokens."""
+        return {t["content"] for t in self.settings["added_tokens"] if t["special"]}
+
+    @property
+    def next_id(self) -> int:
+        """The smallest id above all that are in use, added tokens included."""
+        added = (t["id"] for t in self.settings["added_tokens"])
+        return 1 + max(max(self.vocab.values(), default=-1), max(added, default=-1))
+
+    def pairs(self) -> list[tuple[str, str]]:
+        """The merges as pairs of tokens."""
+        name = self.tokens
+        return [(name[a], name[b]) for a, b in self.merges[:, :2].tolist()]
+
+
+def read(tokenizer: Tokenizer) -> Parts:
+    """Take a BPE tokenizer apart.
+
+    Raises TypeError for something that is not a ``tokenizers.Tokenizer``, ValueError for a model
+    other than BPE and for merges that name tokens outside the vocabulary.
+
+    >>> from tokenizers import Tokenizer, models
+    >>> parts = read(Tokenizer(models.BPE({"a": 0, "b": 1, "ab": 2}, [("a", "b")])))
+    >>> parts.merges.tolist(), parts.pairs()
+    ([[0, 1, 2]], [('a', 'b')])
+    """
+    backend = getattr(tokenizer, "backend_tokenizer", tokenizer)
+    if not isinstance(backend, Tokenizer):
+        raise TypeError(
+            f"a tokenizer is needed, got {type(tokenizer).__name__}: "
+            "load one with load_tokenizer, or give a tokenizers.Tokenizer"
+        )
+    # the serialised form is the whole truth about a tokenizer, so a cache keyed by it cannot go
+    # stale when somebody changes the object
+    return _parse(backend.to_str())
+
+
+@lru_cache(maxsize=3)
+def _parse(serialised: str) -> Parts:
+    collecting = gc.isenabled()
+    gc.disable()  # a quarter of a million small lists: the collector would walk them repeatedly
+    try:
+        settings = json.loads(serialised)
+        model = settings["model"]
+        if model["type"] != "BPE":
+            raise ValueError(
+                f"a BPE tokenizer is needed, this one's model is {model['type']}; "
+                "Llama-3, Qwen and Mistral are BPE"
+            )
+        vocab, merges = model.pop("vocab"), model.pop("merges")
+        table = merge_ids(vocab, merges, prefix=model.get("continuing_subword_prefix") or "")
+    finally:
+        if collecting:
+            gc.enable()
+    return Parts(settings, vocab, table)
+
+
+def merge_ids(vocab: dict[str, int], merges: Sequence, *, prefix: str = "") -> np.ndarray:
+    """Write merges, given as pairs of tokens, as rows of three ids: left, right, result.
+
+    ``prefix`` is what the right part loses when it is joined ("##" in WordPiece style). Raises
+    ValueError, naming the first few, when a part or a result is not in the vocabulary.
+
+    >>> merge_ids({"a": 0, "b": 1, "ab": 2}, [("a", "b")]).tolist()
+    [[0, 1, 2]]
+    """
+    cut = len(prefix)
+    try:
+        parts = [vocab[token] for pair in merges for token in pair]
+        results = [vocab[left + right[cut:]] for left, right in merges]
+    except KeyError:
+        wrong = [m for m in merges if not {*m, m[0] + m[1][cut:]} <= vocab.keys()]
+        shown = ", ".join(f"{a!r} + {b!r}" for a, b in wrong[:3])
+        raise ValueError(
+            f"{len(wrong):,} merges name tokens that the vocabulary lacks, first {shown}: "
+            "drop them or add their tokens"
+        ) from None
+    table = np.empty((len(results), 3), np.int32)
+    table[:, :2] = np.array(parts, np.int32).reshape(-1, 2)
+    table[:, 2] = results
+    return table
+
+
+def build(parts: Parts) -> Tokenizer:
+    """Put a tokenizer together from its parts.
+
+    Special and added tokens that lie below the largest id are written into the vocabulary as
+    well: the library would number them anew otherwise. Raises ValueError when an id came out
+    other than asked for.
+
+    >>> from tokenizers import Tokenizer, models
+    >>> old = Tokenizer(models.BPE({"a": 0, "b": 1, "ab": 2}, [("a", "b")]))
+    >>> build(read(old)).to_str() == old.to_str()
+    True
+    """
+    settings, vocab = parts.settings, dict(parts.vocab)
+    added = {t["content"]: t["id"] for t in settings["added_tokens"]}
+    top = max(vocab.values(), default=-1)
+    vocab.update((content, i) for content, i in added.items() if i < top)
+    model = {**settings["model"], "vocab": vocab, "merges": parts.pairs()}
+    made = Tokenizer.from_str(json.dumps({**settings, "model": model}, ensure_ascii=False))
+    moved = [t for t, i in added.items() if made.token_to_id(t) != i]
+    if moved:
+        raise ValueError(
+            f"{len(moved)} added tokens would change their id, first {moved[0]!r} "
+            f"({added[moved[0]]} to {made.token_to_id(moved[0])}): ids must have no holes below them"
+        )
+    return made
+
+
+def merge_skipping(tokenizer: Tokenizer, enabled: bool) -> Tokenizer:
+    """Copy a tokenizer with merge skipping switched on or off.
+
+    With merge skipping a pre-token that stands in the vocabulary becomes that token at once,
+    whether merges lead to it or not (the library's ``ignore_merges``). Paper, Appendix E.
+
+    >>> from tokenizers import Tokenizer, models
+    >>> plain = Tokenizer(models.BPE({"a": 0, "b": 1, "ab": 2}, []))
+    >>> merge_skipping(plain, True).encode("ab").tokens, plain.encode("ab").tokens
+    (['ab'], ['a', 'b'])
+    """
+    parts = read(tokenizer)
+    model = {**parts.settings["model"], "ignore_merges": bool(enabled)}
+    return build(Parts({**parts.settings, "model": model}, parts.vocab, parts.merges))
