@@ -44,6 +44,18 @@ def write_lines(path, lines, end="\n"):
     return path
 
 
+def run_python(program, *arguments, **environment):
+    """What a program prints in a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-c", program, *arguments],
+        env={**os.environ, **environment},
+        cwd=Path(corpora.__file__).parents[1],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+
+
 def failure(name, kind=ValueError, **options):
     """The message of loading and reading a corpus that must fail."""
     with pytest.raises(kind) as caught:
@@ -86,6 +98,7 @@ def test_obo_escapes_and_trailing_modifiers(tmp_path, monkeypatch):
 
 @pytest.mark.filterwarnings("ignore:(read|open)_text is deprecated")  # in the package's import
 def test_icd_equals_the_package():
+    documents = documents_of("icd-10-cm") + documents_of("icd-10-cm", "test")
     import simple_icd_10_cm as icd
 
     # 39 codes name a block and a category; the block comes first in the package's list.
@@ -94,8 +107,6 @@ def test_icd_equals_the_package():
     for code in codes:
         expected.append(icd.get_description(code, prioritize_blocks=code not in seen))
         seen.add(code)
-    assert list(corpora._icd_descriptions()) == expected
-    documents = documents_of("icd-10-cm") + documents_of("icd-10-cm", "test")
     assert Counter(documents) == Counter(expected)
     assert len(documents) == 98_505
     assert sum(map(len, documents)) == 6_976_901
@@ -110,9 +121,9 @@ def test_shuffle_follows_the_seed():
 @pytest.mark.parametrize("name", ["hpo", "icd-10-cm"])
 def test_shuffle_makes_prefixes_fair(name):
     first = documents_of(name)
-    # 3,000 documents' mean length: its standard error is about 2 % in both sources.
+    # The mean length of 3,000 documents has a standard error of 1.7 % (hpo) and 0.8 % (icd).
     mean = sum(map(len, first)) / len(first)
-    assert sum(map(len, first[:3000])) / 3000 == pytest.approx(mean, rel=0.08)
+    assert sum(map(len, first[:3000])) / 3000 == pytest.approx(mean, rel=0.05)
 
 
 @pytest.mark.parametrize("name", ["hpo", "icd-10-cm"])
@@ -126,11 +137,12 @@ def test_sampled_documents_fall_into_both_splits():
     drawn = list(itertools.islice(corpora._sampled_words("hi", 0), 2000))
     train = list(load_corpus("wordfreq:hi", chars=200_000))[:-1]
     test = list(load_corpus("wordfreq:hi", chars=20_000, split="test"))[:-1]
-    assert set(train).isdisjoint(test)
-    assert [doc for doc in drawn if doc in set(train)] == train
-    assert [doc for doc in drawn if doc in set(test)] == test
-    share = sum(corpora._split(doc) == "test" for doc in drawn) / len(drawn)
-    assert share == pytest.approx(0.1, abs=0.03)
+    in_test = [corpora._split(doc) == "test" for doc in drawn]
+    assert sum(in_test) / len(drawn) == pytest.approx(0.1, abs=0.03)
+    assert (
+        train == [doc for doc, there in zip(drawn, in_test, strict=True) if not there][: len(train)]
+    )
+    assert test == [doc for doc, there in zip(drawn, in_test, strict=True) if there][: len(test)]
 
 
 @pytest.mark.parametrize("language", ["en", "hi"])
@@ -164,9 +176,11 @@ def test_sample_is_50_words_by_frequency(monkeypatch):
         expected = share * words.total()
         assert abs(words[word] - expected) < 5 * expected**0.5
     # The drawing itself, apart from wordfreq's lists: the same words on every machine.
-    monkeypatch.setattr(wordfreq, "get_frequency_dict", lambda *_: {"a": 0.5, "b": 0.3, "c": 0.2})
+    monkeypatch.setattr(
+        wordfreq, "get_frequency_dict", lambda *_: {"a": 5e-9, "b": 3e-9, "c": 2e-9}
+    )
     drawn = next(corpora._sampled_words("en", 0)).replace(" ", "")
-    assert drawn == "bacccbaaaacaaabaaacccacaaabbbbbcaabbabbbbbbbbaccac"
+    assert drawn == "abbaaabcbabcabcaaaaabaabaccaacaababbabaabbcaabaccc"
     assert drawn != next(corpora._sampled_words("en", 1)).replace(" ", "")
     assert drawn != next(corpora._sampled_words("fi", 0)).replace(" ", "")
 
@@ -188,18 +202,7 @@ def test_same_in_every_process():
         "docs = [d for n in names for d in load_corpus(n, chars=200_000, seed=3)]\n"
         "print(hashlib.sha256('|'.join(docs).encode()).hexdigest())"
     )
-    root = Path(corpora.__file__).parents[1]
-    results = {
-        subprocess.run(
-            [sys.executable, "-c", program],
-            env={**os.environ, "PYTHONHASHSEED": hash_seed},
-            cwd=root,
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
-        for hash_seed in ("1", "2")
-    }
+    results = {run_python(program, PYTHONHASHSEED=seed) for seed in ("1", "2")}
     assert len(results) == 1
     assert len(results.pop().strip()) == 64
 
@@ -243,7 +246,7 @@ def test_no_python_files(site_packages):
 def test_installed_python_source():
     documents = list(load_corpus("python-source", chars=100_000))
     assert sum(map(len, documents)) == 100_000
-    assert documents == list(load_corpus("python-source", chars=100_000))
+    assert all("\r" not in doc for doc in documents)
 
 
 # Local files
@@ -316,6 +319,7 @@ def test_lines_property(documents, rng, chars):
         part = list(load_corpus(f"text:{path}", chars=chars))
         assert "".join(part) == "".join(train)[:chars]
         assert part[:-1] == train[: len(part) - 1]
+        assert all(part)
         rng.shuffle(documents)
         path = write_lines(Path(folder, "b.txt"), documents)
         assert Counter(load_corpus(f"text:{path}")) == Counter(train)
@@ -340,6 +344,7 @@ def test_chars_is_an_upper_bound(tmp_path):
     assert list(load_corpus(f"text:{path}", chars=10**9)) == whole
     total = sum(map(len, whole))
     assert list(load_corpus(f"text:{path}", chars=total)) == whole
+    assert list(load_corpus(f"text:{path}", chars=len(whole[0] + whole[1]))) == whole[:2]
     assert list(load_corpus(f"text:{path}", chars=total - 1)) == [*whole[:-1], whole[-1][:-1]]
 
 
@@ -401,17 +406,17 @@ def peak_memory(corpus):
         tracemalloc.stop()
 
 
-@pytest.mark.parametrize("ending", [".txt", ".txt.gz", ".jsonl"])
-def test_memory_stays_flat(tmp_path, long_lines, ending):
+@pytest.mark.parametrize(("ending", "megabytes"), [(".txt", 50), (".txt.gz", 25), (".jsonl", 25)])
+def test_memory_stays_flat(tmp_path, long_lines, ending, megabytes):
     path = tmp_path / f"a{ending}"
     kind = "jsonl" if ending == ".jsonl" else "text"
     lines = [json.dumps({"text": t}) for t in long_lines] if kind == "jsonl" else long_lines
     block = "".join(f"{line}\n" for line in lines).encode()
     with gzip.open(path, "wb", 1) if path.suffix == ".gz" else open(path, "wb") as file:
-        for _ in range(50):
+        for _ in range(megabytes):
             file.write(block)
     characters, peak = peak_memory(load_corpus(f"{kind}:{path}"))
-    assert characters > 40_000_000  # of the 50 million in the file
+    assert characters > 0.8e6 * megabytes
     assert peak < 5_000_000
 
 
@@ -422,15 +427,16 @@ def test_memory_of_parquet_stays_flat(tmp_path, long_lines):
         for _ in range(5):
             writer.write_table(group)
     assert path.stat().st_size > 20_000_000
-    pool, usual = pa.proxy_memory_pool(pa.system_memory_pool()), pa.default_memory_pool()
-    pa.set_memory_pool(pool)
-    try:
-        characters, peak = peak_memory(load_corpus(f"parquet:{path}"))
-    finally:
-        pa.set_memory_pool(usual)
+    # In a process of its own: the peak of Arrow's memory pool is the process's.
+    program = (
+        "import pyarrow, sys; from tokhelpers.corpora import load_corpus\n"
+        "print(sum(map(len, load_corpus(sys.argv[1]))))\n"
+        "print(pyarrow.default_memory_pool().max_memory())"
+    )
+    output = run_python(program, f"parquet:{path}")
+    characters, peak = map(int, output.split())
     assert characters > 40_000_000
-    assert peak < 10_000_000
-    assert 0 < pool.max_memory() < 10_000_000
+    assert 0 < peak < 15_000_000
 
 
 def test_memory_of_sampled_words_stays_flat():
@@ -481,7 +487,7 @@ def test_missing_and_empty_files_fail_when_loading(tmp_path, kind):
     path = tmp_path / f"empty.{kind}"
     path.touch()
     for place in (path, tmp_path):
-        with pytest.raises(ValueError, match="the file is empty"):
+        with pytest.raises(ValueError, match="empty"):
             load_corpus(f"{kind}:{place}")
 
 
@@ -512,6 +518,11 @@ def test_invalid_utf8_in_text(tmp_path, ending, start):
     assert "errors='replace'" in message
     documents = list(corpora._text_lines(path, "", "replace"))
     assert documents == ["first ä", "second \ufffd\ufffd", "third"]
+
+
+def test_invalid_utf8_right_after_the_byte_order_mark(tmp_path):
+    (tmp_path / "a.txt").write_bytes(corpora.BOM + b"a\xff")
+    assert "byte 4;" in failure(f"text:{tmp_path}/a.txt")
 
 
 def test_invalid_utf8_in_jsonl_and_parquet(tmp_path):

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from numba import njit
 
+from .pretokens import Pretokens
 from .surgery import Parts
 
 EMPTY = np.int64(-1)
@@ -201,7 +202,11 @@ def _reserve(p, n):
     words, nexts = p.words, p.nexts
     if pairs + n > len(keys):
         size = 2 * (pairs + n)
-        keys, counts, heads = _longer(keys, size, -1), _longer(counts, size, 0), _longer(heads, size, -1)
+        keys, counts, heads = (
+            _longer(keys, size, -1),
+            _longer(counts, size, 0),
+            _longer(heads, size, -1),
+        )
         power = len(table)
         while power < 2 * size:
             power *= 2
@@ -334,7 +339,10 @@ def learn_merges(
     symbols = np.array(symbols, np.int32)  # a copy: the loop merges in place
     reply = np.zeros(1, np.int64)
     loop = _merge_loop(
-        symbols, np.ascontiguousarray(offsets, np.int64), np.ascontiguousarray(counts, np.int64), reply
+        symbols,
+        np.ascontiguousarray(offsets, np.int64),
+        np.ascontiguousarray(counts, np.int64),
+        reply,
     )
     for a, b, count in loop:
         if count < min_frequency:
@@ -342,3 +350,45 @@ def learn_merges(
         reply[0] = becomes(a, b)
         if reply[0] >= 0:
             yield a, b, int(reply[0]), count
+
+
+def learn_tokens(
+    words: Pretokens,
+    parts: Parts,
+    n_tokens: int,
+    *,
+    min_frequency: int = 1,
+    max_token_length: int | None = None,
+) -> tuple[list[str], list[tuple[str, str]], list[int]]:
+    """Continue the training of a BPE tokenizer on counted pre-tokens.
+
+    The pre-tokens are segmented by the merges there are (no merge skipping), then merges are
+    learned until ``n_tokens`` new tokens stand, or earlier when no pair reaches ``min_frequency``.
+    A merge into a token that is in the vocabulary already is kept and counts as no new token.
+    ``max_token_length`` is in characters of the stored form (bytes, for byte-level tokenizers).
+    Returns tokens, merges and the frequency of each merge, in learned order.
+
+    Source: Purason et al. 2025, section 3.1.
+    """
+    ids, offsets = segment(*symbols_of(words.words, parts), parts.merges)
+    vocab = dict(parts.vocab)
+    name = dict(parts.tokens)
+    first = parts.next_id
+    tokens, merges, frequencies = [], [], []
+
+    def becomes(left: int, right: int) -> int:
+        token = name[left] + name[right]
+        if max_token_length is not None and len(token) > max_token_length:
+            return -1
+        if token not in vocab:
+            vocab[token] = first + len(tokens)
+            name[vocab[token]] = token
+            tokens.append(token)
+        return vocab[token]
+
+    learned = learn_merges(ids, offsets, words.counts, becomes, min_frequency=min_frequency)
+    while len(tokens) < n_tokens and (merge := next(learned, None)):
+        left, right, _, count = merge
+        merges.append((name[left], name[right]))
+        frequencies.append(count)
+    return tokens, merges, frequencies

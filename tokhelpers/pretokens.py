@@ -17,7 +17,9 @@ from itertools import islice
 
 import numpy as np
 import regex
-from tokenizers import Tokenizer
+from tokenizers import Tokenizer, models
+
+from .surgery import Parts
 
 LLAMA_3 = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}"
@@ -74,7 +76,9 @@ class Pretokens(Mapping):
         return f"Pretokens({len(self):,} unique, {self.counts.sum():,} in all)"
 
 
-def count_pretokens(corpus: Iterable[str], tokenizer: Tokenizer, *, executor=None) -> Pretokens:
+def count_pretokens(
+    corpus: Iterable[str], tokenizer: Tokenizer | Parts, *, executor=None
+) -> Pretokens:
     """Count the pre-tokens of a corpus as the tokenizer's own normalizer and pre-tokenizer cut it.
 
     ``corpus`` iterates over documents (str), or is a corpus that knows exact counts (``.counts``:
@@ -88,41 +92,49 @@ def count_pretokens(corpus: Iterable[str], tokenizer: Tokenizer, *, executor=Non
     >>> tokenizer = Tokenizer(models.BPE())
     >>> tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     >>> dict(count_pretokens(["a cat, a dog"], tokenizer))
-    {'a': 1, 'Ġa': 1, 'Ġcat': 1, 'Ġdog': 1, ',': 1}
+    {'a': 1, 'Ġcat': 1, ',': 1, 'Ġa': 1, 'Ġdog': 1}
     """
     rules = cutting_rules(tokenizer)
     chunks, documents = _count_chunks(corpus, rules, executor)
     if not documents:
         raise ValueError("the corpus has no documents: nothing to count")
     if not chunks:
-        raise ValueError(f"the {documents:,} documents of the corpus are all empty: nothing to count")
+        raise ValueError(
+            f"the {documents:,} documents of the corpus are all empty: nothing to count"
+        )
     return _from_chunks(chunks, documents, rules)
 
 
-def cutting_rules(tokenizer: Tokenizer) -> str:
+def cutting_rules(tokenizer: Tokenizer | Parts) -> str:
     """What decides a tokenizer's pre-tokens: its normalizer and pre-tokenizer, as JSON.
 
-    For a BPE model without pre-tokenizer also that the text is cut before the space symbol;
-    raises ValueError when that would cut through tokens of the vocabulary.
+    For a tokenizer without pre-tokenizer also that text is cut before the space symbol; raises
+    ValueError when that would cut through tokens of the vocabulary.
     """
-    backend = getattr(tokenizer, "backend_tokenizer", tokenizer)
-    if not isinstance(backend, Tokenizer):
-        raise TypeError(f"a tokenizer is needed, got {type(tokenizer).__name__}: use load_tokenizer")
-    shell = Tokenizer(type(backend.model)())
-    for part in ("normalizer", "pre_tokenizer"):
-        if getattr(backend, part) is not None:
-            setattr(shell, part, getattr(backend, part))
-    settings = json.loads(shell.to_str())
+    if isinstance(tokenizer, Parts):
+        settings, vocab = tokenizer.settings, tokenizer.vocab
+    else:
+        backend = getattr(tokenizer, "backend_tokenizer", tokenizer)
+        if not isinstance(backend, Tokenizer):
+            raise TypeError(
+                f"a tokenizer is needed, got {type(tokenizer).__name__}: use load_tokenizer"
+            )
+        shell = Tokenizer(models.BPE())  # serialising the whole would write the vocabulary out
+        if backend.normalizer is not None:
+            shell.normalizer = backend.normalizer
+        if backend.pre_tokenizer is not None:
+            shell.pre_tokenizer = backend.pre_tokenizer
+        settings = json.loads(shell.to_str())
+        vocab = () if backend.pre_tokenizer else backend.get_vocab(with_added_tokens=False)
     rules = {part: settings[part] for part in ("normalizer", "pre_tokenizer")}
     if rules["pre_tokenizer"] is None:
-        crossing = [t for t in backend.get_vocab(with_added_tokens=False) if BEFORE_META.search(t)]
+        crossing = [token for token in vocab if BEFORE_META.search(token)]
         if crossing or "▁" not in json.dumps(rules["normalizer"], ensure_ascii=False):
             raise ValueError(
                 "the tokenizer has no pre-tokenizer, so every document would be one word"
                 + (f", and tokens such as {crossing[0]!r} cross spaces" if crossing else "")
                 + ": give it a pre-tokenizer"
             )
-        rules["cut"] = "before ▁"
     return json.dumps(rules, ensure_ascii=False)
 
 
@@ -136,7 +148,9 @@ def _count_chunks(corpus, rules, executor):
     if executor is None:
         return _chunks_of(corpus, rules)
     chunks, documents = Counter(), 0
-    for some, n in executor.map(_chunks_of, *zip(*((b, rules) for b in _batches(corpus)), strict=True)):
+    for some, n in executor.map(
+        _chunks_of, *zip(*((b, rules) for b in _batches(corpus)), strict=True)
+    ):
         chunks.update(some)
         documents += n
     return chunks, documents
@@ -177,7 +191,12 @@ def _pattern(rules: str) -> str | None:
         case {
             "type": "Sequence",
             "pretokenizers": [
-                {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": False},
+                {
+                    "type": "Split",
+                    "pattern": {"Regex": pattern},
+                    "behavior": "Isolated",
+                    "invert": False,
+                },
                 {"type": "ByteLevel", "use_regex": False, "add_prefix_space": False},
             ],
         } if pattern in PATTERNS:
@@ -188,7 +207,10 @@ def _pattern(rules: str) -> str | None:
 @lru_cache
 def _cuts_at_spaces(rules: str) -> bool:
     """NFC never joins a space with what stands before it, so it commutes with cutting there."""
-    return _pattern(rules) is not None and json.loads(rules)["normalizer"] in (None, {"type": "NFC"})
+    return _pattern(rules) is not None and json.loads(rules)["normalizer"] in (
+        None,
+        {"type": "NFC"},
+    )
 
 
 # --- chunks into pre-tokens ----------------------------------------------------------------------
@@ -201,10 +223,8 @@ def _from_chunks(chunks: Counter, documents: int, rules: str) -> Pretokens:
             "write: decode it properly, or replace it"
         ) from None
     chars, size, spaced, times = (np.array(column, np.int64) for column in zip(*sizes, strict=True))
-    if _pattern(rules) is None:
-        counts = _library_counts(chunks, rules)
-    else:
-        counts = _pattern_counts(chunks, rules)
+    count = _library_counts if _pattern(rules) is None else _pattern_counts
+    counts = count(chunks, rules)
     return Pretokens(
         list(counts),
         np.fromiter(counts.values(), np.int64, len(counts)),
@@ -218,8 +238,6 @@ def _from_chunks(chunks: Counter, documents: int, rules: str) -> Pretokens:
 
 def _shell(rules: str) -> Tokenizer:
     """A tokenizer without vocabulary that has these rules."""
-    from tokenizers import models
-
     settings = json.loads(Tokenizer(models.BPE()).to_str())
     settings |= {part: json.loads(rules)[part] for part in ("normalizer", "pre_tokenizer")}
     return Tokenizer.from_str(json.dumps(settings))

@@ -45,7 +45,9 @@ def load_tokenizer(name: str | os.PathLike, source: str = "auto") -> Tokenizer:
             raise ValueError(f"no packaged tokenizer is called {name!r}: use {', '.join(NAMES)}")
         return _from_package(name)
     path = Path(name).expanduser()
-    if source == "path" or (source == "auto" and (path.exists() or path.suffix in (".json", ".model"))):
+    if source == "path" or (
+        source == "auto" and (path.exists() or path.suffix in (".json", ".model"))
+    ):
         return _from_path(path)
     if source == "auto" and str(name).count("/") != 1:
         raise ValueError(
@@ -185,10 +187,14 @@ def from_spm(content: bytes) -> Tokenizer:
             "the file is no SentencePiece model; for Llama-3's own tiktoken file use the name 'llama-3'"
         ) from None
     if proto.trainer_spec.model_type != proto.trainer_spec.BPE:
-        raise ValueError("the SentencePiece model is not of type BPE: only BPE models are converted")
+        raise ValueError(
+            "the SentencePiece model is not of type BPE: only BPE models are converted"
+        )
     kinds = type(proto.pieces[0])
     vocab = {piece.piece: i for i, piece in enumerate(proto.pieces)}
-    scores = {p.piece: p.score for p in proto.pieces if p.type in (kinds.NORMAL, kinds.USER_DEFINED)}
+    scores = {
+        p.piece: p.score for p in proto.pieces if p.type in (kinds.NORMAL, kinds.USER_DEFINED)
+    }
     model = models.BPE(
         vocab,
         generate_merges(vocab, scores),
@@ -223,11 +229,17 @@ def _spm_normalizer(spec):
 # --- paths and the hub ---------------------------------------------------------------------------
 def _from_path(path: Path) -> Tokenizer:
     if not path.exists():
-        raise FileNotFoundError(f"no file or folder {path}: give the path of a tokenizer.json or .model")
+        raise FileNotFoundError(
+            f"no file or folder {path}: give the path of a tokenizer.json or .model"
+        )
     if path.is_dir():
-        inside = next((path / f for f in ("tokenizer.json", "tokenizer.model") if (path / f).exists()), None)
+        inside = next(
+            (path / f for f in ("tokenizer.json", "tokenizer.model") if (path / f).exists()), None
+        )
         if inside is None:
-            raise FileNotFoundError(f"the folder {path} holds neither tokenizer.json nor tokenizer.model")
+            raise FileNotFoundError(
+                f"the folder {path} holds neither tokenizer.json nor tokenizer.model"
+            )
         path = inside
     try:
         if path.suffix == ".json":
@@ -245,7 +257,9 @@ def _from_hub(name: str) -> Tokenizer:
     hub, offline = huggingface_hub.HfApi(), False
     for file in ("tokenizer.json", "tokenizer.model"):
         try:
-            if not offline and not hub.file_exists(name, file):  # asks once; a download asks for long
+            if not offline and not hub.file_exists(
+                name, file
+            ):  # asks once; a download asks for long
                 continue
         except (HfHubHTTPError, HFValidationError) as error:
             reason = str(error).split("\n")[0]

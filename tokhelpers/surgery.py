@@ -37,12 +37,12 @@ class Parts:
         """Whether a pre-token that is in the vocabulary is taken whole, without merging."""
         return bool(self.settings["model"].get("ignore_merges"))
 
-    @property
+    @cached_property
     def special(self) -> set[str]:
         """Contents of the special tokens."""
         return {t["content"] for t in self.settings["added_tokens"] if t["special"]}
 
-    @property
+    @cached_property
     def next_id(self) -> int:
         """The smallest id above all that are in use, added tokens included."""
         added = (t["id"] for t in self.settings["added_tokens"])
@@ -54,17 +54,20 @@ class Parts:
         return [(name[a], name[b]) for a, b in self.merges[:, :2].tolist()]
 
 
-def read(tokenizer: Tokenizer) -> Parts:
+def read(tokenizer: Tokenizer | Parts) -> Parts:
     """Take a BPE tokenizer apart.
 
-    Raises TypeError for something that is not a ``tokenizers.Tokenizer``, ValueError for a model
-    other than BPE and for merges that name tokens outside the vocabulary.
+    Takes a ``tokenizers.Tokenizer``, a ``transformers`` tokenizer that wraps one, or parts already
+    read, which it returns. Raises TypeError for anything else, ValueError for a model other than
+    BPE and for merges that name tokens outside the vocabulary.
 
     >>> from tokenizers import Tokenizer, models
     >>> parts = read(Tokenizer(models.BPE({"a": 0, "b": 1, "ab": 2}, [("a", "b")])))
     >>> parts.merges.tolist(), parts.pairs()
     ([[0, 1, 2]], [('a', 'b')])
     """
+    if isinstance(tokenizer, Parts):
+        return tokenizer
     backend = getattr(tokenizer, "backend_tokenizer", tokenizer)
     if not isinstance(backend, Tokenizer):
         raise TypeError(

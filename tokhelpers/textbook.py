@@ -613,19 +613,19 @@ def unigram_expected_counts(words, p):
     c, likelihood = dict.fromkeys(p, 0.0), 0.0
     for word, count in sorted(_checked(words).items()):
         n = len(word)
-        spans = [
-            (start, end, math.log(p[word[start:end]]))
-            for start in range(n)
-            for end in range(start + 1, n + 1)
-            if p.get(word[start:end], 0) > 0
-        ]
-        forward, backward = [0.0] * (n + 1), [0.0] * (n + 1)  # logs, of what is left and right
+        score = {}  # of each token that fits, by its span
+        for start in range(n):
+            for end in range(start + 1, n + 1):
+                if p.get(word[start:end], 0) > 0:
+                    score[start, end] = math.log(p[word[start:end]])
+        forward, backward = [0.0] * (n + 1), [0.0] * (n + 1)  # logs: up to here, from here on
         for k in range(1, n + 1):
-            forward[k] = log_sum([forward[s] + score for s, end, score in spans if end == k])
+            forward[k] = log_sum([forward[j] + score[j, k] for j in range(k) if (j, k) in score])
         for k in reversed(range(n)):
-            backward[k] = log_sum([backward[end] + score for s, end, score in spans if s == k])
-        for start, end, score in spans:
-            share = math.exp(forward[start] + score + backward[end] - forward[n])
+            ends = [j for j in range(k + 1, n + 1) if (k, j) in score]
+            backward[k] = log_sum([score[k, j] + backward[j] for j in ends])
+        for (start, end), log_p in score.items():
+            share = math.exp(forward[start] + log_p + backward[end] - forward[n])
             c[word[start:end]] += count * share
         likelihood += count * forward[n]
     return c, likelihood
@@ -650,6 +650,7 @@ def train_unigram(
     points), `vocab_size` of them, fewer if the seed has fewer. The corpus' characters stay.
     e_step: "expected" counts over all segmentations (Kudo, 2018), "viterbi" over the best one,
     "substrings" takes the seed's counts, as the lecture does. n_em: EM rounds between prunings.
+    Each gives a character a count of at least 1.
     drop: the share of the longer tokens that goes each time, at least one token; 0: one by one.
     The loss of a token is that of the corpus, by best segmentations, without it. Ties (to nine
     digits after the point): the last in code-point order goes first.
@@ -663,7 +664,7 @@ def train_unigram(
     >>> slides = {"e_step": "substrings", "drop": 0, "log": math.log10, "digits": 4}
     >>> p = train_unigram(words, 11, **slides, trace=trace)
     >>> [(round(step["loss"], 3), step["removed"]) for step in trace]
-    [(66.102, ['un']), (61.155, ['ug']), (59.031, [])]
+    [(66.102, ['un']), (61.155, ['ug']), (60.106, [])]
     """
     if e_step not in ("expected", "viterbi", "substrings"):
         raise ValueError(f"e_step={e_step!r}: give 'expected', 'viterbi' or 'substrings'")
@@ -690,7 +691,7 @@ def train_unigram(
             else:
                 c, _ = unigram_expected_counts(C, p)
             for x in alphabet:
-                c[x] = c[x] or 1  # a character that no segmentation needs must stay possible
+                c[x] = max(c[x], 1)  # a character that no word needs alone must stay possible
             total = math.fsum(c.values())
             p = {x: count / total for x, count in c.items()}
             if digits is not None:

@@ -1,0 +1,43 @@
+# make help lists what there is. Either `make figures` or `make test`, typed first, sets everything up.
+PYTHON := $(shell for p in python3 python3.11; do \
+	$$p -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
+BIN := .venv/bin
+READY := .venv/ready
+NBVAL := --nbval --nbval-current-env --nbval-cell-timeout 600 -n 2 --dist loadscope -p no:doctest
+export PYTHONHASHSEED := 0
+
+help:  ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*##  *\(.*\)/make \1	\2/p' Makefile
+
+setup: $(READY)  ## make .venv with the tested packages (the others do it by themselves)
+
+figures: $(READY)  ## run every notebook in the quick profile and write figures/ (ONLY=08 for one)
+	TOKHELPERS_PROFILE=quick $(BIN)/python -m tokhelpers figures $(ONLY)
+
+test: $(READY)  ## ruff, pytest, and nbval over all notebooks
+	$(BIN)/ruff check -q .
+	$(BIN)/ruff format -q --check .
+	$(BIN)/pytest -n 2
+	$(BIN)/pytest $(NBVAL) notebooks
+
+store: $(READY)  ## run the notebooks and keep their fresh outputs (ONLY=08 for one)
+	TOKHELPERS_PROFILE=quick $(BIN)/python -m tokhelpers figures --store $(ONLY)
+	$(BIN)/ruff format -q notebooks
+
+lab: $(READY)  ## open JupyterLab on the notebooks
+	$(BIN)/jupyter lab --notebook-dir notebooks
+
+bench: $(READY)  ## speed and memory against the peers, as ratios in one run
+	$(BIN)/python benchmarks/extension.py
+
+full: $(READY)  ## run every notebook in the full profile: offline, longer
+	TOKHELPERS_PROFILE=full $(BIN)/python -m tokhelpers figures $(ONLY)
+
+$(READY): requirements.txt pyproject.toml
+	@test -n "$(PYTHON)" || { echo "Python 3.11 is needed: neither python3 nor python3.11 is one" >&2; exit 1; }
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install -q --disable-pip-version-check -r requirements.txt
+	$(BIN)/pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
+	touch $(READY)
+
+.PHONY: help setup figures test store lab bench full

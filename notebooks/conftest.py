@@ -1,0 +1,3 @@
+import os
+
+os.environ["PYTHONHASHSEED"] = "0"  # the kernels that nbval starts read it

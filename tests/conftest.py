@@ -1,0 +1,43 @@
+"""Fixtures that several tests share."""
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+import tokhelpers as th
+
+settings.register_profile("tests", deadline=None, derandomize=True, max_examples=100)
+settings.load_profile("tests")
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """Real text and tokenizer files for development; tests that use them skip where they are not."""
+    sibling = Path(__file__).parents[2] / "shared" / "data"
+    folder = Path(os.environ.get("TOKHELPERS_SHARED_DATA", sibling))
+    if not folder.is_dir():
+        pytest.skip("the development data are not here (set TOKHELPERS_SHARED_DATA)")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def llama():
+    return th.load_tokenizer("llama-3")
+
+
+@pytest.fixture(scope="session")
+def qwen():
+    return th.load_tokenizer("qwen")
+
+
+@pytest.fixture(scope="session")
+def mistral():
+    return th.load_tokenizer("mistral-v1")
+
+
+@pytest.fixture(scope="session")
+def finnish():
+    """Two million characters of Finnish."""
+    return list(th.load_corpus("wordfreq:fi", chars=2_000_000))

@@ -1,0 +1,806 @@
+"""The textbook algorithms: the lecture's slides, cases worked by hand, other implementations."""
+
+import io
+import itertools
+import json
+import math
+import random
+from collections import Counter
+from fractions import Fraction
+
+import pytest
+import sentencepiece
+import tokenizers
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from tokenizers import models, pre_tokenizers, trainers
+
+from tokhelpers import textbook as tb
+
+few = settings(deadline=None, max_examples=100, derandomize=True)
+
+
+def corpora(alphabets=("a", "ab", "abc", "aé", "あいa", "abcdef")):
+    """Words with counts over small alphabets: runs, empty and one-letter words, many ties."""
+    words = st.sampled_from(alphabets).flatmap(lambda alphabet: st.text(alphabet, max_size=12))
+    counts = st.dictionaries(words, st.integers(1, 3), min_size=1, max_size=8)
+    return counts.filter(any)
+
+
+small_corpora = st.dictionaries(
+    st.sampled_from(("a", "ab", "abc", "あé a")).flatmap(
+        lambda letters: st.text(letters, max_size=6)
+    ),
+    st.integers(1, 3),
+    min_size=1,
+    max_size=4,
+).filter(any)
+
+
+def tokens_of(ids, V):
+    return [list(V)[i] for i in ids]
+
+
+# ---- the lecture: BPE --------------------------------------------------------------------------
+
+CATS = {"cat": 10, "bat": 5, "bag": 12, "tag": 4, "cats": 5}
+
+
+def test_lecture_bpe_tables():
+    trace = []
+    V, M = tb.train_bpe(CATS, 9, trace=trace)
+    assert list(V) == ["a", "b", "c", "g", "s", "t", "at", "ag", "cat"]
+    assert list(V.values()) == list(range(9))
+    assert M == [("a", "t"), ("a", "g"), ("c", "at")]
+    # The slides leave out (t, a) of tag, with its dots.
+    slide = {("c", "a"): 15, ("a", "t"): 20, ("b", "a"): 17, ("a", "g"): 16, ("t", "s"): 5}
+    assert trace[0]["counts"] == slide | {("t", "a"): 4}
+    slide = {("a", "g"): 16, ("c", "at"): 15, ("b", "a"): 12, ("b", "at"): 5, ("at", "s"): 5}
+    assert trace[1]["counts"] == slide | {("t", "a"): 4}
+    assert [step["token"] for step in trace] == ["at", "ag", "cat"]
+    assert trace[0]["corpus"] == [
+        (["c", "at"], 10),
+        (["b", "at"], 5),
+        (["b", "a", "g"], 12),
+        (["t", "a", "g"], 4),
+        (["c", "at", "s"], 5),
+    ]
+    assert trace[1]["corpus"][2:4] == [(["b", "ag"], 12), (["t", "ag"], 4)]
+    assert trace[2]["corpus"] == [
+        (["cat"], 10),
+        (["b", "at"], 5),
+        (["b", "ag"], 12),
+        (["t", "ag"], 4),
+        (["cat", "s"], 5),
+    ]
+
+
+def test_lecture_bpe_tokenizes():
+    V, M = tb.train_bpe(CATS, 9)
+    trace = []
+    assert tb.tokenize_bpe("bags", V, M, trace=trace) == ["b", "ag", "s"]
+    assert trace == [
+        {"rule": None, "tokens": ["b", "a", "g", "s"]},
+        {"rule": ("a", "g"), "tokens": ["b", "ag", "s"]},
+    ]
+    assert tb.tokenize_bpe("mat", V, M) == ["[UNK]", "at"]
+    assert tb.tokenize_bpe(["bags", "", "mat"], V, M) == ["b", "ag", "s", "[UNK]", "at"]
+    assert tb.tokenize_bpe("bags", V, [list(m) for m in M]) == ["b", "ag", "s"]  # rules from JSON
+
+
+# ---- the lecture: WordPiece --------------------------------------------------------------------
+
+FLOWERS = {
+    "sunflower": 1,
+    "sun": 2,
+    "flower": 1,
+    "flow": 1,
+    "flowers": 1,
+    "flowing": 2,
+    "flows": 2,
+    "flowed": 1,
+}
+LETTERS = [*("##" + letter for letter in "defgilnorsuw"), "f", "s"]
+
+
+def test_lecture_wordpiece_scores_and_merges():
+    trace = []
+    V = tb.train_wordpiece(FLOWERS, 17, tie="first", trace=trace)
+    assert list(V) == [*LETTERS, "su", "##er", "##ed"]
+    assert [step["merge"] for step in trace] == [("s", "##u"), ("##e", "##r"), ("##e", "##d")]
+    slides = [
+        "s ##u 0.33, ##u ##n 0.2, ##n ##f 0.2, ##f ##l 0.11, ##l ##o 0.11, ##e ##r 0.25, "
+        "##e ##d 0.25",
+        "su ##n 0.2, ##n ##f 0.2, ##f ##l 0.11, ##e ##r 0.25, ##e ##d 0.25",
+        "su ##n 0.2, ##n ##f 0.2, ##f ##l 0.11, ##e ##d 1",
+    ]
+    for step, slide in zip(trace, slides, strict=True):
+        for row in slide.split(", "):
+            left, right, score = row.split()
+            assert round(float(step["scores"][left, right]), 2) == float(score)
+    # Exact, so that ties are ties.
+    assert trace[0]["scores"]["s", "##u"] == Fraction(3, 3 * 3)
+    assert trace[0]["scores"]["##e", "##r"] == trace[0]["scores"]["##e", "##d"] == Fraction(1, 4)
+    assert trace[0]["counts"]["##l", "##o"] == 9
+    assert trace[1]["corpus"][0] == (
+        ["su", "##n", "##f", "##l", "##o", "##w", "##er"],
+        1,
+    )
+    assert trace[2]["corpus"][7] == (["f", "##l", "##o", "##w", "##ed"], 1)
+
+
+def test_wordpiece_tie_by_ids_takes_ed_first():
+    trace = []
+    tb.train_wordpiece(FLOWERS, 17, trace=trace)
+    assert [step["token"] for step in trace] == ["su", "##ed", "##er"]
+
+
+def test_lecture_wordpiece_tokenizes():
+    V = tb.train_wordpiece(FLOWERS, 18, tie="first", special_tokens=["[UNK]"])
+    trace = []
+    ids = tb.tokenize_wordpiece("fused", V, trace=trace)
+    assert tokens_of(ids, V) == ["f", "##u", "##s", "##ed"]
+    assert [step["tried"] for step in trace] == [
+        ["fused", "fuse", "fus", "fu", "f"],
+        ["##used", "##use", "##us", "##u"],
+        ["##sed", "##se", "##s"],
+        ["##ed"],
+    ]
+    # The slide splits funny at a doubled n, as BPE would: f ##u ##n ##n and the missing ##y.
+    trace = []
+    assert tb.tokenize_wordpiece("funny", V, trace=trace) == [V["[UNK]"]]
+    assert [step["token"] for step in trace] == ["f", "##u", "##n", "##n", None]
+
+
+# ---- the lecture: Unigram ----------------------------------------------------------------------
+
+RUNS = {"run": 3, "bug": 5, "fun": 13, "sun": 10}
+SLIDES = {"e_step": "substrings", "drop": 0, "log": math.log10, "digits": 4}
+
+
+def test_lecture_unigram_frequencies_and_probabilities():
+    seed = tb.unigram_seed(RUNS)
+    slide = "r 3, u 31, n 26, ru 3, un 26, b 5, g 5, bu 5, ug 5, f 13, fu 13, s 10, su 10"
+    assert seed == {row.split()[0]: int(row.split()[1]) for row in slide.split(", ")}
+    assert sum(seed.values()) == 155  # P(su) is 10/155; the slide's "hu" and 15/155 are left over
+    trace = []
+    tb.train_unigram(RUNS, 12, **(SLIDES | {"digits": None}), trace=trace)
+    slides = [
+        "r 0.0194, u 0.2, n 0.1677, ru 0.0194, un 0.1677, b 0.0323, g 0.0323, bu 0.0323, "
+        "ug 0.0323, f 0.0839, fu 0.0839, s 0.0645, su 0.0645",
+        "r 0.0233, u 0.2403, n 0.2016, ru 0.0233, b 0.0388, g 0.0388, bu 0.0388, ug 0.0388, "
+        "f 0.1008, fu 0.1008, s 0.0775, su 0.0775",
+    ]
+    for step, slide in zip(trace, slides, strict=True):
+        p = {x: round(probability, 4) for x, probability in step["p"].items()}
+        assert p == {row.split()[0]: float(row.split()[1]) for row in slide.split(", ")}
+
+
+def test_lecture_unigram_segmentations_and_losses():
+    """The slides' losses: base 10, and from probabilities rounded to four digits."""
+    trace = []
+    tb.train_unigram(RUNS, 11, **SLIDES, trace=trace)
+    first, second, _ = trace
+
+    def table(step):
+        return {
+            word: (*tokens, round(math.exp(score), 8))
+            for word, (tokens, score) in step["segmentation"].items()
+        }
+
+    assert table(first) == {
+        "run": ("ru", "n", 0.00325338),
+        "bug": ("bu", "g", 0.00104329),
+        "fun": ("fu", "n", 0.01407003),
+        "sun": ("su", "n", 0.01081665),
+    }
+    assert table(second) == {
+        "run": ("ru", "n", 0.00469728),
+        "bug": ("bu", "g", 0.00150544),
+        "fun": ("fu", "n", 0.02032128),
+        "sun": ("su", "n", 0.015624),
+    }
+    assert round(first["loss"], 3) == 66.102
+    assert {round(loss, 3) for loss in first["losses"].values()} == {66.102}
+    assert first["losses"].keys() == {"ru", "un", "bu", "ug", "fu", "su"}
+    assert first["removed"] == ["un"]  # the slide takes un "randomly"; here, the last of equals
+    assert round(second["loss"], 3) == 61.155
+    slide = {"ru": 63.0126, "bu": 61.155, "ug": 61.155, "fu": 69.205, "su": 67.347}
+    for x, loss in slide.items():
+        assert round(second["losses"][x], 4 if x == "ru" else 3) == loss
+    assert second["losses"].keys() == slide.keys()
+    assert second["removed"] == ["ug"]  # the slide: bu or ug
+
+
+def test_lecture_unigram_losses_unrounded():
+    """With exact probabilities the first loss is 66.109: the slides lose 0.007 by rounding."""
+    trace = []
+    tb.train_unigram(RUNS, 12, **(SLIDES | {"digits": None}), trace=trace)
+    scores = {"run": 3 * 26, "bug": 5 * 5, "fun": 13 * 26, "sun": 10 * 26}
+    for step, total in zip(trace, [155, 129], strict=True):
+        by_hand = sum(-RUNS[w] * math.log10(score / total**2) for w, score in scores.items())
+        assert step["loss"] == pytest.approx(by_hand, abs=1e-9)
+    assert round(trace[0]["loss"], 3) == 66.109
+
+
+def test_lecture_unigram_probability_of_run():
+    p = {"r": 0.0194, "u": 0.2, "n": 0.1677, "ru": 0.0194, "un": 0.1677}
+    by_hand = {("r", "u", "n"): 0.000650676, ("ru", "n"): 0.00325338, ("r", "un"): 0.00325338}
+    for tokens, probability in by_hand.items():
+        assert math.prod(p[x] for x in tokens) == pytest.approx(probability, abs=5e-10)
+    trace = []
+    tokens, score = tb.tokenize_unigram("run", p, trace=trace)
+    assert tokens == ["ru", "n"]
+    assert math.exp(score) == pytest.approx(0.00325338)
+    assert [step["start"] for step in trace] == [2, 1, 0]
+    assert list(trace[1]["scores"]) == ["un", "u"]
+
+
+# ---- training: what must hold ------------------------------------------------------------------
+
+TRAINERS = {
+    "bpe": lambda words, size, **options: tb.train_bpe(words, size, **options),
+    "wordpiece": lambda words, size, **options: (tb.train_wordpiece(words, size, **options), None),
+    "sentencepiece": lambda words, size, **options: tb.train_sentencepiece_bpe(
+        words, size, byte_tokens=(), **options
+    ),
+    "bytes": lambda words, size, **options: tb.train_byte_level_bpe(words, 256 + size, **options),
+}
+every_trainer = pytest.mark.parametrize("train", TRAINERS.values(), ids=TRAINERS)
+
+
+@every_trainer
+@given(corpora(), st.randoms())
+@few
+def test_document_order_does_not_matter(train, words, rng):
+    documents = [word for word, count in words.items() for _ in range(count)]
+    rng.shuffle(documents)
+    expected = train(words, 40)
+    assert train(documents, 40) == expected
+    assert train(dict(sorted(words.items(), reverse=True)), 40) == expected
+
+
+@pytest.mark.parametrize("e_step", ["expected", "viterbi", "substrings"])
+@given(small_corpora, st.randoms())
+@few
+def test_unigram_document_order_does_not_matter(e_step, words, rng):
+    documents = [word for word, count in words.items() for _ in range(count)]
+    rng.shuffle(documents)
+    size = len(set("".join(words))) + 3
+    expected = list(tb.train_unigram(words, size, e_step=e_step).items())
+    assert list(tb.train_unigram(documents, size, e_step=e_step).items()) == expected
+
+
+@every_trainer
+@given(corpora(), st.integers(0, 20), st.integers(1, 4))
+@few
+def test_every_merge_was_the_best_and_frequent_enough(train, words, size, min_frequency):
+    trace = []
+    try:
+        V, _ = train(words, 20 + size, min_frequency=min_frequency, trace=trace)
+    except ValueError as error:
+        assert "min_frequency" in str(error)
+        return
+    assert list(V.values()) == list(range(len(V)))
+    for step in trace:
+        chosen = step["token"] if "merges" in step else step["merge"]
+        assert step["counts"][chosen] >= max(min_frequency, 1)
+        if "scores" in step:
+            assert step["scores"][chosen] == max(step["scores"].values())
+        else:
+            assert step["counts"][chosen] == max(step["counts"].values())
+
+
+@given(corpora())
+@few
+def test_one_pair_builds_each_form(words):
+    """Section 4.1.2.2 speaks of several rules from one step; from characters there is one."""
+    trace = []
+    tb.train_sentencepiece_bpe(words, 10**6, byte_tokens=(), trace=trace)
+    assert [len(step["merges"]) for step in trace] == [1] * len(trace)
+
+
+@pytest.mark.parametrize("n, rest", [(2, []), (3, ["a"]), (5, ["aa", "a"])])
+def test_runs_are_counted_at_every_position_and_merged_from_the_left(n, rest):
+    trace = []
+    _, M = tb.train_bpe({"a" * n: 1}, 2, trace=trace)
+    assert M == [("a", "a")]
+    assert trace[0]["counts"] == {("a", "a"): n - 1}
+    assert trace[0]["corpus"] == [(["aa", *rest], 1)]
+
+
+def test_overlapping_pairs_outweigh():
+    # aaa holds (a, a) twice, six in all; (b, c) stands five times.
+    assert tb.train_bpe({"aaa": 3, "bc": 5}, 4)[1] == [("a", "a")]
+
+
+def test_wordpiece_minimum_frequency_excludes_rare_pairs():
+    """As printed, Algorithm 1 would stop here at (x, ##y), score 1, frequency 1."""
+    words = {"xy": 1, "ab": 4, "ac": 4}
+    trace = []
+    V = tb.train_wordpiece(words, 10, min_frequency=2, trace=trace)
+    assert [step["merge"] for step in trace] == [("a", "##b"), ("a", "##c")]
+    assert ("x", "##y") not in trace[0]["scores"]
+    assert trace[0]["counts"]["x", "##y"] == 1
+    assert list(V) == ["##b", "##c", "##y", "a", "x", "ab", "ac"]
+
+
+def test_thesis_prefix_is_taken_off_the_second_part_only():
+    """Section 4.1.2.1: Wo and ##rd give Word, ##wo and ##rd give ##word."""
+    assert list(tb.train_wordpiece({"Wo": 2}, 3)) == ["##o", "W", "Wo"]
+    V = tb.train_wordpiece({"aword": 1}, 10)
+    assert "aword" in V and not any("##" in v[2:] for v in V)
+
+
+def test_a_form_that_recurs_keeps_its_first_id():
+    V, M = tb.train_bpe({"ab": 3, "abc": 2}, 6, special_tokens=["ab", "b"])
+    assert V == {"ab": 0, "b": 1, "a": 2, "c": 3, "abc": 4}
+    assert M == [("a", "b"), ("ab", "c")]
+    V, _ = tb.train_byte_level_bpe({"ab": 3}, 257, special_tokens=["ab"])
+    assert V["ab"] == 0 and list(V.values()) == list(range(257))
+
+
+def test_ids_specials_bytes_characters_forms():
+    V, M = tb.train_sentencepiece_bpe({"▁ba": 2}, 262, special_tokens=["<unk>", "<s>"])
+    assert list(V) == ["<unk>", "<s>", *tb.BYTE_TOKENS, "a", "b", "▁", "ba"]
+    assert M == [("b", "a")]
+    assert tb.BYTE_TOKENS[10] == "<0x0A>" and len(set(tb.BYTE_TOKENS)) == 256
+
+
+def test_sentencepiece_ties_shorter_form_then_code_points():
+    trace = []
+    tb.train_sentencepiece_bpe({"xyz": 2, "bc": 2, "ab": 2}, 100, byte_tokens=(), trace=trace)
+    # ab, bc, xy, yz all stand twice; yz is gone after xy.
+    assert [step["token"] for step in trace] == ["ab", "bc", "xy", "xyz"]
+    trace = []
+    tb.train_sentencepiece_bpe({"zabc": 3, "ab": 1, "xw": 3}, 100, byte_tokens=(), trace=trace)
+    # After ab (4): abc, zab, xw stand three times each: the shorter form, then code points.
+    assert [step["token"] for step in trace] == ["ab", "xw", "abc", "zabc"]
+
+
+def test_byte_characters_are_the_librarys():
+    assert sorted(tb.BYTE_CHARS) == sorted(pre_tokenizers.ByteLevel.alphabet())
+    bytelevel = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    text = "".join(map(chr, range(0x250))) + "あ\U0010ffff"  # every byte that UTF-8 can have ...
+    ((expected, _),) = bytelevel.pre_tokenize_str(text)
+    assert "".join(tb.BYTE_CHARS[byte] for byte in text.encode()) == expected
+
+
+# ---- training: other implementations -----------------------------------------------------------
+
+
+def hugging_face_byte_level(words, vocab_size, special_tokens=(), min_frequency=0):
+    tokenizer = tokenizers.Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocab_size,
+        min_frequency=min_frequency,
+        special_tokens=list(special_tokens),
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    documents = [word for word, count in words.items() for _ in range(count)]
+    tokenizer.train_from_iterator(documents, trainer)
+    return tokenizer
+
+
+# The library leaves stale counts where a form recurs: BpeTrainer with continuing_subword_prefix
+# "##" on the one word "####", twice, makes (#, ####) and (###, ###) in this order, the first from
+# a pair that stands nowhere. Byte-level training from single bytes has no form that recurs, and
+# `train_wordpiece` refuses a word with the prefix in it.
+@given(corpora(), st.integers(0, 25), st.sampled_from([(), ("<s>",), ("ab", "a")]))
+@example({"aaa": 3, "": 2, "a": 1, "aaaaaaa": 2}, 9, ())
+@few
+def test_byte_level_bpe_equals_hugging_face(words, merges, special_tokens):
+    vocab_size = 256 + len(set(special_tokens) - set(tb.BYTE_CHARS)) + merges
+    V, M = tb.train_byte_level_bpe(words, vocab_size, special_tokens=special_tokens)
+    model = json.loads(hugging_face_byte_level(words, vocab_size, special_tokens).to_str())["model"]
+    assert [tuple(merge) for merge in model["merges"]] == M
+    assert model["vocab"] == V
+
+
+@given(corpora(), st.integers(2, 5))
+@few
+def test_minimum_frequency_equals_hugging_face(words, min_frequency):
+    tokenizer = hugging_face_byte_level(words, 300, min_frequency=min_frequency)
+    expected = [tuple(merge) for merge in json.loads(tokenizer.to_str())["model"]["merges"]]
+    trace = []
+    tb.train_byte_level_bpe(words, 257, trace=trace)
+    if trace and max(trace[0]["counts"].values()) < min_frequency:
+        assert expected == []
+        with pytest.raises(ValueError, match="larger than every count"):
+            tb.train_byte_level_bpe(words, 300, min_frequency=min_frequency)
+    else:
+        assert tb.train_byte_level_bpe(words, 300, min_frequency=min_frequency)[1] == expected
+
+
+def sentencepiece_bpe(words, vocab_size):
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter([word for word, count in words.items() for _ in range(count)]),
+        model_writer=model,
+        model_type="bpe",
+        vocab_size=vocab_size,
+        hard_vocab_limit=False,
+        character_coverage=1.0,
+        split_by_unicode_script=False,
+        split_by_number=False,
+        normalization_rule_name="identity",
+        max_sentencepiece_length=512,
+        bos_id=-1,
+        eos_id=-1,
+        minloglevel=2,
+    )
+    return sentencepiece.SentencePieceProcessor(model_proto=model.getvalue())
+
+
+@given(corpora(), st.integers(0, 20))
+@few
+def test_sentencepiece_bpe_equals_sentencepiece(words, n):
+    words = {word: count for word, count in words.items() if word}
+    with_space = {"▁" + word: count for word, count in words.items()}
+    characters = len(set("".join(with_space)))
+    V, M = tb.train_sentencepiece_bpe(with_space, characters + n, byte_tokens=())
+    processor = sentencepiece_bpe(words, 1 + characters + n)  # the first piece is <unk>
+    pieces = [processor.id_to_piece(i) for i in range(1, processor.get_piece_size())]
+    merged = [piece for piece in pieces if len(piece) > 1]
+    learned = list(V)[characters:]
+    assert merged[: len(learned)] == learned
+    if len(learned) == n:
+        assert len(merged) == n
+        for word in words:
+            ids = tb.tokenize_sentencepiece_bpe("▁" + word, V, M)
+            assert tokens_of(ids, V) == processor.encode(word, out_type=str)
+    # else no pair is left, and the library goes on with forms that stand nowhere.
+
+
+# ---- tokenizing --------------------------------------------------------------------------------
+
+
+@given(corpora(), st.text("abcdé", max_size=12))
+@few
+def test_wordpiece_tokenization_equals_hugging_face(words, text):
+    V = tb.train_wordpiece(words, 30, special_tokens=["[UNK]"])
+    model = models.WordPiece(V, unk_token="[UNK]", max_input_chars_per_word=8)
+    for word in [text, *words]:
+        if word:
+            expected = [token.id for token in model.tokenize(word)]
+            assert tb.tokenize_wordpiece(word, V, chunk_max=8) == expected
+
+
+@given(corpora(), st.text(max_size=12))
+@few
+def test_byte_level_tokenization_equals_hugging_face(words, text):
+    V, M = tb.train_byte_level_bpe(words, 275)
+    tokenizer = hugging_face_byte_level(words, 275)
+    for word in [text, *words]:
+        ids = tb.tokenize_byte_level_bpe(word, V, M)
+        assert ids == tokenizer.encode(word).ids
+        characters = "".join(tokens_of(ids, V))
+        assert bytes(map(tb.BYTE_CHARS.index, characters)).decode() == word
+
+
+@given(corpora(), st.text(max_size=12))
+@few
+def test_sentencepiece_tokenization_equals_hugging_face_and_round_trips(words, text):
+    V, M = tb.train_sentencepiece_bpe(words, 270)
+    model = models.BPE(vocab=V, merges=M, byte_fallback=True)
+    decoder = tokenizers.decoders.Sequence(
+        [tokenizers.decoders.ByteFallback(), tokenizers.decoders.Fuse()]
+    )
+    for word in [text, *words]:
+        ids = tb.tokenize_sentencepiece_bpe(word, V, M)
+        assert ids == ([token.id for token in model.tokenize(word)] if word else [])
+        assert decoder.decode(tokens_of(ids, V)) == word
+
+
+@every_trainer
+@given(corpora())
+@few
+def test_tokenizing_the_corpus_gives_the_last_corpus(train, words):
+    trace = []
+    V, M = train(words, 40, trace=trace)
+    if M is None or not trace:  # WordPiece tokenizes by longest match, not by its merges
+        return
+    for word, (tokens, _) in zip(words, trace[-1]["corpus"], strict=True):
+        if len(V) >= 256:
+            assert tokens_of(tb.tokenize_byte_level_bpe(word, V, M), V) == tokens
+        else:
+            assert tb.tokenize_bpe(word, V, M) == tokens
+            assert tokens_of(tb.tokenize_sentencepiece_bpe(word, V, M), V) == tokens
+
+
+def test_wordpiece_unknown_and_too_long_words():
+    V = {"[UNK]": 0, "a": 1, "##a": 2}
+    assert tb.tokenize_wordpiece("aaa", V, chunk_max=3) == [1, 2, 2]
+    assert tb.tokenize_wordpiece("aaaa", V, chunk_max=3) == [0]
+    assert tb.tokenize_wordpiece(["a", "", "ab", "a"], V) == [1, 0, 1]
+    assert tb.tokenize_wordpiece("[UNK]", V) == [0]
+    with pytest.raises(ValueError, match="'b' needs the unknown token '<unk>'"):
+        tb.tokenize_wordpiece("b", V, unk="<unk>")
+
+
+def test_rules_apply_in_learned_order_by_hand():
+    V = {token: i for i, token in enumerate(["a", "b", "c", "bc", "ab", "abc"])}
+    # (b, c) comes first, so that ab never forms in abc: a bc, then nothing fits.
+    M = [("b", "c"), ("a", "b")]
+    assert tokens_of(tb.tokenize_sentencepiece_bpe("abcab", V, M), V) == ["a", "bc", "ab"]
+    trace = []
+    M.append(("a", "bc"))
+    assert tokens_of(tb.tokenize_sentencepiece_bpe("abcab", V, M, trace=trace), V) == ["abc", "ab"]
+    assert [step["rule"] for step in trace] == [None, ("b", "c"), ("a", "b"), ("a", "bc")]
+    assert trace[2]["tokens"] == ["a", "bc", "ab"]
+
+
+def test_byte_fallback_by_hand():
+    V, M = tb.train_sentencepiece_bpe({"▁a": 2}, 259)
+    # é is C3 A9; the printed line 31 runs over the chunk's length and would miss or overrun.
+    ids = tb.tokenize_sentencepiece_bpe("▁aé", V, M)
+    assert tokens_of(ids, V) == ["▁a", "<0xC3>", "<0xA9>"]
+    V, M = tb.train_sentencepiece_bpe({"▁a": 2}, 3, byte_tokens=())
+    with pytest.raises(ValueError, match="'é' is not in the vocabulary, nor .* byte 0xc3"):
+        tb.tokenize_sentencepiece_bpe("é", V, M, byte_tokens=())
+
+
+# ---- extending ---------------------------------------------------------------------------------
+
+
+def test_extend_wordpiece_by_hand():
+    V, V_D = {"[UNK]": 0, "a": 1, "##b": 2}, {"##c": 2, "[UNK]": 0, "ab": 3, "a": 1}
+    trace = []
+    expected = {"[UNK]": 0, "a": 1, "##b": 2, "##c": 3, "ab": 4}
+    assert tb.extend_wordpiece(V, V_D, trace=trace) == expected
+    assert [row["token"] for row in trace] == ["[UNK]", "a", "##c", "ab"]  # the supplement's ids
+    assert [row["new"] for row in trace] == [False, False, True, True]
+    assert len(V) == 3
+    assert tb.extend_wordpiece({"a": 7}, {"b": 0}) == {"a": 7, "b": 8}  # ids with gaps
+
+
+def test_extend_sentencepiece_bpe_by_hand():
+    V = {token: i for i, token in enumerate(["<s>", "a", "b", "ab"])}
+    M = [("a", "b")]
+    V_D = {token: i for i, token in enumerate(["<0x0A>", "b", "c", "a", "bc", "ab", "abc"])}
+    M_D = [("b", "c"), ("a", "b"), ("a", "bc")]
+    trace = []
+    V_N, M_N = tb.extend_sentencepiece_bpe(V, M, V_D, M_D, trace=trace)
+    assert list(V_N) == ["<s>", "a", "b", "ab", "c", "bc", "abc"]
+    # abc comes from a + bc in the supplement; ab + c is the other split, and a token here.
+    assert M_N == [("a", "b"), ("b", "c"), ("a", "bc"), ("ab", "c")]
+    assert trace[-1] == {"token": "abc", "id": 6, "merges": [("a", "bc"), ("ab", "c")]}
+    # That rule matters: the old (a, b) still comes first.
+    assert tokens_of(tb.tokenize_sentencepiece_bpe("abc", V_N, M_N), V_N) == ["abc"]
+    assert (len(V), len(M)) == (4, 1)
+
+
+def test_extend_byte_level_bpe_by_hand():
+    V = {token: i for i, token in enumerate(["a", "b", "c", "ab"])}
+    V_D = {token: i for i, token in enumerate(["a", "b", "c", "d", "bc", "ab", "abc", "bcd"])}
+    M_D = [("b", "c"), ("a", "b"), ("a", "bc"), ("bc", "d")]
+    trace = []
+    V_N, M_N = tb.extend_byte_level_bpe(V, [("a", "b")], V_D, M_D, trace=trace)
+    assert list(V_N) == ["a", "b", "c", "ab", "d", "bc", "abc", "bcd"]
+    assert M_N == [("a", "b"), ("b", "c"), ("a", "bc"), ("bc", "d")]
+    assert [row["token"] for row in trace] == ["d", "bc", "abc", "bcd"]
+    # Here abc is out of reach: (a, b) comes first, and no rule joins ab and c.
+    chunk = tb.tokenize_bpe("abc", V_N, M_N)
+    assert chunk == ["ab", "c"]
+    # bcd is in reach, unless an a precedes it.
+    assert tb.tokenize_bpe("bcd", V_N, M_N) == ["bcd"]
+
+
+@given(corpora(("abc",)), corpora(("abcd",)))
+@few
+def test_extensions_keep_the_old_and_hold_the_new(words, supplement):
+    for train, extend in [
+        (tb.train_sentencepiece_bpe, tb.extend_sentencepiece_bpe),
+        (tb.train_byte_level_bpe, tb.extend_byte_level_bpe),
+    ]:
+        (V, M), (V_D, M_D) = train(words, 268), train(supplement, 268)
+        V_N, M_N = extend(V, M, V_D, M_D)
+        assert V_N.keys() == V.keys() | V_D.keys()
+        assert list(V_N.items())[: len(V)] == list(V.items())
+        assert list(V_N.values()) == list(range(len(V_N)))
+        assert M_N[: len(M)] == M
+        assert len(set(M_N)) == len(M_N)
+        place = {v: i for i, v in enumerate(V_N)}
+        for left, right in M_N:
+            assert place[left + right] > max(place[left], place[right])
+        assert {left + right for left, right in M_N} == {
+            v for v in V_N if v not in tb.BYTE_TOKENS and len(v) > 1
+        }
+
+
+# ---- Unigram -----------------------------------------------------------------------------------
+
+
+def segmentations(word, p):
+    """All segmentations of a word, the tokens of each."""
+    for n_cuts in range(len(word)):
+        for cuts in itertools.combinations(range(1, len(word)), n_cuts):
+            bounds = [0, *cuts, len(word)]
+            tokens = [word[i:j] for i, j in itertools.pairwise(bounds)]
+            if all(p.get(token, 0) > 0 for token in tokens):
+                yield tokens
+
+
+def random_p(words, rng):
+    weights = {x: rng.random() + 0.01 for x in tb.unigram_seed(words, whole_words=True)}
+    return {x: weight / sum(weights.values()) for x, weight in weights.items()}
+
+
+@given(st.text("abc", min_size=1, max_size=8), st.integers())
+@few
+def test_viterbi_finds_the_best_of_all_segmentations(word, seed):
+    p = random_p([word], random.Random(seed))
+    tokens, score = tb.tokenize_unigram(word, p)
+    best = max(math.prod(p[x] for x in tokens) for tokens in segmentations(word, p))
+    assert math.exp(score) == pytest.approx(best)
+    assert math.prod(p[x] for x in tokens) == pytest.approx(best)
+    assert "".join(tokens) == word
+
+
+@given(corpora(("abc",)).filter(lambda words: max(map(len, words)) < 9), st.integers())
+@few
+def test_expected_counts_equal_the_sum_over_all_segmentations(words, seed):
+    p = random_p(words, random.Random(seed))
+    expected, likelihood = Counter(), 0.0
+    for word, count in words.items():
+        if not word:
+            continue
+        shares = [(tokens, math.prod(p[x] for x in tokens)) for tokens in segmentations(word, p)]
+        total = sum(share for _, share in shares)
+        likelihood += count * math.log(total)
+        for tokens, share in shares:
+            for x in tokens:
+                expected[x] += count * share / total
+    counts, log_likelihood = tb.unigram_expected_counts(words, p)
+    assert counts == pytest.approx({x: expected[x] for x in p})
+    assert log_likelihood == pytest.approx(likelihood)
+
+
+@given(corpora(("abc",)))
+@few
+def test_em_never_lowers_the_likelihood(words):
+    p = random_p(words, random.Random(0))
+    before = -math.inf
+    for _ in range(5):
+        counts, likelihood = tb.unigram_expected_counts(words, p)
+        assert likelihood >= before - 1e-9
+        before = likelihood
+        p = {x: count / sum(counts.values()) for x, count in counts.items()}
+
+
+@pytest.mark.parametrize("e_step", ["expected", "viterbi", "substrings"])
+@given(small_corpora, st.integers(0, 6), st.sampled_from([0, 0.2, 0.5]))
+@few
+def test_unigram_training(e_step, words, more, drop):
+    alphabet = set("".join(words))
+    trace = []
+    p = tb.train_unigram(words, len(alphabet) + more, e_step=e_step, drop=drop, trace=trace)
+    assert alphabet <= p.keys()
+    assert len(p) == min(len(alphabet) + more, len(tb.unigram_seed(words)))
+    assert sum(p.values()) == pytest.approx(1)
+    assert sorted(p, key=lambda x: (-p[x], x)) == list(p)
+    assert p == trace[-1]["p"]
+    for step in trace:
+        for x, loss in step["losses"].items():  # each loss, computed anew
+            rest = {token: value for token, value in step["p"].items() if token != x}
+            anew = -sum(n * tb.tokenize_unigram(word, rest)[1] for word, n in words.items())
+            assert loss == pytest.approx(anew)
+            assert loss >= step["loss"] - 1e-9
+        kept = step["losses"].keys() - set(step["removed"])
+        for x, y in itertools.product(step["removed"], kept):
+            assert round(step["losses"][x], 6) <= round(step["losses"][y], 6)
+
+
+def test_unigram_whole_words_and_long_words():
+    assert tb.unigram_seed(["ab", "c"], whole_words=True) == {"a": 1, "ab": 1, "b": 1, "c": 1}
+    assert set(tb.unigram_seed(["abcd"], max_length=2)) == {"a", "b", "c", "d", "ab", "bc", "cd"}
+    p = tb.train_unigram(
+        {"the": 50, "cat": 1}, 7, seed=tb.unigram_seed({"the": 50, "cat": 1}, whole_words=True)
+    )
+    assert "the" in p
+    _, likelihood = tb.unigram_expected_counts(["a" * 500], {"a": 1e-9, "aa": 1e-9})
+    assert math.isfinite(likelihood)  # e**-5000 is no float
+
+
+def test_unigram_unknown_characters():
+    p = {"a": 0.5, "b": 0.3, "ab": 0.2}
+    tokens, score = tb.tokenize_unigram("abxa", p)
+    assert tokens == ["ab", "<unk>", "a"]
+    assert score == pytest.approx(math.log(0.2) + (math.log(0.2) - 10) + math.log(0.5))
+    assert tb.tokenize_unigram("", p) == ([], 0.0)
+
+
+# ---- bad input ---------------------------------------------------------------------------------
+
+every_training = pytest.mark.parametrize(
+    "train", [*TRAINERS.values(), tb.train_unigram], ids=[*TRAINERS, "unigram"]
+)
+
+
+@every_training
+@pytest.mark.parametrize(
+    "words, error, message",
+    [
+        ([], ValueError, "the corpus is empty"),
+        ({}, ValueError, "the corpus is empty"),
+        ({"": 5}, ValueError, "the corpus is empty"),
+        ("some text", TypeError, "words is one string, 'some text'"),
+        ([b"ab"], TypeError, "the word b'ab' is of type bytes"),
+        ({"ab": 0}, ValueError, "the word 'ab' has count 0"),
+        ({"ab": 1.5}, ValueError, "the word 'ab' has count 1.5"),
+        (["a\ud800"], ValueError, "holds a lone surrogate"),
+    ],
+)
+def test_bad_corpora(train, words, error, message):
+    with pytest.raises(error, match=message):
+        train(words, 20)
+
+
+@every_training
+def test_vocabulary_smaller_than_the_alphabet(train):
+    size = -1 if train is TRAINERS["bytes"] else 2
+    with pytest.raises(ValueError, match=r"vocab_size=\d+ is smaller than the (3|256) .* at least"):
+        train({"abc": 1}, size)
+
+
+def test_special_tokens_count_for_the_alphabet():
+    with pytest.raises(ValueError, match="vocab_size=3 is smaller than the 4 special tokens"):
+        tb.train_bpe({"abc": 1}, 3, special_tokens=["<s>"])
+
+
+@every_trainer
+def test_minimum_frequency_above_every_count(train):
+    with pytest.raises(ValueError, match="min_frequency=9 .* occurs 5 times, give at most that"):
+        train({"ab": 5, "cb": 4}, 20, min_frequency=9)
+    V, _ = train({"ab": 5, "cb": 4}, 20, min_frequency=5)
+    assert list(V)[-1] == "ab"
+
+
+@every_trainer
+def test_bad_special_tokens(train):
+    with pytest.raises(ValueError, match="the special token '<s>' is given 2 times"):
+        train({"ab": 5}, 20, special_tokens=["<s>", "<pad>", "<s>"])
+    with pytest.raises(TypeError, match="special_tokens is one string, '<s>'"):
+        train({"ab": 5}, 20, special_tokens="<s>")
+
+
+@every_trainer
+def test_words_without_pairs_give_the_alphabet(train):
+    V, M = train({"a": 3, "b": 1, "": 2}, 100)
+    assert list(V) == (sorted(tb.BYTE_CHARS) if len(V) >= 256 else ["a", "b"])
+    assert not M
+
+
+def test_wordpiece_refuses_the_prefix_and_unknown_ties():
+    with pytest.raises(ValueError, match="the word 'c##' contains the prefix '##'"):
+        tb.train_wordpiece(["c##", "c"], 10)
+    assert "##" in tb.train_wordpiece(["##"], 4, prefix="@@@")
+    assert list(tb.train_wordpiece(["aab"], 10, prefix=""))[-1] == "aab"
+    with pytest.raises(ValueError, match="tie='last' is unknown"):
+        tb.train_wordpiece(["ab"], 10, tie="last")
+
+
+def test_unigram_refuses_bad_options():
+    with pytest.raises(ValueError, match="the seed lacks \\['b'\\]"):
+        tb.train_unigram(["ab"], 10, seed={"a": 1})
+    with pytest.raises(ValueError, match="e_step='hard'"):
+        tb.train_unigram(["ab"], 10, e_step="hard")
+    with pytest.raises(ValueError, match="n_em=0, drop=0.1"):
+        tb.train_unigram(["ab"], 10, n_em=0)
+
+
+def test_counts_may_come_from_numpy():
+    numpy = pytest.importorskip("numpy")
+    words = {word: numpy.int64(count) for word, count in FLOWERS.items()}
+    assert tb.train_wordpiece(words, 20) == tb.train_wordpiece(FLOWERS, 20)
+
+
+def test_nothing_is_changed_in_place():
+    words = dict(CATS)
+    V, M = tb.train_bpe(words, 9)
+    before = (dict(V), list(M))
+    tb.tokenize_bpe("bags", V, M)
+    tb.extend_byte_level_bpe(V, M, {"x": 0}, [])
+    assert words == CATS and before == (V, M)

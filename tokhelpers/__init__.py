@@ -1,0 +1,45 @@
+"""Helpers for notebooks that train, extend, prune and measure tokenizers.
+
+``import tokhelpers as th`` loads nothing heavy: each name below is fetched when it is first used.
+"""
+
+from importlib import import_module
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "Corpus": "corpora",
+    "load_corpus": "corpora",
+    "load_tokenizer": "pretrained",
+    "merge_skipping": "surgery",
+    "Pretokens": "pretokens",
+    "count_pretokens": "pretokens",
+    "train_byte_level_bpe": "training",
+    "Extension": "extension",
+    "continue_bpe": "extension",
+    "naive_extension": "extension",
+    "extend": "extension",
+    "evaluate": "measures",
+    "unreachable": "measures",
+    "sweep": "measures",
+    "Profile": "profiles",
+    "profile": "profiles",
+    "published": "figures",
+    "save": "figures",
+    "show_source": "figures",
+    "label_lines": "figures",
+    "style": "figures",
+}
+__all__ = sorted(_HOME)
+
+
+def __getattr__(name: str):
+    if name not in _HOME:
+        raise AttributeError(f"tokhelpers has no {name!r}; it has {', '.join(__all__)}")
+    value = getattr(import_module(f".{_HOME[name]}", __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,186 @@
+"""How well a tokenizer does: compression, fertility, Renyi efficiency, tokens unused or unreachable."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import repeat
+
+import numpy as np
+import pandas as pd
+from tokenizers import Tokenizer
+
+from .extension import Extension, added_content, extended
+from .merges import segment, symbols_of
+from .pretokens import Pretokens
+from .surgery import Parts, build, read
+from .training import counted
+
+
+def unreachable(tokenizer: Tokenizer | Parts, tokens: Iterable[str] | None = None) -> list[str]:
+    """The tokens that no sequence of merges produces: the Self-Tokenization Test.
+
+    Each token's stored form is given to the model alone, without normalizer and pre-tokenizer,
+    merge skipping off; a token that does not come back whole is unreachable by merges. Looks at
+    all ordinary tokens (special tokens and byte-fallback tokens such as ``<0x0A>`` are none), or
+    at ``tokens`` only. Returns them in order of their ids.
+
+    Source: Purason et al. 2025, section 3.3.
+
+    >>> from tokenizers import Tokenizer, models
+    >>> unreachable(Tokenizer(models.BPE({"a": 0, "b": 1, "ab": 2, "ba": 3}, [("a", "b")])))
+    ['ba']
+    """
+    parts = read(tokenizer)
+    if tokens is None:
+        fallback = parts.settings["model"].get("byte_fallback")
+        raw = {f"<0x{byte:02X}>" for byte in range(256)} if fallback else set()
+        tokens = [t for t in parts.vocab if t not in parts.special and t not in raw]
+    tokens = sorted(tokens, key=parts.vocab.__getitem__)
+    _, offsets = segment(*symbols_of(tokens, parts), parts.merges)
+    return [token for token, n in zip(tokens, np.diff(offsets).tolist(), strict=True) if n != 1]
+
+
+def token_counts(tokenizer: Tokenizer | Parts, words: Pretokens) -> np.ndarray:
+    """How often each id is produced on counted pre-tokens: an int64 array indexed by id.
+
+    Follows the tokenizer's own merge skipping. Added tokens are not looked for in the text.
+
+    >>> from tokhelpers.training import train_byte_level_bpe, counted
+    >>> tokenizer = train_byte_level_bpe(["bat bat bag"], vocab_size=257)
+    >>> counts = token_counts(tokenizer, counted(["bat"], tokenizer))
+    >>> int(counts[tokenizer.token_to_id("ba")]), int(counts.sum())
+    (1, 2)
+    """
+    parts = read(tokenizer)
+    ids, offsets = segment(*symbols_of(words.words, parts), parts.merges)
+    weights = np.repeat(words.counts, np.diff(offsets))
+    if parts.merge_skipping:
+        whole = np.array([parts.vocab.get(word, -1) for word in words.words], np.int64)
+        merged = np.repeat(whole < 0, np.diff(offsets))
+        ids = np.concatenate([ids[merged], whole[whole >= 0]])
+        weights = np.concatenate([weights[merged], words.counts[whole >= 0]])
+    return _sum_by_id(ids, weights, parts.next_id)
+
+
+def _sum_by_id(ids, weights, size) -> np.ndarray:
+    counts = np.zeros(size, np.int64)
+    np.add.at(counts, ids, weights)
+    return counts
+
+
+def evaluate(
+    tokenizer: Tokenizer | Parts, corpus: Iterable[str] | Pretokens, *, added: Sequence[str] = ()
+) -> pd.Series:
+    """Measure a tokenizer on a corpus.
+
+    ``corpus`` iterates over documents, or is counts by this tokenizer's rules; ``added`` are tokens
+    whose use is asked for. Special tokens in the text count as plain text, and none are added.
+    Returns ``bytes_per_token`` and ``chars_per_token`` (of the text as given, UTF-8),
+    ``tokens_per_word`` (words between white space), ``renyi_efficiency`` (power 2.5, over the
+    tokens produced), ``unused_added`` (share of ``added`` never produced; NaN without ``added``),
+    ``tokens``, ``words``, ``chars`` and ``bytes``. Raises ValueError for an empty corpus, and for
+    counts where the tokenizer has added tokens that are not special: they cut raw text.
+
+    Source: Purason et al. 2025, sections 4.1 and 5; Zouhar et al. 2023 for the efficiency.
+
+    >>> from tokhelpers.training import train_byte_level_bpe
+    >>> tokenizer = train_byte_level_bpe(["bat bat bag"], vocab_size=257)
+    >>> evaluate(tokenizer, ["bat bat"], added=["ba"])[["bytes_per_token", "unused_added"]].tolist()
+    [1.4, 0.0]
+    """
+    parts = read(tokenizer)
+    words = counted(corpus, parts)
+    if all(t["special"] for t in parts.settings["added_tokens"]):
+        counts = token_counts(parts, words)
+    else:
+        counts = _library_counts(parts, corpus)
+    ids = _ids_of(parts, added)
+    total = int(counts.sum())
+    nan = float("nan")
+    return pd.Series(
+        {
+            "bytes_per_token": words.bytes / total,
+            "chars_per_token": words.chars / total,
+            "tokens_per_word": total / words.spaced_words if words.spaced_words else nan,
+            "renyi_efficiency": renyi_efficiency(counts),
+            "unused_added": float(np.mean(counts[ids] == 0)) if ids else nan,
+            "tokens": total,
+            "words": words.spaced_words,
+            "chars": words.chars,
+            "bytes": words.bytes,
+        }
+    )
+
+
+def _library_counts(parts: Parts, corpus) -> np.ndarray:
+    """Token counts by the library's own encoder: the only way when added tokens cut raw text."""
+    if isinstance(corpus, Pretokens):
+        raise ValueError(
+            "this tokenizer has added tokens, which cut raw text: give documents, not counts"
+        )
+    tokenizer, counts = build(parts), np.zeros(parts.next_id, np.int64)
+    exact = getattr(corpus, "counts", None)
+    texts = exact or list(corpus)
+    encoded = tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
+    for encoding, times in zip(encoded, exact.values() if exact else repeat(1), strict=False):
+        np.add.at(counts, encoding.ids, times)
+    return counts
+
+
+def _ids_of(parts: Parts, tokens: Sequence[str]) -> list[int]:
+    """Ids of added tokens, whether they stand in the vocabulary or among the added tokens."""
+    ids = {t: parts.vocab.get(t) for t in tokens}
+    added = {t["content"]: t["id"] for t in parts.settings["added_tokens"]}
+    ids |= {t: added.get(added_content(parts, t)) for t in tokens if ids[t] is None}
+    missing = [t for t in tokens if ids[t] is None]
+    if missing:
+        raise ValueError(
+            f"{len(missing):,} of the added tokens are not in this tokenizer, first {missing[0]!r}: "
+            "give the tokens with which it was extended"
+        )
+    return [ids[t] for t in tokens]
+
+
+def renyi_efficiency(counts: np.ndarray, power: float = 2.5) -> float:
+    """Renyi efficiency of a token distribution: its Renyi entropy over that of a uniform one.
+
+    ``counts`` holds how often each token occurs; tokens that never occur are left out. 1 is
+    uniform. Source: Zouhar et al. 2023; Purason et al. 2025 use power 2.5.
+
+    >>> round(renyi_efficiency(np.array([1, 1, 0, 1, 1])), 12)
+    1.0
+    """
+    seen = np.sort(counts[counts > 0])
+    if len(seen) < 2:
+        return float("nan")  # one token only: nothing to be efficient about
+    shares = seen / seen.sum()
+    return float(np.log(np.sum(shares**power)) / (1 - power) / np.log(len(seen)))
+
+
+def sweep(
+    tokenizer: Tokenizer | Parts,
+    ways: Mapping[str, tuple[Extension, str]],
+    sizes: Sequence[int],
+    test: Pretokens,
+) -> pd.DataFrame:
+    """Measure several ways of extending a tokenizer at several sizes, without building each one.
+
+    ``ways`` gives each way a name, an extension and the ``how`` of ``extend``; ``test`` is counted
+    text. One row a way and size: ``way``, ``added`` (tokens), what ``evaluate`` measures, and
+    ``unreachable_added`` (how many of the added tokens no merges produce).
+
+    >>> from tokhelpers.training import train_byte_level_bpe, counted
+    >>> base = train_byte_level_bpe(["bat bat bag"], vocab_size=257)
+    >>> ways = {"list": (Extension(tokens=["bat", "ag"]), "append")}
+    >>> table = sweep(base, ways, [0, 2], counted(["bag bat"], base))
+    >>> table[["way", "added", "unreachable_added"]].values.tolist()
+    [['list', 0, 0], ['list', 2, 0]]
+    """
+    base = read(tokenizer)
+    rows = []
+    for size in sizes:
+        for way, (extension, how) in ways.items():
+            new = extended(base, extension, size, how=how)
+            added = extension.tokens[:size]
+            measured = evaluate(new, test, added=added)
+            missed = len(unreachable(new, added))
+            rows.append({"way": way, "added": size, **measured, "unreachable_added": missed})
+    return pd.DataFrame(rows)

@@ -1,0 +1,78 @@
+"""Run the notebooks: write the figures, and store fresh outputs where asked."""
+
+import os
+import sys
+import time
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from multiprocessing import get_context
+from pathlib import Path
+
+FOLDER = Path(__file__).parent.parent / "notebooks"
+
+
+def find_notebooks(names: list[str]) -> list[Path]:
+    """The notebooks whose names begin with one of ``names`` (``08``, ``08_naive``), or all.
+
+    Raises FileNotFoundError, listing what there is, for a name that fits none.
+
+    >>> [path.name for path in find_notebooks(["00"])]
+    ['00_start_here.ipynb']
+    """
+    found = sorted([*FOLDER.glob("[0-9]*.ipynb"), *FOLDER.glob("solutions/[0-9]*.ipynb")])
+    for name in names:
+        if not any(path.name.startswith(name) for path in found):
+            there = ", ".join(path.stem for path in found)
+            raise FileNotFoundError(f"no notebook begins with {name!r}; there are {there}")
+    return [path for path in found if not names or path.name.startswith(tuple(names))]
+
+
+def run_notebook(path: Path, *, store: bool = False) -> float:
+    """Run one notebook in a kernel of its own and return the seconds; ``store`` keeps its outputs.
+
+    Raises nbclient's CellExecutionError where a cell fails.
+    """
+    import nbformat
+    from nbclient import NotebookClient
+
+    began = time.monotonic()
+    notebook = nbformat.read(path, as_version=4)
+    where = {"metadata": {"path": str(path.parent)}}
+    NotebookClient(
+        notebook, timeout=1800, kernel_name="python3", resources=where, record_timing=False
+    ).execute()
+    if store:
+        notebook.metadata = {"kernelspec": KERNEL, "language_info": {"name": "python"}}
+        nbformat.write(notebook, path)
+    return time.monotonic() - began
+
+
+KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
+
+
+def run_notebooks(paths: list[Path], *, store: bool = False, workers: int = 2) -> list[Path]:
+    """Run notebooks, ``workers`` at a time, and return those that failed; failures go to stderr."""
+    os.environ.setdefault("PYTHONHASHSEED", "0")  # read by the kernels
+    began, failed = time.monotonic(), []
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+        runs = {pool.submit(run_notebook, path, store=store): path for path in paths}
+        _progress(0, len(paths), began, "")
+        for done, run in enumerate(as_completed(runs), 1):
+            path = runs[run]
+            try:
+                took = f"{path.stem} in {run.result():.0f} s"
+            except Exception as error:  # the others go on
+                took = f"{path.stem} failed"
+                failed.append(path)
+                print(f"{path.name}: {error}", file=sys.stderr)
+            _progress(done, len(paths), began, took)
+    return sorted(failed)
+
+
+def _progress(done: int, of: int, began: float, last: str) -> None:
+    """One line, rewritten on a terminal; a line a notebook where the output is a file."""
+    line = f"notebook {done} of {of}, {time.monotonic() - began:.0f} s elapsed"
+    line += f", last {last}" if last else ""
+    if sys.stderr.isatty():
+        print(f"\r\033[K{line}", end="\n" if done == of else "", file=sys.stderr, flush=True)
+    elif done:
+        print(line, file=sys.stderr, flush=True)

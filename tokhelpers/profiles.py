@@ -1,0 +1,51 @@
+"""How much the notebooks compute: ``quick`` (default), ``full`` or ``paper``."""
+
+import os
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Profile:
+    """Sizes, languages and seed of a run; ``train_chars`` and ``test_chars`` are in characters."""
+
+    name: str
+    train_chars: int
+    test_chars: int
+    sizes: tuple[int, ...]
+    budgets: tuple[int, ...]
+    languages: tuple[str, ...]
+    seed: int = 0
+
+
+SIZES = (1_000, 2_000, 4_000, 8_000, 16_000)
+PROFILES = {
+    # a laptop's minute a notebook, offline
+    "quick": Profile(
+        "quick", 12_000_000, 1_000_000, SIZES, (100_000, 1_000_000, 10_000_000), ("fi", "et", "tr")
+    ),
+    # offline, as long as it takes
+    "full": Profile(
+        "full",
+        100_000_000,
+        10_000_000,
+        (*SIZES, 32_000),
+        (100_000, 1_000_000, 10_000_000, 100_000_000),
+        ("fi", "et", "tr", "pl", "ru", "he"),
+    ),
+}
+# the paper's budget; its texts come from the hub
+PROFILES["paper"] = Profile(**{**vars(PROFILES["full"]), "name": "paper", "test_chars": 20_000_000})
+
+
+def profile() -> Profile:
+    """The profile in force: ``TOKHELPERS_PROFILE``, or ``quick``.
+
+    Raises ValueError for a name that is none of the three.
+
+    >>> profile().seed
+    0
+    """
+    name = os.environ.get("TOKHELPERS_PROFILE", "quick")
+    if name not in PROFILES:
+        raise ValueError(f"TOKHELPERS_PROFILE is {name!r}: use {', '.join(PROFILES)}")
+    return PROFILES[name]
