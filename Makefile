@@ -3,7 +3,7 @@ PYTHON := $(shell for p in python3 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
 BIN := .venv/bin
 READY := .venv/ready
-NBVAL := --nbval --nbval-current-env --nbval-cell-timeout 600 -n 2 --dist loadscope -p no:doctest
+NBVAL := --nbval --nbval-current-env --nbval-cell-timeout 600 -n 2 --dist loadscope -o addopts=""
 export PYTHONHASHSEED := 0
 
 help:  ## list the targets
@@ -17,7 +17,7 @@ figures: $(READY)  ## run every notebook in the quick profile and write figures/
 test: $(READY)  ## ruff, pytest, and nbval over all notebooks
 	$(BIN)/ruff check -q .
 	$(BIN)/ruff format -q --check .
-	$(BIN)/pytest -n 2
+	$(BIN)/pytest -n 2 -p no:nbval
 	$(BIN)/pytest $(NBVAL) notebooks
 
 store: $(READY)  ## run the notebooks and keep their fresh outputs (ONLY=08 for one)

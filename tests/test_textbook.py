@@ -269,6 +269,8 @@ def test_unigram_document_order_does_not_matter(e_step, words, rng):
     size = len(set("".join(words))) + 3
     expected = list(tb.train_unigram(words, size, e_step=e_step).items())
     assert list(tb.train_unigram(documents, size, e_step=e_step).items()) == expected
+    p = random_p(words, random.Random(0))
+    assert tb.unigram_expected_counts(documents, p) == tb.unigram_expected_counts(words, p)
 
 
 @every_trainer
@@ -282,13 +284,18 @@ def test_every_merge_was_the_best_and_frequent_enough(train, words, size, min_fr
         assert "min_frequency" in str(error)
         return
     assert list(V.values()) == list(range(len(V)))
+    lengths = []
     for step in trace:
         chosen = step["token"] if "merges" in step else step["merge"]
         assert step["counts"][chosen] >= max(min_frequency, 1)
-        if "scores" in step:
-            assert step["scores"][chosen] == max(step["scores"].values())
+        values = step.get("scores", step["counts"])
+        best = [candidate for candidate in values if values[candidate] == max(values.values())]
+        if "merges" in step:
+            assert chosen == min(best, key=lambda form: (len(form), form))
         else:
-            assert step["counts"][chosen] == max(step["counts"].values())
+            assert chosen == min(best, key=lambda pair: (V[pair[0]], V[pair[1]]))
+        lengths.append(sum(len(tokens) for tokens, _ in step["corpus"]))
+    assert lengths == sorted(set(lengths), reverse=True)  # each step shortens the corpus
 
 
 @given(corpora())
@@ -330,9 +337,18 @@ def test_thesis_prefix_is_taken_off_the_second_part_only():
     assert list(tb.train_wordpiece({"Wo": 2}, 3)) == ["##o", "W", "Wo"]
     V = tb.train_wordpiece({"aword": 1}, 10)
     assert "aword" in V and not any("##" in v[2:] for v in V)
+    assert list(tb.train_wordpiece({"a#": 2}, 3)) == ["###", "a", "a#"]  # ### is ## and #
 
 
-def test_a_form_that_recurs_keeps_its_first_id():
+@every_trainer
+def test_a_form_that_recurs_keeps_its_first_id(train):
+    V, _ = train({"ab": 3, "abc": 2}, 6, special_tokens=["ab", "<s>", "a"])
+    assert (V["ab"], V["<s>"], V["a"]) == (0, 1, 2)
+    assert list(V.values()) == list(range(len(V)))
+    assert "abc" in V
+
+
+def test_a_form_that_recurs_by_hand():
     V, M = tb.train_bpe({"ab": 3, "abc": 2}, 6, special_tokens=["ab", "b"])
     assert V == {"ab": 0, "b": 1, "a": 2, "c": 3, "abc": 4}
     assert M == [("a", "b"), ("ab", "c")]
@@ -397,6 +413,22 @@ def test_byte_level_bpe_equals_hugging_face(words, merges, special_tokens):
     model = json.loads(hugging_face_byte_level(words, vocab_size, special_tokens).to_str())["model"]
     assert [tuple(merge) for merge in model["merges"]] == M
     assert model["vocab"] == V
+
+
+@given(corpora(("a", "ab", "abc", "abcdef")), st.integers(0, 25))
+@few
+def test_plain_bpe_equals_hugging_face(words, merges):
+    vocab_size = len(set("".join(words))) + merges
+    tokenizer = tokenizers.Tokenizer(models.BPE())
+    trainer = trainers.BpeTrainer(vocab_size=vocab_size, min_frequency=0, show_progress=False)
+    documents = [word for word, count in words.items() for _ in range(count)]
+    tokenizer.train_from_iterator(documents, trainer)
+    V, M = tb.train_bpe(words, vocab_size)
+    model = json.loads(tokenizer.to_str())["model"]
+    assert [tuple(merge) for merge in model["merges"]] == M
+    assert model["vocab"] == V
+    for word in words:
+        assert tb.tokenize_bpe(word, V, M) == tokenizer.encode(word).tokens
 
 
 @given(corpora(), st.integers(2, 5))
@@ -532,6 +564,16 @@ def test_rules_apply_in_learned_order_by_hand():
     assert trace[2]["tokens"] == ["a", "bc", "ab"]
 
 
+def test_rules_may_be_lists_as_in_json():
+    V, M = tb.train_byte_level_bpe({"abc": 2}, 258)
+    lists = [list(m) for m in M]
+    assert tokens_of(tb.tokenize_byte_level_bpe("abc", V, lists), V) == ["abc"]
+    assert tokens_of(tb.tokenize_sentencepiece_bpe("abc", V, lists), V) == ["abc"]
+    for extend in (tb.extend_sentencepiece_bpe, tb.extend_byte_level_bpe):
+        assert extend({"a": 0}, [], V, lists)[1] == M
+        assert extend(V, lists, {}, [])[1] == M
+
+
 def test_byte_fallback_by_hand():
     V, M = tb.train_sentencepiece_bpe({"▁a": 2}, 259)
     # é is C3 A9; the printed line 31 runs over the chunk's length and would miss or overrun.
@@ -553,7 +595,13 @@ def test_extend_wordpiece_by_hand():
     assert [row["token"] for row in trace] == ["[UNK]", "a", "##c", "ab"]  # the supplement's ids
     assert [row["new"] for row in trace] == [False, False, True, True]
     assert len(V) == 3
-    assert tb.extend_wordpiece({"a": 7}, {"b": 0}) == {"a": 7, "b": 8}  # ids with gaps
+
+
+@pytest.mark.parametrize("extend", [tb.extend_sentencepiece_bpe, tb.extend_byte_level_bpe])
+def test_extension_of_ids_with_gaps(extend):
+    V, V_D = {"a": 7}, {"b": 1, "c": 0, "ab": 2}
+    assert extend(V, [], V_D, [("a", "b")])[0] == {"a": 7, "c": 8, "b": 9, "ab": 10}
+    assert tb.extend_wordpiece(V, V_D) == {"a": 7, "c": 8, "b": 9, "ab": 10}
 
 
 def test_extend_sentencepiece_bpe_by_hand():
@@ -691,6 +739,38 @@ def test_unigram_training(e_step, words, more, drop):
         kept = step["losses"].keys() - set(step["removed"])
         for x, y in itertools.product(step["removed"], kept):
             assert round(step["losses"][x], 6) <= round(step["losses"][y], 6)
+
+
+def test_viterbi_counts_by_hand():
+    # ru n 3, bu g 5, fu n 13, su n 10 (the lecture's first segmentations); r u b f s count 1.
+    p = tb.train_unigram(RUNS, 13, e_step="viterbi", n_em=1)
+    counts = {"n": 26, "fu": 13, "su": 10, "bu": 5, "g": 5, "ru": 3, "un": 0, "ug": 0}
+    counts |= dict.fromkeys("rubfs", 1)
+    assert p == pytest.approx({x: count / 67 for x, count in counts.items()})
+    assert list(p)[:2] == ["n", "fu"]
+
+
+def test_unigram_ties_do_not_hang_on_the_last_bit():
+    """The corpus is its own mirror image, so that a token and its mirror image tie."""
+    trace = []
+    words = {"aaab": 3, "baaa": 3}
+    tb.train_unigram(words, 3, e_step="substrings", drop=0, trace=trace)
+    for step in trace[:-1]:
+        least = min(step["losses"].values())
+        assert step["removed"] == [
+            max(x for x in step["losses"] if step["losses"][x] < least + 1e-8)
+        ]
+    # ba b b b and b ab b b are equally probable: the longer first token.
+    p = {"a": 0.2, "b": 0.3, "ab": 0.2, "ba": 0.2, "aa": 0.1}
+    assert tb.tokenize_unigram("babbb", p)[0] == ["ba", "b", "b", "b"]
+
+
+def test_unigram_characters_that_em_starves_stay_possible():
+    words = {"ab": 3, "aab": 3, "あa": 1, "aaあああああいいいいい": 1}
+    p = tb.train_unigram(words, 7)
+    assert set("abあい") < p.keys()
+    assert min(p[x] for x in "abあい") > 1e-3
+    assert tb.tokenize_unigram("bいあ", p)[0] == list("bいあ")
 
 
 def test_unigram_whole_words_and_long_words():

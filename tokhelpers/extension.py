@@ -123,7 +123,8 @@ def extend(
       ones, in order of the new tokens, longer left part first (the paper's "regen");
     - ``prepend``: what ``append`` adds, but before the old ones; a merge both have moves up;
     - ``add_tokens``: no merges; text is cut at the tokens before anything else happens, inside
-      words too (the library's added tokens: not special, matched in the raw text).
+      words too (the library's added tokens: not special, matched in the raw text; its byte-level
+      decoder misreads those that are accented letters without a space before them).
 
     Raises ValueError for more tokens than there are, for tokens the vocabulary has already, given
     twice or not in stored form, and for an unknown ``how``.

@@ -6,6 +6,7 @@ Words are flat: one array of symbol ids, and the offsets at which each word begi
 import heapq
 from collections import namedtuple
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 from numba import njit
@@ -128,11 +129,19 @@ def segment(symbols, offsets, merges) -> tuple[np.ndarray, np.ndarray]:
     """
     if not isinstance(merges, MergeTable):
         merges = merge_table(merges)
+    symbols = np.ascontiguousarray(symbols, np.int32)
     offsets = np.ascontiguousarray(offsets, np.int64)
-    out = np.empty(len(symbols), np.int32)
     lengths = np.zeros(len(offsets) - 1, np.int64)
-    n = _segment(np.ascontiguousarray(symbols, np.int32), offsets, merges, out, lengths)
-    return out[:n].copy(), np.concatenate([[0], np.cumsum(lengths)])
+
+    def part(first: int, last: int) -> np.ndarray:
+        out = np.empty(offsets[last] - offsets[first], np.int32)
+        n = _segment(symbols, offsets[first : last + 1], merges, out, lengths[first:last])
+        return out[:n]
+
+    middle = len(lengths) // 2
+    with ThreadPoolExecutor(2) as pool:  # the compiled loop lets go of the interpreter's lock
+        halves = pool.map(part, (0, middle), (middle, len(lengths)))
+    return np.concatenate(list(halves)), np.concatenate([[0], np.cumsum(lengths)])
 
 
 def symbols_of(words: list[str], parts: Parts) -> tuple[np.ndarray, np.ndarray]:

@@ -9,15 +9,16 @@ and the patterns in ``PATTERNS`` run in the ``regex`` module.
 import json
 import re
 import unicodedata
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from itertools import islice
+from itertools import islice, repeat
 
 import numpy as np
 import regex
 from tokenizers import Tokenizer, models
+from tokenizers.normalizers import NFC
 
 from .surgery import Parts
 
@@ -37,7 +38,6 @@ GPT_2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)
 PATTERNS = {LLAMA_3: True, QWEN: True, GPT_2: True, TEKKEN: False}
 
 BETWEEN_WORDS = re.compile(r"(?<=\S) (?=\S)")
-OTHER_SPACE = re.compile(r"[^\S ]|  ")
 BEFORE_META = re.compile("(?<=[^▁])(?=▁)")
 
 
@@ -92,17 +92,37 @@ def count_pretokens(
     >>> tokenizer = Tokenizer(models.BPE())
     >>> tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     >>> dict(count_pretokens(["a cat, a dog"], tokenizer))
-    {'a': 1, 'Ġcat': 1, ',': 1, 'Ġa': 1, 'Ġdog': 1}
+    {'a': 1, 'Ġa': 1, 'Ġcat': 1, ',': 1, 'Ġdog': 1}
     """
+    if isinstance(corpus, str):
+        raise TypeError("a corpus is an iterable of documents, got one string: put it in a list")
     rules = cutting_rules(tokenizer)
-    chunks, documents = _count_chunks(corpus, rules, executor)
-    if not documents:
-        raise ValueError("the corpus has no documents: nothing to count")
-    if not chunks:
-        raise ValueError(
-            f"the {documents:,} documents of the corpus are all empty: nothing to count"
-        )
-    return _from_chunks(chunks, documents, rules)
+    exact = getattr(corpus, "counts", None)
+    weighted = exact.items() if exact is not None else zip(corpus, repeat(1))
+    if executor is None:
+        counts, sizes = _tally(weighted, rules)
+    else:
+        counts, sizes = Counter(), np.zeros(4, np.int64)
+        for some, measured in _in_order(executor, weighted, rules):
+            counts.update(some)
+            sizes += measured
+    chars, size, spaced_words, documents = map(int, sizes)
+    if not counts:
+        raise ValueError(f"the corpus has no text in its {documents:,} documents: nothing to count")
+    numbers = np.fromiter(counts.values(), np.int64, len(counts))
+    return Pretokens(list(counts), numbers, chars, size, spaced_words, documents, rules)
+
+
+def _in_order(executor, weighted, rules, batch=20_000, ahead=8):
+    """Tallies of batches of documents, a few under way at a time."""
+    under_way, documents, first = deque(), iter(weighted), 1
+    while some := list(islice(documents, batch)):
+        under_way.append(executor.submit(_tally, some, rules, first))
+        first += batch
+        if len(under_way) > ahead:
+            yield under_way.popleft().result()
+    for future in under_way:
+        yield future.result()
 
 
 def cutting_rules(tokenizer: Tokenizer | Parts) -> str:
@@ -138,148 +158,126 @@ def cutting_rules(tokenizer: Tokenizer | Parts) -> str:
     return json.dumps(rules, ensure_ascii=False)
 
 
-# --- text into chunks: words with the space before them, where cutting there is safe ------------
-def _count_chunks(corpus, rules, executor):
-    if isinstance(corpus, str):
-        raise TypeError("a corpus is an iterable of documents, got one string: put it in a list")
-    exact = getattr(corpus, "counts", None)
-    if exact is not None:
-        return Counter(exact), sum(exact.values())
-    if executor is None:
-        return _chunks_of(corpus, rules)
-    chunks, documents = Counter(), 0
-    for some, n in executor.map(
-        _chunks_of, *zip(*((b, rules) for b in _batches(corpus)), strict=True)
-    ):
-        chunks.update(some)
-        documents += n
-    return chunks, documents
-
-
-def _batches(corpus, size=20_000):
-    documents = iter(corpus)
-    while batch := list(islice(documents, size)):
-        yield batch
-
-
-def _chunks_of(documents, rules) -> tuple[Counter, int]:
-    """Chunks of text that pre-tokenize alone as they do in place, counted, and the documents."""
-    bare, spaced, n = Counter(), Counter(), 0
-    whole = not _cuts_at_spaces(rules)
-    for n, text in enumerate(documents, 1):
-        if not isinstance(text, str):
-            raise TypeError(f"document {n} of the corpus is {type(text).__name__}, not str")
-        if whole:
-            bare[text] += 1
-            continue
-        clean = not OTHER_SPACE.search(text) and text[:1] != " " and text[-1:] != " "
-        first, *rest = text.split(" ") if clean else BETWEEN_WORDS.split(text)
-        bare[first] += 1
-        spaced.update(rest)
-    for word, count in spaced.items():
-        bare[" " + word] += count
-    bare.pop("", None)
-    return bare, n
-
-
+# --- which road: a proven pattern, or the library --------------------------------------------------
 @lru_cache
 def _pattern(rules: str) -> str | None:
-    """The proven pattern that a pre-tokenizer applies before its bytes, if that is all it does."""
-    match json.loads(rules)["pre_tokenizer"]:
+    """The proven pattern behind these rules; NFC commutes with cutting before a space."""
+    rules = json.loads(rules)
+    if rules["normalizer"] not in (None, {"type": "NFC"}):
+        return None
+    match rules["pre_tokenizer"]:
         case {"type": "ByteLevel", "use_regex": True, "add_prefix_space": False}:
             return GPT_2
         case {
             "type": "Sequence",
             "pretokenizers": [
-                {
-                    "type": "Split",
-                    "pattern": {"Regex": pattern},
-                    "behavior": "Isolated",
-                    "invert": False,
-                },
+                {"type": "Split", "pattern": {"Regex": found}, "behavior": "Isolated", "invert": False},
                 {"type": "ByteLevel", "use_regex": False, "add_prefix_space": False},
             ],
-        } if pattern in PATTERNS:
-            return pattern
+        } if found in PATTERNS:  # fmt: skip
+            return found
     return None
 
 
-@lru_cache
-def _cuts_at_spaces(rules: str) -> bool:
-    """NFC never joins a space with what stands before it, so it commutes with cutting there."""
-    return _pattern(rules) is not None and json.loads(rules)["normalizer"] in (
-        None,
-        {"type": "NFC"},
-    )
+def _tally(
+    weighted: Iterable[tuple[str, int]], rules: str, first: int = 1
+) -> tuple[dict[str, int], np.ndarray]:
+    """Pre-token counts of (document, how often), and characters, bytes, words and documents.
+
+    ``first`` is the number of the first document, for messages.
+    """
+    bare, spaced = Counter(), Counter()  # chunks without and with a space before them
+    chars = size = spaced_words = documents = 0
+    cut = _library_cutter(rules) if _pattern(rules) is None else BETWEEN_WORDS.split
+    for number, (text, times) in enumerate(weighted, first):
+        if not isinstance(text, str):
+            raise TypeError(f"document {number} is {type(text).__name__}, not str")
+        words = text.split()
+        chars += times * len(text)
+        size += times * len(_encoded(text))
+        spaced_words += times * len(words)
+        documents += times
+        if _pattern(rules) is None:
+            for piece in cut(text):
+                bare[piece] += times
+        elif (
+            times == 1 and words and " ".join(words) == text
+        ):  # nothing but words and single spaces
+            spaced.update(words)
+            spaced[words[0]] -= 1
+            bare[words[0]] += 1
+        else:
+            first, *rest = cut(text)
+            bare[first] += times
+            for word in rest:
+                spaced[word] += times
+    bare.pop("", None)
+    counts = bare if _pattern(rules) is None else _pattern_counts(bare, spaced, rules)
+    return counts, np.array([chars, size, spaced_words, documents], np.int64)
 
 
-# --- chunks into pre-tokens ----------------------------------------------------------------------
-def _from_chunks(chunks: Counter, documents: int, rules: str) -> Pretokens:
+def _encoded(text: str) -> bytes:
     try:
-        sizes = [(len(c), len(c.encode()), len(c.split()), n) for c, n in chunks.items()]
+        return text.encode()
     except UnicodeEncodeError as error:
         raise ValueError(
-            f"the text holds a lone surrogate ({error.object[error.start]!a}), which no encoding can "
-            "write: decode it properly, or replace it"
+            f"the text holds a lone surrogate ({text[error.start]!a}), which no encoding can write: "
+            "decode it properly, or replace it"
         ) from None
-    chars, size, spaced, times = (np.array(column, np.int64) for column in zip(*sizes, strict=True))
-    count = _library_counts if _pattern(rules) is None else _pattern_counts
-    counts = count(chunks, rules)
-    return Pretokens(
-        list(counts),
-        np.fromiter(counts.values(), np.int64, len(counts)),
-        int(chars @ times),
-        int(size @ times),
-        int(spaced @ times),
-        documents,
-        rules,
-    )
 
 
-def _shell(rules: str) -> Tokenizer:
-    """A tokenizer without vocabulary that has these rules."""
-    settings = json.loads(Tokenizer(models.BPE()).to_str())
-    settings |= {part: json.loads(rules)[part] for part in ("normalizer", "pre_tokenizer")}
-    return Tokenizer.from_str(json.dumps(settings))
-
-
-def _library_counts(chunks: Counter, rules: str) -> Counter:
+def _library_cutter(rules: str) -> Callable[[str], list[str]]:
     """The slow road: the library normalises and cuts."""
-    shell, counts = _shell(rules), Counter()
-    for text, n in chunks.items():
-        if shell.normalizer is not None:
-            text = shell.normalizer.normalize_str(text)
-        if shell.pre_tokenizer is None:
-            pieces = BEFORE_META.split(text)
-        else:
-            pieces = [piece for piece, _ in shell.pre_tokenizer.pre_tokenize_str(text)]
-        for piece in pieces:
-            counts[piece] += n
-    counts.pop("", None)
-    return counts
+    settings = json.loads(Tokenizer(models.BPE()).to_str()) | json.loads(rules)
+    shell = Tokenizer.from_str(json.dumps(settings))
+    normalizer, pre_tokenizer = shell.normalizer, shell.pre_tokenizer
+
+    def cut(text: str) -> list[str]:
+        if normalizer is not None:
+            text = normalizer.normalize_str(text)
+        if pre_tokenizer is None:
+            return BEFORE_META.split(text)
+        return [piece for piece, _ in pre_tokenizer.pre_tokenize_str(text)]
+
+    return cut
 
 
-def _pattern_counts(chunks: Counter, rules: str) -> Counter:
+def _is_doubtful(word: str) -> bool:
+    """Whether the regex module and the library may class a character of the word differently.
+
+    They do so with characters newer than this Python's Unicode version, and with U+0295, which
+    Unicode 17 moved from the lower case to the letters without case.
+    """
+    if "ʕ" in word:
+        return True
+    return not word.isprintable() and any(unicodedata.category(c) == "Cn" for c in word)
+
+
+def _pattern_counts(bare: Counter, spaced: Counter, rules: str) -> dict[str, int]:
     """The fast road: a proven pattern cuts unique chunks; unknown characters go to the library."""
     pattern = _pattern(rules)
-    one_piece = PATTERNS[pattern]
     find = regex.compile(pattern).findall
-    composed = json.loads(rules)["normalizer"] is not None
-    counts, doubtful = Counter(), Counter()
-    for chunk, n in chunks.items():
-        if not chunk.isprintable() and any(unicodedata.category(c) == "Cn" for c in chunk):
-            doubtful[chunk] += n  # assigned since this Python's Unicode: library and regex differ
-            continue
-        if composed and not chunk.isascii():
-            chunk = unicodedata.normalize("NFC", chunk)
-        if one_piece and chunk[1:].isalpha() and (chunk[0] == " " or chunk[0].isalpha()):
-            counts[chunk] += n
-        else:
-            for piece in find(chunk):
-                counts[piece] += n
-    stored = Counter(dict(zip(to_bytes_form(counts), counts.values(), strict=True)))
-    if doubtful:
-        stored.update(_library_counts(doubtful, rules))
+    letters_are_one = PATTERNS[pattern]
+    composed, compose = json.loads(rules)["normalizer"] is not None, NFC().normalize_str
+    cut, counts, doubtful = _library_cutter(rules), Counter(), Counter()
+    for space, chunks in (("", bare), (" ", spaced)):
+        for word, n in chunks.items():
+            if not n:
+                continue
+            if _is_doubtful(word):
+                for piece in cut(space + word):
+                    doubtful[piece] += n
+                continue
+            if composed and not unicodedata.is_normalized("NFC", word):
+                word = compose(word)  # by the library: its Unicode version is older than Python's
+            if letters_are_one and word.isalpha():
+                counts[space + word] += n
+            else:
+                for piece in find(space + word):
+                    counts[piece] += n
+    stored = dict(zip(to_bytes_form(counts), counts.values(), strict=True))
+    for piece, n in doubtful.items():
+        stored[piece] = stored.get(piece, 0) + n
     return stored
 
 

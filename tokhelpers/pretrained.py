@@ -11,8 +11,9 @@ import os
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
+from uuid import uuid4
 
-from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers
 
 from .pretokens import LLAMA_3, QWEN
 
@@ -103,9 +104,12 @@ def _from_package(name: str) -> Tokenizer:
 def _write(path: Path, text: str) -> None:
     """Write a file whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_suffix(f".{os.getpid()}.tmp")
-    draft.write_text(text, encoding="utf-8")
-    os.replace(draft, path)
+    draft = path.with_suffix(f".{uuid4().hex}.tmp")  # threads and processes may write at once
+    try:
+        draft.write_text(text, encoding="utf-8")
+        os.replace(draft, path)
+    finally:
+        draft.unlink(missing_ok=True)
 
 
 # --- tiktoken files ------------------------------------------------------------------------------
@@ -146,6 +150,8 @@ def _qwen(content: bytes) -> Tokenizer:
     named = ["endoftext", "im_start", "im_end", *(f"extra_{i}" for i in range(205))]
     special = {f"<|{name}|>": 151_643 + i for i, name in enumerate(named)}
     tokenizer = _from_ranks(_ranks(content), QWEN, special, skipping=False)
+    # the vendor's encoder composes with Python's Unicode version, the library with Unicode 9: marks
+    # that came later are not put in canonical order
     tokenizer.normalizer = normalizers.NFC()
     return tokenizer
 
@@ -173,28 +179,15 @@ def from_spm(content: bytes) -> Tokenizer:
     """Convert a SentencePiece BPE model, given as the bytes of its file.
 
     Merges are all splits of each piece into two others, in order of the piece's score. Raises
-    ValueError for bytes that are no SentencePiece model, or one of another type than BPE.
+    ValueError for bytes that are no SentencePiece model, and for a model that cannot be converted
+    so that it gives the same ids.
     """
-    from google.protobuf.message import DecodeError
-    from sentencepiece import sentencepiece_model_pb2
     from transformers.convert_slow_tokenizer import generate_merges
 
-    proto = sentencepiece_model_pb2.ModelProto()
-    try:
-        proto.ParseFromString(content)
-    except DecodeError:
-        raise ValueError(
-            "the file is no SentencePiece model; for Llama-3's own tiktoken file use the name 'llama-3'"
-        ) from None
-    if proto.trainer_spec.model_type != proto.trainer_spec.BPE:
-        raise ValueError(
-            "the SentencePiece model is not of type BPE: only BPE models are converted"
-        )
+    proto = _spm_proto(content)
     kinds = type(proto.pieces[0])
     vocab = {piece.piece: i for i, piece in enumerate(proto.pieces)}
-    scores = {
-        p.piece: p.score for p in proto.pieces if p.type in (kinds.NORMAL, kinds.USER_DEFINED)
-    }
+    scores = {p.piece: p.score for p in proto.pieces if p.type == kinds.NORMAL}
     model = models.BPE(
         vocab,
         generate_merges(vocab, scores),
@@ -213,17 +206,52 @@ def from_spm(content: bytes) -> Tokenizer:
     return tokenizer
 
 
-def _spm_normalizer(spec):
-    steps = []
-    if spec.precompiled_charsmap:
-        steps.append(normalizers.Precompiled(spec.precompiled_charsmap))
-    if spec.remove_extra_whitespaces:
-        from tokenizers import Regex
+def _spm_proto(content: bytes):
+    """Read a SentencePiece model and refuse what would be converted to something else."""
+    from google.protobuf.message import DecodeError
+    from sentencepiece.sentencepiece_model_pb2 import ModelProto
 
-        steps += [normalizers.Strip(), normalizers.Replace(Regex(" {2,}"), " ")]
-    if spec.add_dummy_prefix:
-        steps.append(normalizers.Prepend("▁"))
-    return normalizers.Sequence([*steps, normalizers.Replace(" ", "▁")])
+    proto = ModelProto()
+    try:
+        proto.ParseFromString(content)
+    except DecodeError:
+        proto.Clear()
+    if not proto.pieces:
+        raise ValueError(
+            "the file is no SentencePiece model; for Llama-3's own tiktoken file use the name 'llama-3'"
+        )
+    trained, spec, piece = proto.trainer_spec, proto.normalizer_spec, ModelProto.SentencePiece
+    if trained.model_type != trained.BPE:
+        raise ValueError(
+            "the SentencePiece model is not of type BPE: only BPE models are converted"
+        )
+    kinds = {p.type for p in proto.pieces}
+    obstacles = {
+        # the library's Precompiled drops marks behind characters that the table maps
+        f"normalization_rule_name {spec.name!r} instead of 'identity'": spec.precompiled_charsmap,
+        "user_defined_symbols": piece.USER_DEFINED in kinds,
+        "unused pieces": piece.UNUSED in kinds,
+        "treat_whitespace_as_suffix": trained.treat_whitespace_as_suffix,
+        "escape_whitespaces switched off": not spec.escape_whitespaces,
+    }
+    found = ", ".join(name for name, there in obstacles.items() if there)
+    if found:
+        raise ValueError(
+            f"the SentencePiece model has {found}, which cannot be converted without changing ids: "
+            "train it without, or use a tokenizer.json"
+        )
+    return proto
+
+
+def _spm_normalizer(spec):
+    prefix = [normalizers.Prepend("▁")] if spec.add_dummy_prefix else []
+    steps = [*prefix, normalizers.Replace(" ", "▁")]
+    if spec.remove_extra_whitespaces:  # spaces alone, and at the end the space symbol as well
+        fewer = [
+            normalizers.Replace(Regex(found), to) for found, to in ((r"\A +", ""), (" +", " "))
+        ]
+        steps = [*fewer, *steps, normalizers.Replace(Regex(r"▁+\z"), "")]
+    return normalizers.Sequence(steps)
 
 
 # --- paths and the hub ---------------------------------------------------------------------------
@@ -254,21 +282,22 @@ def _from_hub(name: str) -> Tokenizer:
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
 
     reason = "it has neither tokenizer.json nor tokenizer.model there"
-    hub, offline = huggingface_hub.HfApi(), False
+    hub, cached_only = huggingface_hub.HfApi(), False
     for file in ("tokenizer.json", "tokenizer.model"):
-        try:
-            if not offline and not hub.file_exists(
-                name, file
-            ):  # asks once; a download asks for long
+        try:  # to ask whether it exists takes one request, to ask for it several
+            if not cached_only and not hub.file_exists(name, file):
                 continue
-        except (HfHubHTTPError, HFValidationError) as error:
-            reason = str(error).split("\n")[0]
+        except HFValidationError as error:
+            reason = str(error).rstrip(".")
             break
+        except HfHubHTTPError as error:
+            cached_only, reason = True, str(error).split("\n")[0].rstrip(".")
         except Exception:  # no connection: the exceptions differ by transport
-            offline, reason = True, "it cannot be reached, and the tokenizer is not in the cache"
+            cached_only = True
+            reason = "it cannot be reached, and the tokenizer is not in the cache"
         try:
             return _from_path(
-                Path(huggingface_hub.hf_hub_download(name, file, local_files_only=offline))
+                Path(huggingface_hub.hf_hub_download(name, file, local_files_only=cached_only))
             )
         except LocalEntryNotFoundError:
             continue

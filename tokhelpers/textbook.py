@@ -12,7 +12,7 @@ What all of them share:
   up again keeps its first id: `V[v] = i`, as printed, would give it a second one.
 - `M` is the list of merge rules, pairs of tokens, in learned order.
 - Pairs are counted at every position (aaa holds two pairs a, a) and replaced from the left
-  without overlap (aaa becomes aa, a).
+  without overlap (aaa becomes aa, a). The printed loops look at chunk[k + 1] once past the end.
 - The printed comparison by > makes ties depend on the order of the documents. Here the smaller
   pair of ids wins, the first id before the second.
 - `trace`, a list, receives one dict a step: the table that a teacher would write on the board.
@@ -58,8 +58,8 @@ def _checked(words, special_tokens=()):
 def _check_size(V, vocab_size):
     if len(V) > vocab_size:
         raise ValueError(
-            f"vocab_size={vocab_size} is smaller than the {len(V)} special tokens and characters "
-            f"that training starts from: give at least {len(V)}"
+            f"vocab_size={vocab_size} is smaller than the {len(V)} special tokens, bytes and "
+            f"characters that training starts from: give at least {len(V)}"
         )
 
 
@@ -199,7 +199,7 @@ def train_wordpiece(
         if not C_bi:
             break
         # Mended, line 36: the thesis divides by C_bi.count(pair[0]), a token in a list of pairs;
-        # the text above it means the frequencies of the two tokens in the corpus.
+        # its formula has the frequencies of the two tokens in the corpus.
         # Mended, lines 42-44: the best score belongs to rare characters, so that a minimum above
         # 1 would end training at the first pair; pairs below the minimum are no candidates.
         scores = {
@@ -216,7 +216,7 @@ def train_wordpiece(
         else:
             pair_best = min(scores, key=lambda pair: (-scores[pair], V[pair[0]], V[pair[1]]))
 
-        # Mended, line 45: strip would take the prefix from both ends, and again and again.
+        # Mended, line 45: strip would take the prefix from both ends, and more than once.
         v = pair_best[0] + pair_best[1].removeprefix(prefix)
         V.setdefault(v, len(V))
         learned += 1
@@ -275,7 +275,7 @@ def extend_wordpiece(V, V_D, *, trace=None):
     """Algorithm 7: extends a WordPiece vocabulary V by the tokens of a supplement V_D.
 
     Returns V_N: V, then every token of V_D that V lacks, in V_D's id order, its special tokens
-    included. trace: dicts with token and id (the new one, or the one that it had already).
+    included. trace: dicts with token, id, and new (False where V had the token).
 
     >>> extend_wordpiece({"a": 0, "##b": 1}, {"##b": 0, "ab": 1})
     {'a': 0, '##b': 1, 'ab': 2}
@@ -406,9 +406,10 @@ def extend_sentencepiece_bpe(V, M, V_D, M_D, *, trace=None):
     >>> M_N
     [('a', 'b'), ('b', 'c'), ('a', 'bc'), ('ab', 'c')]
     """
-    V_N, M_N = dict(V), list(M)
+    V_N, M_N = dict(V), [tuple(m) for m in M]
     i = max(V_N.values(), default=-1) + 1  # len(V_N), unless V's ids have gaps
-    for v in [v for v in sorted(V_D, key=V_D.get) if len(v) == 1] + ["".join(m) for m in M_D]:
+    singles = [v for v in sorted(V_D, key=V_D.get) if len(v) == 1]
+    for v in [*singles, *("".join(m) for m in M_D)]:
         if v in V_N:
             continue
         # Mended, line 13: as printed, the supplement's rule m would be appended once for each
@@ -431,8 +432,8 @@ def train_byte_level_bpe(words, vocab_size, *, min_frequency=0, special_tokens=(
 
     words: word -> count, or an iterable of words, as plain text. Returns (V, M); their tokens
     are written in byte characters (`BYTE_CHARS`): a space is Ġ. All 256 stand in V, after the
-    special tokens, in the order of their code points, as in the Hugging Face trainer, whose
-    result this is. trace: as for `train_bpe`. Raises ValueError as `train_bpe` does.
+    special tokens, in the order of their code points; the result is the Hugging Face BPE
+    trainer's. trace: as for `train_bpe`. Raises ValueError as `train_bpe` does.
 
     >>> V, M = train_byte_level_bpe({" né": 2, " no": 1}, 259)
     >>> M
@@ -517,7 +518,7 @@ def extend_byte_level_bpe(V, M, V_D, M_D, *, trace=None):
     >>> extend_byte_level_bpe(V, M, V_D, M_D)[1]
     [('a', 'b'), ('b', 'c'), ('a', 'bc')]
     """
-    V_N, M_N = dict(V), list(M)
+    V_N, M_N = dict(V), [tuple(m) for m in M]
     i = max(V_N.values(), default=-1) + 1  # len(V_N), unless V's ids have gaps
     for v in sorted(V_D, key=V_D.get):
         if len(v) == 1 and v not in V_N:
@@ -525,7 +526,7 @@ def extend_byte_level_bpe(V, M, V_D, M_D, *, trace=None):
             i += 1
             if trace is not None:
                 trace.append({"token": v, "id": V_N[v], "merges": []})
-    for m in M_D:
+    for m in map(tuple, M_D):
         v = "".join(m)
         if v not in V_N:
             M_N.append(m)
@@ -561,9 +562,9 @@ def unigram_seed(words, *, max_length=16, whole_words=False):
 def tokenize_unigram(word, p, *, unk="<unk>", trace=None):
     """Finds a word's most probable segmentation by the Viterbi algorithm.
 
-    p: token -> probability. Returns (tokens, natural logarithm of their probability). Ties: the
-    longer first token, as on the lecture's slide. A character that is no token becomes `unk`,
-    at a factor e**-10 below the least probable token, as in `sentencepiece`.
+    p: token -> probability. Returns (tokens, natural logarithm of their probability). Ties (to
+    nine digits): the longer first token, as on the lecture's slide. A character that is no token
+    becomes `unk`, at a factor e**-10 below the least probable token, as in `sentencepiece`.
     trace: dicts with start, scores (first token from there -> best score to the end), token.
 
     >>> tokens, score = tokenize_unigram("run", {"r": 0.02, "u": 0.2, "n": 0.2, "ru": 0.02})
@@ -580,7 +581,7 @@ def tokenize_unigram(word, p, *, unk="<unk>", trace=None):
         if start + 1 not in scores:
             least = min(probability for probability in p.values() if probability > 0)
             scores[start + 1] = math.log(least) - 10 + best[start + 1]
-        ends[start] = max(scores, key=scores.get)  # the first of equals: the longest
+        ends[start] = max(scores, key=lambda end: round(scores[end], 9))  # the longest of equals
         best[start] = scores[ends[start]]
         if trace is not None:
             table = {word[start:end]: score for end, score in scores.items()}
@@ -653,7 +654,7 @@ def train_unigram(
     Each gives a character a count of at least 1.
     drop: the share of the longer tokens that goes each time, at least one token; 0: one by one.
     The loss of a token is that of the corpus, by best segmentations, without it. Ties (to nine
-    digits after the point): the last in code-point order goes first.
+    digits): the last in code-point order goes first.
     trace: dicts with p, segmentation (word -> (tokens, log p)), loss, losses (token -> loss
     without it), removed; the last has no losses. The slides have log=math.log10 and
     probabilities rounded to 4 digits, digits=4. Raises ValueError for an empty corpus, a

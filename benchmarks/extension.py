@@ -1,0 +1,154 @@
+"""Speed and memory of continued BPE training, as ratios against the peers, in one run.
+
+Each contender gets the same Finnish text in memory, in a process of its own, and learns 8,000
+tokens: ours on top of Llama-3, the Hugging Face BPE trainer and sentencepiece's from scratch.
+
+    python benchmarks/extension.py [--runs 3] [--merges 8000]
+"""
+
+import argparse
+import resource
+import statistics
+import time
+from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import tokhelpers as th
+
+WORDS_A_DOCUMENT = 50
+
+
+def make_text(path: Path, repeats: int) -> None:
+    """Every word of the Finnish list once, and a sample by frequency: 23 M characters, repeated."""
+    words = [word[1:] for word in th.load_corpus("wordfreq:fi").counts]
+    lines = [" ".join(words[i : i + WORDS_A_DOCUMENT]) for i in range(0, len(words), WORDS_A_DOCUMENT)]
+    once = sum(map(len, lines))
+    lines += th.load_corpus("wordfreq:fi", chars=23_000_000 - once)
+    path.write_text("\n".join(lines * repeats), encoding="utf-8")
+
+
+def ours(texts: list[str], merges: int) -> dict[str, float]:
+    """Counting, segmentation and learning on Llama-3; the kernels are compiled before the clock."""
+    llama = th.load_tokenizer("llama-3")
+    began = time.perf_counter()
+    th.continue_bpe(llama, ["Lämmittelyä, lämmittelyä"], 2)
+    compiled = time.perf_counter()
+    counts = th.count_pretokens(texts, llama)
+    counted = time.perf_counter()
+    th.continue_bpe(llama, counts, merges)
+    done = time.perf_counter()
+    return {
+        "seconds": done - compiled,
+        "counting": counted - compiled,
+        "learning": done - counted,
+        "compile or load kernels": compiled - began,
+        "unique pre-tokens": len(counts),
+    }
+
+
+def hugging_face(texts: list[str], merges: int) -> dict[str, float]:
+    """The tokenizers library's byte-level BPE trainer."""
+    from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = th.load_tokenizer("llama-3").pre_tokenizer
+    trainer = trainers.BpeTrainer(
+        vocab_size=256 + merges,
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    began = time.perf_counter()
+    tokenizer.train_from_iterator(texts, trainer)
+    return {"seconds": time.perf_counter() - began}
+
+
+def sentencepiece(texts: list[str], merges: int) -> dict[str, float]:
+    """sentencepiece's BPE trainer, two threads, no normalisation, every character kept."""
+    import io
+
+    import sentencepiece as spm
+
+    letters = len(set().union(*texts))
+    began = time.perf_counter()
+    spm.SentencePieceTrainer.train(
+        sentence_iterator=iter(texts),
+        model_writer=io.BytesIO(),
+        model_type="bpe",
+        vocab_size=merges + letters + 3,
+        character_coverage=1.0,
+        normalization_rule_name="identity",
+        num_threads=2,
+        minloglevel=2,
+    )
+    return {"seconds": time.perf_counter() - began}
+
+
+def measure(contender, path: Path, merges: int) -> dict[str, float]:
+    """Run one contender in this process: seconds, and peak memory of the whole process in MB."""
+    texts = path.read_text(encoding="utf-8").split("\n")
+    figures = contender(texts, merges)
+    return {**figures, "peak MB": peak_megabytes()}
+
+
+def peak_megabytes() -> float:
+    """Peak resident memory; on Linux the kernel's other figure is inherited from the parent."""
+    status = Path("/proc/self/status")
+    if status.exists():
+        line = next(row for row in status.read_text().splitlines() if row.startswith("VmHWM"))
+        return int(line.split()[1]) / 1e3
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6  # macOS counts bytes
+
+
+def alone(contender, path: Path, merges: int) -> dict[str, float]:
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        return pool.submit(measure, contender, path, merges).result()
+
+
+def median(rows: list[dict[str, float]]) -> Counter:
+    return Counter({key: statistics.median(row[key] for row in rows) for key in rows[0]})
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--runs", type=int, default=3)
+    options.add_argument("--merges", type=int, default=8_000)
+    options = options.parse_args()
+    contenders = {"ours": ours, "Hugging Face": hugging_face, "sentencepiece": sentencepiece}
+    with TemporaryDirectory() as folder:
+        text, ten = Path(folder) / "once.txt", Path(folder) / "ten.txt"
+        make_text(text, 1)
+        make_text(ten, 10)
+        rows = {name: [] for name in contenders}
+        for _ in range(options.runs):  # interleaved, so that a slow minute hits all alike
+            for name, contender in contenders.items():
+                rows[name].append(alone(contender, text, options.merges))
+        result = {name: median(of) for name, of in rows.items()}
+        tenfold = alone(ours, ten, options.merges)
+    for name, figures in result.items():
+        print(f"{name}: " + ", ".join(f"{key} {value:,.2f}" for key, value in figures.items()))
+    mine = result["ours"]
+    for name in ("Hugging Face", "sentencepiece"):
+        peer = result[name]
+        print(
+            f"ours / {name}: time {mine['seconds'] / peer['seconds']:.2f}, "
+            f"memory {mine['peak MB'] / peer['peak MB']:.2f}"
+        )
+    for part in ("counting", "learning"):
+        print(f"ten times the text, {part}: {tenfold[part] / mine[part]:.2f} times as long")
+    load_and_test()
+
+
+def load_and_test() -> None:
+    """Loading Llama-3 from its cache, and its Self-Tokenization Test."""
+    began = time.perf_counter()
+    llama = th.load_tokenizer("llama-3")
+    loaded = time.perf_counter()
+    n = len(th.unreachable(llama))
+    print(f"load llama-3: {loaded - began:.2f} s; unreachable ({n}): {time.perf_counter() - loaded:.2f} s")
+
+
+if __name__ == "__main__":
+    main()

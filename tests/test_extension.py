@@ -1,0 +1,286 @@
+"""Extending: which tokens, how wired in, and what must not change."""
+
+import json
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tokenizers import AddedToken, Tokenizer, models, normalizers, pre_tokenizers, processors
+
+import tokhelpers as th
+from tokhelpers.extension import WAYS
+from tokhelpers.surgery import build, read
+
+TEXT = ["the cat sat on the mat", "a bat, a hat; that cat!", "ääkkösiä öisin, yötä päivää"]
+MORE = ["catamaran catalogue catnip category", "yöttömän yön yötä", "batman batmobile bathtub"]
+
+
+@pytest.fixture(scope="module")
+def base() -> Tokenizer:
+    """A small tokenizer with everything that can go wrong: specials, holes to remap, padding."""
+    tokenizer = th.train_byte_level_bpe(TEXT, vocab_size=280, special_tokens=["<s>", "</s>"])
+    tokenizer.add_special_tokens([AddedToken("<pad>", special=True, normalized=False)])
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="<s> $A </s>", special_tokens=[("<s>", 0), ("</s>", 1)]
+    )
+    tokenizer.enable_padding(pad_id=tokenizer.token_to_id("<pad>"), pad_token="<pad>")
+    tokenizer.enable_truncation(64)
+    return tokenizer
+
+
+@pytest.fixture(scope="module")
+def continued(base):
+    return th.continue_bpe(base, MORE, 20)
+
+
+@pytest.fixture(scope="module")
+def naive(base):
+    return th.naive_extension(base, th.train_byte_level_bpe(MORE, vocab_size=300))
+
+
+@pytest.mark.parametrize("how", WAYS)
+@pytest.mark.parametrize("which", ["continued", "naive", "plain"])
+def test_extension_leaves_the_old_alone(base, how, which, request):
+    """Old ids, special tokens, padding, truncation, post-processor, decoder, and the input object."""
+    extension = (
+        th.Extension(tokens=["yötä".encode().decode("latin-1"), "catam"])
+        if which == "plain"
+        else request.getfixturevalue(which)
+    )
+    before = base.to_str()
+    new = th.extend(base, extension, how=how)
+    assert base.to_str() == before
+    old_ids, new_ids = base.get_vocab(), new.get_vocab()
+    assert {token: new_ids[token] for token in old_ids} == old_ids
+    assert sorted(new_ids.values()) == list(range(len(old_ids) + len(extension.tokens)))
+    old, made = json.loads(before), json.loads(new.to_str())
+    for part in ("truncation", "padding", "post_processor", "decoder", "normalizer"):
+        assert old[part] == made[part]
+    assert new.encode("cat").ids[0] == 0 and new.encode("cat").ids[-1] == 1
+    assert new.encode_batch(["<pad>", "cat sat"])[0].ids[1] == base.token_to_id("<pad>")
+    again = Tokenizer.from_str(new.to_str())
+    assert again.to_str() == new.to_str()
+    for text in TEXT + MORE:
+        ids = new.encode(text).ids
+        assert again.encode(text).ids == ids
+        if how != "add_tokens":  # the byte-level decoder takes an added token's ä for a byte
+            assert new.decode(ids) == text == again.decode(ids)
+
+
+def test_old_merges_keep_their_order(base, continued):
+    old = read(base).pairs()
+    assert read(th.extend(base, continued)).pairs()[: len(old)] == old
+
+
+def test_the_first_k_tokens_are_the_same_whatever_comes_after(base, continued):
+    for k in (0, 1, 7, 20):
+        short = th.continue_bpe(base, MORE, k)
+        assert list(continued.tokens[:k]) == short.tokens
+        assert th.extend(base, continued, k).to_str() == th.extend(base, short).to_str()
+
+
+def test_no_continued_token_is_unreachable(base, continued):
+    assert not set(th.unreachable(th.extend(base, continued))) & set(continued.tokens)
+
+
+def test_a_merge_into_a_known_token_makes_it_reachable_and_is_not_counted():
+    """``abc`` stands in the vocabulary without a merge; learning finds the first way to it."""
+    vocab = {"a": 0, "b": 1, "c": 2, "d": 3, "abc": 4, "ab": 5}
+    tokenizer = Tokenizer(models.BPE(vocab, [("a", "b")]))
+    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    assert th.unreachable(tokenizer) == ["abc"]
+    extension = th.continue_bpe(tokenizer, ["abc abc abcd"], 1)
+    assert extension.merges == [("ab", "c"), ("abc", "d")] and extension.tokens == ["abcd"]
+    assert extension.frequencies == [3, 1]
+    new = th.extend(tokenizer, extension)
+    assert th.unreachable(new) == [] and new.encode("abc").ids == [4]
+    none = th.extend(tokenizer, extension, 0)
+    assert th.unreachable(none) == ["abc"]
+
+
+def test_append_takes_the_supplements_merges_once(base, naive):
+    merges = read(th.extend(base, naive, how="append")).pairs()
+    assert len(set(merges)) == len(merges)
+    old, vocab = read(base).pairs(), set(base.get_vocab()) | set(naive.tokens)
+    usable = [m for m in naive.merges if {*m, "".join(m)} <= vocab and m not in old]
+    assert merges == old + usable and len(usable) < len(naive.merges)
+
+
+def test_prepend_moves_what_both_have_to_the_front(base, naive):
+    merges = read(th.extend(base, naive, how="prepend")).pairs()
+    assert len(set(merges)) == len(merges)
+    first = [
+        m for m in naive.merges if {*m, "".join(m)} <= set(base.get_vocab()) | set(naive.tokens)
+    ]
+    assert merges[: len(first)] == first
+    assert merges[len(first) :] == [m for m in read(base).pairs() if m not in first]
+
+
+def test_regenerate_makes_every_split_in_order_of_the_tokens(base, naive):
+    """Priority first, then the longer left part; written here a second time, from the definition."""
+    vocab = set(read(base).vocab) | set(naive.tokens)
+    expected = [
+        (token[:i], token[i:])
+        for token in naive.tokens
+        for i in range(len(token) - 1, 0, -1)
+        if token[:i] in vocab and token[i:] in vocab
+    ]
+    assert read(th.extend(base, naive, how="regenerate")).pairs() == read(base).pairs() + expected
+    bare = th.Extension(tokens=naive.tokens)
+    assert (
+        th.extend(base, bare, how="append").to_str()
+        == th.extend(base, naive, how="regenerate").to_str()
+    )
+
+
+def test_naive_tokens_come_in_the_supplements_order(base, naive):
+    supplement = th.train_byte_level_bpe(MORE, vocab_size=300)
+    by_id = sorted(supplement.get_vocab(), key=supplement.get_vocab().get)
+    assert naive.tokens == [token for token in by_id if token not in base.get_vocab()]
+    assert th.naive_extension(base, supplement, 3).tokens == naive.tokens[:3]
+
+
+def test_merges_with_spaces_survive():
+    vocab = {"a": 0, " ": 1, "b": 2, "a ": 3, "a b": 4}
+    tokenizer = Tokenizer(models.BPE(vocab, [("a", " "), ("a ", "b")]))
+    new = th.extend(tokenizer, th.Extension(tokens=["ba "]))
+    assert read(new).pairs() == [("a", " "), ("a ", "b"), ("b", "a ")]
+    assert new.encode("a b").tokens == ["a b"] and new.encode("ba ").tokens == ["ba "]
+
+
+def test_special_ids_stay_below_the_new_tokens(llama, finnish):
+    """128,000 to 128,255 are Llama-3's special tokens; new ids start at 128,256, after saving too."""
+    new = th.extend(llama, th.continue_bpe(llama, finnish[:500], 50))
+    again = Tokenizer.from_str(new.to_str())
+    for tokenizer in (new, again):
+        assert tokenizer.token_to_id("<|begin_of_text|>") == 128_000
+        assert tokenizer.token_to_id("<|reserved_special_token_245|>") == 128_255
+        assert {t: i for t, i in tokenizer.get_vocab().items() if i >= 128_256}.keys() == set(
+            th.continue_bpe(llama, finnish[:500], 50).tokens
+        )
+        assert tokenizer.encode("<|eot_id|>").ids == [128_009]
+        assert tokenizer.decode([128_256]) != ""
+
+
+@pytest.mark.parametrize("name", ["llama-3", "qwen", "mistral-nemo"])
+def test_continued_finnish_on_real_tokenizers(name, finnish):
+    tokenizer = th.load_tokenizer(name)
+    counts = th.count_pretokens(finnish, tokenizer)
+    extension = th.continue_bpe(tokenizer, counts, 1_000)
+    assert len(extension.tokens) == 1_000
+    assert all(a >= b for a, b in pairwise(extension.frequencies)), "counts only fall"
+    new = th.extend(tokenizer, extension)
+    assert not set(th.unreachable(new)) & set(extension.tokens)
+    assert len(th.unreachable(new)) <= len(th.unreachable(tokenizer))
+    english = "Merging is greedy: the most frequent pair goes first."
+    assert new.encode(english).ids == tokenizer.encode(english).ids
+    for text in finnish[:50]:
+        assert new.decode(new.encode(text).ids) == text
+        assert len(new.encode(text).ids) < len(tokenizer.encode(text).ids)
+
+
+@given(st.lists(st.text(min_size=1), min_size=1, max_size=5), st.integers(0, 5))
+def test_any_text_still_round_trips(texts, n):
+    base = th.train_byte_level_bpe(TEXT, vocab_size=270)
+    texts = [t.encode("utf-8", "ignore").decode() or "x" for t in texts]
+    with pytest.warns(UserWarning) if _short(base, texts, n) else _nothing():
+        extension = th.continue_bpe(base, texts, n)
+    new = th.extend(base, extension)
+    for text in texts:
+        assert new.decode(new.encode(text).ids) == text
+
+
+def _short(base, texts, n) -> bool:
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return len(th.continue_bpe(base, texts, n).tokens) < n
+
+
+def _nothing():
+    from contextlib import nullcontext
+
+    return nullcontext()
+
+
+def test_the_result_does_not_depend_on_document_order(base):
+    one = th.continue_bpe(base, MORE, 15)
+    other = th.continue_bpe(base, MORE[::-1], 15)
+    assert (one.tokens, one.merges, one.frequencies) == (
+        other.tokens,
+        other.merges,
+        other.frequencies,
+    )
+
+
+def test_asking_for_more_than_the_text_holds(base):
+    with pytest.warns(UserWarning, match=r"asked for 10,000 new tokens; this text yields \d+ at"):
+        few = th.continue_bpe(base, MORE, 10_000, min_frequency=2)
+    assert 0 < len(few.tokens) < 10_000
+    with pytest.raises(ValueError, match="asked for 10,000 new tokens; the extension has"):
+        th.extend(base, few, 10_000)
+
+
+def test_max_token_length(base):
+    with pytest.warns(UserWarning, match="asked for"):
+        short = th.continue_bpe(base, MORE, 1_000, max_token_length=4)
+    assert max(map(len, short.tokens)) == 4
+
+
+def test_bad_input_gets_one_clear_sentence(base, naive, continued):
+    with pytest.raises(ValueError, match="how='glue': use one of append"):
+        th.extend(base, naive, how="glue")
+    with pytest.raises(ValueError, match="in the vocabulary already, first 'the'|first"):
+        th.extend(base, th.Extension(tokens=["Ġthe", next(iter(read(base).vocab))]))
+    with pytest.raises(ValueError, match="'xyz' is given more than once"):
+        th.extend(base, th.Extension(tokens=["xyz", "xyz"]))
+    with pytest.raises(ValueError, match="' catty' is not in the form .* write it as 'Ġcatty'"):
+        th.extend(base, th.Extension(tokens=[" catty"]))
+    with pytest.raises(ValueError, match="an empty token"):
+        th.extend(base, th.Extension(tokens=[""]))
+    with pytest.raises(ValueError, match="asked for 1,000 tokens; the supplement has"):
+        th.naive_extension(base, th.train_byte_level_bpe(MORE, vocab_size=300), 1_000)
+    with pytest.raises(ValueError, match="n_tokens=-1"):
+        th.continue_bpe(base, MORE, -1)
+    with pytest.raises(ValueError, match="min_frequency=0"):
+        th.continue_bpe(base, MORE, 1, min_frequency=0)
+    with pytest.raises(TypeError, match="one string: put it in a list"):
+        th.continue_bpe(base, "one string", 1)
+    with pytest.raises(ValueError, match="no text in its 0 documents"):
+        th.continue_bpe(base, [], 1)
+    with pytest.raises(ValueError, match="model is WordPiece"):
+        th.extend(Tokenizer(models.WordPiece({"[UNK]": 0}, unk_token="[UNK]")), naive)
+    with pytest.raises(TypeError, match="got str"):
+        th.extend("llama-3", naive)
+    other = th.train_byte_level_bpe(["x y"], vocab_size=256, normalizer=normalizers.NFC())
+    with pytest.raises(ValueError, match="made by another normalizer or pre-tokenizer"):
+        th.continue_bpe(base, th.count_pretokens(MORE, other), 1)
+
+
+def test_a_supplement_of_another_family(mistral, base):
+    with pytest.raises(ValueError, match="stores its tokens in another form"):
+        th.naive_extension(base, mistral)
+
+
+def test_added_tokens_cut_words_and_partial_bytes_only_hold_their_id(base):
+    half = "é".encode().decode("latin-1")[0]  # one byte of two, written as its character
+    extension = th.Extension(tokens=["Ġcatn", half + half])
+    new = th.extend(base, extension, how="add_tokens")
+    ids = [new.token_to_id(" catn"), new.token_to_id(half + half)]
+    assert ids == [read(base).next_id, read(base).next_id + 1]
+    assert new.encode("a catnip", add_special_tokens=False).tokens[1] == " catn"
+    assert new.decode(new.encode("a catnip").ids) == "a catnip"
+
+
+def test_build_refuses_ids_that_the_library_would_move(base):
+    parts = read(base)
+    added = parts.settings["added_tokens"]
+    moved = [{**added[-1], "content": "<far>", "id": 5_000}]
+    with pytest.raises(ValueError, match="would change their id, first '<far>'"):
+        build(
+            type(parts)(
+                {**parts.settings, "added_tokens": added + moved}, parts.vocab, parts.merges
+            )
+        )
