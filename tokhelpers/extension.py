@@ -179,7 +179,8 @@ def _taken(parts, extension, n_tokens) -> list[str]:
         twice = next(t for t in tokens if tokens.count(t) > 1)
         raise ValueError(f"the token {twice!r} is given more than once: give it once")
     if _byte_level(parts):
-        odd = [t for t in tokens if not t or not set(t) <= set(byte_alphabet())]
+        alphabet = set(byte_alphabet())
+        odd = [t for t in tokens if not t or not alphabet.issuperset(t)]
         if odd:
             hint = to_bytes_form(odd[:1])[0]
             raise ValueError(
@@ -217,8 +218,9 @@ def _regenerated(parts, vocab, tokens) -> list[tuple[str, str]]:
 
 def _among(rows: np.ndarray, others: np.ndarray) -> np.ndarray:
     """Which merges are, as pairs, among others."""
-    key = [r[:, 0].astype(np.int64) << 32 | r[:, 1] for r in (rows, others)]
-    return np.isin(*key)
+    keys, known = (r[:, 0].astype(np.int64) << 32 | r[:, 1] for r in (rows, others))
+    known = np.append(np.sort(known), -1)
+    return known[np.searchsorted(known[:-1], keys)] == keys
 
 
 def _with_added(parts: Parts, tokens: list[str]) -> Parts:

@@ -153,10 +153,10 @@ def symbols_of(words: list[str], parts: Parts) -> tuple[np.ndarray, np.ndarray]:
     """
     codes = np.frombuffer("".join(words).encode("utf-32-le"), np.uint32)
     sizes = np.fromiter(map(len, words), np.int64, len(words))
-    single = [(ord(t), i) for t, i in parts.vocab.items() if len(t) == 1]
-    table = np.full(1 + max([int(codes.max(initial=0)), *(c for c, _ in single)]), -1, np.int32)
-    for code, i in single:
-        table[code] = i
+    last = max(map(ord, parts.alphabet), default=0)
+    table = np.full(1 + max(last, int(codes.max(initial=0))), -1, np.int32)
+    for character, i in parts.alphabet.items():
+        table[ord(character)] = i
     ids = table[codes]
     unknown = np.flatnonzero(ids < 0)
     if len(unknown):

@@ -38,7 +38,12 @@ def run_notebook(path: Path, *, store: bool = False) -> float:
     notebook = nbformat.read(path, as_version=4)
     where = {"metadata": {"path": str(path.parent)}}
     NotebookClient(
-        notebook, timeout=1800, kernel_name="python3", resources=where, record_timing=False
+        notebook,
+        timeout=1800,
+        kernel_name="python3",
+        resources=where,
+        record_timing=False,
+        extra_arguments=["--log-level=ERROR"],  # the kernel warns that it speaks over a local port
     ).execute()
     if store:
         notebook.metadata = {"kernelspec": KERNEL, "language_info": {"name": "python"}}

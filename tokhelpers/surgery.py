@@ -32,6 +32,11 @@ class Parts:
         """Token by id."""
         return {i: token for token, i in self.vocab.items()}
 
+    @cached_property
+    def alphabet(self) -> dict[str, int]:
+        """The tokens of one character."""
+        return {token: i for token, i in self.vocab.items() if len(token) == 1}
+
     @property
     def merge_skipping(self) -> bool:
         """Whether a pre-token that is in the vocabulary is taken whole, without merging."""

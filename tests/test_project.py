@@ -1,0 +1,296 @@
+"""The project as a whole: its files agree with each other, and its notebooks keep the rules."""
+
+import ast
+import csv
+import inspect
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from functools import cache
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+import nbformat
+import pytest
+import yaml
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
+
+import tokhelpers as th
+
+ROOT = Path(__file__).parents[1]
+FIGURES = ROOT / "figures"
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+SOLUTIONS = sorted((ROOT / "notebooks" / "solutions").glob("*.ipynb"))
+MAKEFILE = (ROOT / "Makefile").read_text()
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+each_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+each_file = pytest.mark.parametrize(
+    "path", NOTEBOOKS + SOLUTIONS, ids=lambda path: f"{path.parent.name}/{path.stem}"
+)
+
+
+@cache
+def cells(path):
+    return nbformat.read(path, as_version=4).cells
+
+
+def code(path):
+    return [cell for cell in cells(path) if cell.cell_type == "code"]
+
+
+def prose(path):
+    return "\n".join(cell.source for cell in cells(path) if cell.cell_type == "markdown")
+
+
+def rows(name):
+    with open(ROOT / "data" / name, newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+# --- the environment -----------------------------------------------------------------------------
+def pins():
+    lines = (ROOT / "requirements.txt").read_text().splitlines()
+    wanted = [Requirement(line) for line in lines if line and not line.startswith("#")]
+    return {
+        canonicalize_name(r.name): [(s.operator, s.version) for s in r.specifier] for r in wanted
+    }
+
+
+def dependencies():
+    optional = PYPROJECT["project"]["optional-dependencies"]
+    return [
+        Requirement(line)
+        for lines in (PYPROJECT["project"]["dependencies"], optional["notebooks"], optional["test"])
+        for line in lines
+    ]
+
+
+@pytest.mark.parametrize("wanted", dependencies(), ids=lambda wanted: wanted.name)
+def test_each_dependency_has_a_pin_in_its_range(wanted):
+    (operator, version), *more = pins()[canonicalize_name(wanted.name)]
+    assert operator == "==" and "*" not in version and not more
+    assert wanted.specifier.contains(version)
+
+
+def test_requirements_are_exact_pins_each_once():
+    assert all(len(pin) == 1 and pin[0][0] == "==" for pin in pins().values())
+    lines = (ROOT / "requirements.txt").read_text().splitlines()
+    assert len(pins()) == sum(1 for line in lines if line and not line.startswith("#"))
+
+
+def test_conda_environment_agrees_with_the_others():
+    entries = yaml.safe_load((ROOT / "environment.yml").read_text())["dependencies"]
+    python = next(entry.partition("=")[2] for entry in entries if str(entry).startswith("python="))
+    assert SpecifierSet(PYPROJECT["project"]["requires-python"]).contains(python)
+    asked = re.search(r"version_info\[:2\] != \((\d+), (\d+)\)", MAKEFILE).groups()
+    assert python == ".".join(asked)
+    assert f"python{python}" in MAKEFILE
+    assert entries[-1] == {"pip": ["-r requirements.txt", "-e ."]}
+    assert "pip" in entries
+
+
+def test_one_version_everywhere():
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    assert PYPROJECT["project"]["version"] == th.__version__ == citation["version"]
+    assert PYPROJECT["project"]["license"] == citation["license"]
+
+
+def test_ci_runs_the_test_command():
+    script = ROOT / ".ci" / "run"
+    assert os.access(script, os.X_OK)
+    assert script.read_text().splitlines()[-1] == "make test"
+
+
+def test_documented_commands_exist():
+    targets = set(re.findall(r"(?m)^([a-z-]+):", MAKEFILE))
+    documents = sorted(ROOT.glob("*.md"))
+    assert ROOT / "CONTRIBUTING.md" in documents
+    for document in documents:
+        content = document.read_text(encoding="utf-8")
+        blocks = "\n".join(re.findall(r"(?s)```\w*\n(.*?)```", content))
+        named = re.findall(r"`make ([a-z-]+)", content) + re.findall(r"\bmake ([a-z-]+)", blocks)
+        assert named and set(named) <= targets, document.name
+
+
+# --- the package ---------------------------------------------------------------------------------
+def test_import_is_light():
+    heavy = ["torch", "seaborn", "transformers", "numba", "pandas", "matplotlib", "tokenizers"]
+    program = (
+        "import sys, time; began = time.perf_counter(); import tokhelpers; "
+        "print(time.perf_counter() - began, *sys.modules)"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    seconds, *loaded = run.stdout.split()
+    assert float(seconds) < 1
+    assert not set(heavy) & set(loaded)
+
+
+@pytest.mark.parametrize("name", th.__all__)
+def test_public_name_is_documented(name):
+    value = getattr(th, name)
+    doc = inspect.getdoc(value)
+    first = " ".join(doc.split("\n\n")[0].split())
+    assert first.endswith((".", ":")) and not re.search(r"\.\s+[A-Z]", first), first
+    if inspect.isfunction(value):
+        assert ">>> " in doc, f"{name} has no example"
+
+
+def imports(path):
+    """The package's modules that a module imports, at the top or inside functions."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and (
+            node.level or node.module.startswith("tokhelpers")
+        ):
+            module = (node.module or "").removeprefix("tokhelpers").strip(".")
+            found |= {module.split(".")[0]} if module else {alias.name for alias in node.names}
+        elif isinstance(node, ast.Import):
+            names = [a.name for a in node.names if a.name.startswith("tokhelpers.")]
+            found |= {name.split(".")[1] for name in names}
+    return found
+
+
+def test_imports_go_one_way():
+    graph = {path.stem: imports(path) for path in (ROOT / "tokhelpers").glob("*.py")}
+    TopologicalSorter(graph).prepare()  # raises CycleError, naming the circle
+    assert "surgery" in graph["extension"]  # the reading above works
+    assert not graph["textbook"]
+
+
+# --- the notebooks -------------------------------------------------------------------------------
+@each_file
+def test_notebook_is_stored_from_a_fresh_run(path):
+    assert [cell.execution_count for cell in code(path)] == list(range(1, len(code(path)) + 1))
+    for cell in code(path):
+        kinds = {output.output_type for output in cell.outputs}
+        tags = cell.metadata.get("tags", [])
+        assert ("error" in kinds) == ("raises-exception" in tags), cell.source
+        assert not any(output.get("name") == "stderr" for output in cell.outputs), cell.source
+
+
+@each_file
+def test_notebook_reads_well(path):
+    assert len({cell.id for cell in cells(path)}) == len(cells(path))
+    for cell in code(path):
+        assert 1 <= len(cell.source.splitlines()) <= 25, cell.source
+        assert "%pip" not in cell.source and "!pip" not in cell.source
+        ignored = "nbval-ignore-output" in cell.metadata.get("tags", [])
+        assert not ignored or "assert " in cell.source, cell.source
+    kinds = "".join(cell.cell_type[0] for cell in cells(path))
+    assert kinds[0] == "m" and kinds[-1] == "m"
+    assert "ccc" not in kinds, "three code cells without prose, at cell " + str(kinds.find("ccc"))
+
+
+@each_file
+def test_links_of_notebook_lead_somewhere(path):
+    links = re.findall(r"\]\((?!https?:)([^)#]+)", prose(path))
+    assert all((path.parent / link).exists() for link in links), links
+
+
+@each_notebook
+def test_notebook_has_the_parts_of_the_series(path):
+    assert prose(path).startswith(f"# {path.stem[:2]} · ")
+    headings = re.findall(r"(?m)^## (?:\d+ )?(.*)$", prose(path))
+    assert "You will be able to" in prose(path)
+    assert headings[-3:] == ["What goes wrong", "Exercises", "Summary"]
+    assert any("raises-exception" in cell.metadata.get("tags", []) for cell in code(path))
+    exercises = prose(path).split("## Exercises")[1].split("## Summary")[0]
+    assert re.findall(r"(?m)^\d\. \*\*(\w+)", exercises) == ["Recall", "Modify", "Extend"]
+    assert f"(solutions/{path.name})" in exercises
+
+
+def test_series_lists_the_notebooks():
+    listed = rows("series.csv")
+    written = [row["notebook"] for row in listed if row["written"] == "yes"]
+    assert written == [path.stem for path in NOTEBOOKS] == [path.stem for path in SOLUTIONS]
+    assert [row["notebook"][:2] for row in listed] == [f"{n:02d}" for n in range(len(listed))]
+
+
+# --- figures and published numbers ---------------------------------------------------------------
+def drawn(path):
+    """The names under which a notebook saves figures: its string constants NN_topic."""
+    sources = "\n".join(cell.source for cell in code(path))
+    return set(re.findall(rf'"({path.stem[:2]}_[a-z0-9_]+)"', sources))
+
+
+def test_figures_are_those_of_the_notebooks():
+    wanted = set().union(*map(drawn, NOTEBOOKS))
+    assert {path.stem for path in FIGURES.glob("*.svg")} == wanted
+    assert {path.stem for path in FIGURES.glob("*.csv")} == wanted
+
+
+def mentions(path):
+    """What a notebook names of the documents, such as `table 12`, `appendix B`."""
+    several = r"(?i:\b(table|figure|section|appendi)(?:s|x|ces)? )((?:[\dA-Z.]+(?:, | and )?)+)"
+    found = re.findall(several, prose(path))
+    named = {
+        f"{kind.lower()} {n.strip('.')}" for kind, ns in found for n in re.split(", | and ", ns)
+    }
+    return {name.replace("appendi", "appendix") for name in named}
+
+
+def test_matrix_names_every_published_table_once_a_notebook():
+    listed = rows("reproduced.csv")
+    keys = [(row["document"], row["item"], row["notebook"]) for row in listed]
+    assert len(set(keys)) == len(keys)
+    transcribed = {
+        (row["file"].split("_")[0], row["table"] or row["place"].capitalize())
+        for row in rows("paper/sources.csv")
+    }
+    assert transcribed <= {key[:2] for key in keys}
+    for row in listed:
+        known = (row["document"], row["item"]) in transcribed
+        assert known == (not row["place"]) == (not row["what"]), row  # said in one place only
+
+
+def test_matrix_says_what_the_notebooks_show():
+    written = {path.stem[:2]: path for path in NOTEBOOKS}
+    wrong = []
+    for row in rows("reproduced.csv"):
+        if row["notebook"] in written:
+            path = written[row["notebook"]]
+            named = {row["item"].lower(), row["place"]} & mentions(path)
+            if not named or (row["figure"] and row["figure"] not in drawn(path)):
+                wrong.append(row)
+        elif row["figure"] or (not row["notebook"] and "nothing to compute" not in row["extent"]):
+            wrong.append(row)
+    assert not wrong
+    planned = {row["notebook"][:2] for row in rows("series.csv")}
+    assert {row["notebook"] for row in rows("reproduced.csv")} <= {"", *planned}
+
+
+# --- all files -----------------------------------------------------------------------------------
+MACHINE = re.compile(r"(?<![\w.:/-])/(?:home|root|Users|tmp|work|opt|mnt|private)/\w|[A-Z]:\\Users")
+
+
+def project_files():
+    folders = ["tokhelpers", "notebooks", "tests", "data", "figures", "benchmarks", ".ci"]
+    for path in [*ROOT.iterdir(), *(p for folder in folders for p in (ROOT / folder).rglob("*"))]:
+        inside = path.relative_to(ROOT).parts
+        if path.is_file() and not {"cache", "__pycache__", ".ipynb_checkpoints", ".git"} & set(
+            inside
+        ):
+            yield path
+
+
+def words_of(path):
+    if path.suffix != ".ipynb":
+        return path.read_text(encoding="utf-8")
+    outputs = [output for cell in code(path) for output in cell.outputs]
+    shown = [str({k: v for k, v in o.items() if k != "data"}) for o in outputs]
+    data = [str(v) for o in outputs for k, v in o.get("data", {}).items() if "image" not in k]
+    return "\n".join([*(cell.source for cell in cells(path)), *shown, *data])
+
+
+def test_no_file_names_a_machine():
+    files = list(project_files())
+    assert ROOT / "Makefile" in files and Path(__file__) in files
+    for path in files:
+        hit = MACHINE.search(words_of(path)) or re.search(re.escape(str(ROOT)), words_of(path))
+        assert not hit, f"{path.relative_to(ROOT)}: {hit[0]}"
