@@ -12,6 +12,7 @@ import unicodedata
 from concurrent.futures import ThreadPoolExecutor
 from itertools import product
 from pathlib import Path
+from threading import Barrier
 
 import pytest
 import regex
@@ -423,11 +424,19 @@ def test_no_half_written_file_is_left(cache, monkeypatch, step):
     assert load_tokenizer("mistral-v1").get_vocab_size() == 32_000
 
 
-def test_several_threads_may_convert_at_once(cache):
+def test_several_threads_may_convert_at_once(cache, monkeypatch):
+    replace, written = os.replace, Barrier(2, timeout=60)
+
+    def together(draft, file):
+        written.wait()
+        replace(draft, file)
+
+    monkeypatch.setattr(os, "replace", together)
     with ThreadPoolExecutor(2) as threads:
         found = list(threads.map(load_tokenizer, ["mistral-v1"] * 2))
-    assert len({tokenizer.to_str() for tokenizer in found}) == 1
-    assert len(list(cache.iterdir())) == 1
+    assert {tokenizer.to_str() for tokenizer in found} == {stored("mistral-v1")}
+    (file,) = cache.iterdir()
+    assert file.read_text(encoding="utf-8") == stored("mistral-v1")
 
 
 def test_where_the_cache_is(monkeypatch, tmp_path):

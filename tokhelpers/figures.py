@@ -44,6 +44,10 @@ def save(figure, data: pd.DataFrame, name: str) -> None:
 
     ``name`` is ``NN_topic``. The folder is the checkout's ``figures``, or ``TOKHELPERS_FIGURES``.
     Raises ValueError for a name of another form and for a table without rows.
+
+    >>> save(None, pd.DataFrame(), "compression")
+    Traceback (most recent call last):
+    ValueError: a figure is called NN_topic, such as 08_compression; got 'compression'
     """
     if not (name[:2].isdigit() and name[2:3] == "_" and name.replace("_", "").isalnum()):
         raise ValueError(f"a figure is called NN_topic, such as 08_compression; got {name!r}")
@@ -59,6 +63,13 @@ def label_lines(axes, *, gap: float = 0.04) -> None:
     """Write each line's label at its right end, in its colour, in place of a legend.
 
     ``gap`` is the least distance between labels, as a share of the axes' height.
+
+    >>> import matplotlib.pyplot as plt
+    >>> _, axes = plt.subplots()
+    >>> _ = axes.plot([1, 2], [3, 4], label="rising")
+    >>> label_lines(axes)
+    >>> axes.texts[0].get_text()
+    'rising'
     """
     lines = [line for line in axes.get_lines() if not line.get_label().startswith("_")]
     low, high = axes.get_ylim()
