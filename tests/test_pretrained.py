@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import product
 from pathlib import Path
 from threading import Barrier
+from types import SimpleNamespace
 
 import pytest
 import regex
@@ -783,11 +784,9 @@ def hub_that(monkeypatch, answer):
 
 
 def http_error(message):
-    import httpx
     from huggingface_hub.errors import HfHubHTTPError
 
-    request = httpx.Request("HEAD", "https://huggingface.co")
-    return HfHubHTTPError(message, response=httpx.Response(403, request=request))
+    return HfHubHTTPError(message, response=SimpleNamespace(headers={}, request=None))
 
 
 def put_in_cache(folder, file, content):

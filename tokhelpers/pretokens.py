@@ -96,6 +96,8 @@ def count_pretokens(
     """
     if isinstance(corpus, str):
         raise TypeError("a corpus is an iterable of documents, got one string: put it in a list")
+    if isinstance(corpus, Pretokens):
+        raise TypeError("these are counts already, made from documents: use them as they are")
     rules = cutting_rules(tokenizer)
     exact = getattr(corpus, "counts", None)
     weighted = exact.items() if exact is not None else zip(corpus, repeat(1))
