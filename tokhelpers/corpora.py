@@ -14,7 +14,7 @@ import re
 import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from importlib import metadata
 from pathlib import Path
 
@@ -243,13 +243,20 @@ def _word_counts(language: str) -> dict[str, int]:
     return {word: count for word, f in frequencies.items() if (count := round(f * 1e9))}
 
 
+@lru_cache(maxsize=2)
+def _word_table(language: str) -> tuple:
+    """The words of a list, and their counts added up: making it takes as long as a short sample."""
+    import numpy as np
+
+    counts = _word_counts(language)
+    return list(counts), np.cumsum(np.fromiter(counts.values(), np.uint64))
+
+
 def _sampled_words(language: str, seed: int) -> Iterator[str]:
     """Documents of 50 words, each drawn independently by its count, without end."""
     import numpy as np
 
-    counts = _word_counts(language)
-    words = list(counts)
-    cumulative = np.cumsum(np.fromiter(counts.values(), np.uint64))
+    words, cumulative = _word_table(language)
     # The bit generator's raw stream is the one numpy promises to keep from version to version.
     # Its 64 bits modulo about 10^9 favour no word by more than 1 in 10^10.
     bits = np.random.PCG64(_digest(f"{language} {seed}"))

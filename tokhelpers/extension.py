@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from tokenizers import Tokenizer
@@ -242,8 +243,12 @@ def added_content(parts: Parts, token: str) -> str | None:
     """The text that a stored token stands for; None where its bytes are no whole characters."""
     if not _byte_level(parts):
         return token.replace("▁", " ")
-    codes = {c: b for b, c in enumerate(byte_alphabet())}
     try:
-        return bytes(codes[c] for c in token).decode()
+        return bytes(map(_byte_of().__getitem__, token)).decode()
     except UnicodeDecodeError:
         return None
+
+
+@lru_cache
+def _byte_of() -> dict[str, int]:
+    return {character: byte for byte, character in enumerate(byte_alphabet())}

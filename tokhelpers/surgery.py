@@ -55,8 +55,8 @@ class Parts:
 
     def pairs(self) -> list[tuple[str, str]]:
         """The merges as pairs of tokens."""
-        name = self.tokens
-        return [(name[a], name[b]) for a, b in self.merges[:, :2].tolist()]
+        left, right = (map(self.tokens.__getitem__, self.merges[:, i].tolist()) for i in (0, 1))
+        return list(zip(left, right, strict=True))
 
 
 def read(tokenizer: Tokenizer | Parts) -> Parts:
