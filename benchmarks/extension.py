@@ -24,7 +24,9 @@ WORDS_A_DOCUMENT = 50
 def make_text(path: Path, repeats: int) -> None:
     """Every word of the Finnish list once, and a sample by frequency: 23 M characters, repeated."""
     words = [word[1:] for word in th.load_corpus("wordfreq:fi").counts]
-    lines = [" ".join(words[i : i + WORDS_A_DOCUMENT]) for i in range(0, len(words), WORDS_A_DOCUMENT)]
+    lines = [
+        " ".join(words[i : i + WORDS_A_DOCUMENT]) for i in range(0, len(words), WORDS_A_DOCUMENT)
+    ]
     once = sum(map(len, lines))
     lines += th.load_corpus("wordfreq:fi", chars=23_000_000 - once)
     path.write_text("\n".join(lines * repeats), encoding="utf-8")
@@ -147,7 +149,9 @@ def load_and_test() -> None:
     llama = th.load_tokenizer("llama-3")
     loaded = time.perf_counter()
     n = len(th.unreachable(llama))
-    print(f"load llama-3: {loaded - began:.2f} s; unreachable ({n}): {time.perf_counter() - loaded:.2f} s")
+    print(
+        f"load llama-3: {loaded - began:.2f} s; unreachable ({n}): {time.perf_counter() - loaded:.2f} s"
+    )
 
 
 if __name__ == "__main__":

@@ -18,16 +18,35 @@ NEW_TOKENIZERS = ["llama-3", "qwen-2.5"]
 HALF = Decimal("0.005")  # what rounding to two decimals may hide
 SIZES = ["1000", "2000", "4000", "8000", "16000", "32000"]
 # The files whose slips a test below recomputes.
-RECOMPUTED = {"paper_table_08.csv", "paper_table_10.csv", "thesis_table_06.csv",
-              "thesis_table_09.csv", "thesis_table_15.csv", "thesis_table_16.csv",
-              "adaptbpe_table_01.csv", "adaptbpe_table_02.csv"}
+RECOMPUTED = {
+    "paper_table_08.csv",
+    "paper_table_10.csv",
+    "thesis_table_06.csv",
+    "thesis_table_09.csv",
+    "thesis_table_15.csv",
+    "thesis_table_16.csv",
+    "adaptbpe_table_01.csv",
+    "adaptbpe_table_02.csv",
+}
 
 TEXT = {
-    "tokenizer": {"llama-3", "qwen-2.5", "mistral-nemo", "llama-2",
-                  "default", "prune+ext 16k ours", "prune+ext 16k naive"},
-    "extension": {"ours", "naive", "none", "untrained",
-                  *(f"Auto-{n}" for n in (1000, 5000, 10000, 50000, 100000)),
-                  *(f"Crawled-{n}" for n in (1, 2, 5, 10))},
+    "tokenizer": {
+        "llama-3",
+        "qwen-2.5",
+        "mistral-nemo",
+        "llama-2",
+        "default",
+        "prune+ext 16k ours",
+        "prune+ext 16k naive",
+    },
+    "extension": {
+        "ours",
+        "naive",
+        "none",
+        "untrained",
+        *(f"Auto-{n}" for n in (1000, 5000, 10000, 50000, 100000)),
+        *(f"Crawled-{n}" for n in (1, 2, 5, 10)),
+    },
     "model": {"BERT", "MobileLLM", "SmolLM2", "Llama-3.2-1B", "Llama-3.2-3B"},
     "method": {"wordpiece", "sentencepiece-bpe", "byte-level-bpe"},
     "pruning_order": {"id", "leaf-id", "frequency", "leaf-frequency", "merges"},
@@ -46,9 +65,27 @@ DECIMAL = re.compile(
     r"length_penalty|mean|.*_learning_rate"
 )
 SIGNED = re.compile(r".*_gain_percent|gain_percent|change_.*_percent")
-KEYS = {"language", "tokenizer", "added", "extension", "pruning_order", "model", "training",
-        "benchmark", "method", "minimum_frequency", "script", "code", "head", "tokenization",
-        "dataset", "hyperparameter", "layout", "position", "strategy"}
+KEYS = {
+    "language",
+    "tokenizer",
+    "added",
+    "extension",
+    "pruning_order",
+    "model",
+    "training",
+    "benchmark",
+    "method",
+    "minimum_frequency",
+    "script",
+    "code",
+    "head",
+    "tokenization",
+    "dataset",
+    "hyperparameter",
+    "layout",
+    "position",
+    "strategy",
+}
 
 
 @cache
@@ -81,8 +118,9 @@ def mean(values):
 
 def slips(name):
     assert name in RECOMPUTED
-    return {r["cell"]: (r["printed"], r["recomputed"]) for r in rows("slips.csv")
-            if r["file"] == name}
+    return {
+        r["cell"]: (r["printed"], r["recomputed"]) for r in rows("slips.csv") if r["file"] == name
+    }
 
 
 def contradictions(pairs):
@@ -92,6 +130,7 @@ def contradictions(pairs):
 
 
 # ---- form
+
 
 def test_sources_lists_exactly_the_files():
     listed = [r["file"] for r in rows("sources.csv")]
@@ -151,13 +190,17 @@ def test_every_slip_is_recomputed_below():
 
 # ---- the paper
 
+
 @pytest.mark.parametrize("tokenizer", NEW_TOKENIZERS)
 @pytest.mark.parametrize("added", SIZES)
 def test_table_1_is_the_mean_of_12_and_13(tokenizer, added):
     row = next(r for r in table(1) if r["tokenizer"] == tokenizer and r["added"] == added)
     here = [r for r in table(12) if r["tokenizer"] == tokenizer and r["added"] == added]
-    fewer = [r["fewer_unreachable"] for r in table(13)
-             if r["tokenizer"] == tokenizer and r["added"] == added]
+    fewer = [
+        r["fewer_unreachable"]
+        for r in table(13)
+        if r["tokenizer"] == tokenizer and r["added"] == added
+    ]
     assert len(here) == len(fewer) == 70
     gain = row["compression_gain_percent"]
     assert gain == rounded(mean(r["gain_percent"] for r in here), gain)
@@ -189,9 +232,11 @@ def test_table_2_is_the_mean_of_12_by_script():
         codes = [r["code"] for r in table(11) if script(r["code"]) == row["script"]]
         assert int(row["languages"]) == len(codes)
         if row["tokenizer"] in NEW_TOKENIZERS:
-            gains = [r["gain_percent"] for r in table(12)
-                     if script(r["language"]) == row["script"]
-                     and r["tokenizer"] == row["tokenizer"]]
+            gains = [
+                r["gain_percent"]
+                for r in table(12)
+                if script(r["language"]) == row["script"] and r["tokenizer"] == row["tokenizer"]
+            ]
             assert len(gains) == 6 * len(codes)
             printed = row["compression_gain_percent"]
             assert Decimal(printed) == Decimal(rounded(mean(gains), printed))
@@ -200,11 +245,13 @@ def test_table_2_is_the_mean_of_12_by_script():
 def test_tables_1_and_2_have_the_same_mean():
     """Both are rounded to 0.1, so that their overall means lie less than 0.1 apart."""
     for tokenizer in TEXT["tokenizer"] & {r["tokenizer"] for r in table(2)}:
-        by_size = mean(r["compression_gain_percent"] for r in table(1)
-                       if r["tokenizer"] == tokenizer)
+        by_size = mean(
+            r["compression_gain_percent"] for r in table(1) if r["tokenizer"] == tokenizer
+        )
         scripts = [r for r in table(2) if r["tokenizer"] == tokenizer]
-        by_script = sum(int(r["languages"]) * Decimal(r["compression_gain_percent"])
-                        for r in scripts) / 70
+        by_script = (
+            sum(int(r["languages"]) * Decimal(r["compression_gain_percent"]) for r in scripts) / 70
+        )
         assert abs(by_size - by_script) < Decimal("0.1")
 
 
@@ -229,8 +276,10 @@ def test_fewer_added_tokens_are_unused_and_none_unreachable():
 
 
 def test_tables_4_5_6_8_agree():
-    naive, ours = ({"added": "16000", "pruning_order": "leaf-frequency", "extension": e}
-                   for e in ("naive", "ours"))
+    naive, ours = (
+        {"added": "16000", "pruning_order": "leaf-frequency", "extension": e}
+        for e in ("naive", "ours")
+    )
     found = []
     for r in table(8):
         which = {"prune+ext 16k naive": naive, "prune+ext 16k ours": ours}.get(r["tokenizer"])
@@ -244,12 +293,16 @@ def test_tables_4_5_6_8_agree():
         found.append((f"{r['tokenizer']} unreachable_tokens", r["unreachable_tokens"], count))
     assert contradictions(found) == slips("paper_table_08.csv")
     for r in table(6):
-        same = pick(table(8), "et_bytes_per_token",
-                    tokenizer="default" if r["training"] == "none" else r["training"])
+        same = pick(
+            table(8),
+            "et_bytes_per_token",
+            tokenizer="default" if r["training"] == "none" else r["training"],
+        )
         assert r["et_bytes_per_token"] == same and r["en_bytes_per_token"] == "4.86"
         if r["training"] != "none":
-            assert r["training_tokens"] == pick(table(8), "training_tokens",
-                                                tokenizer=r["training"])
+            assert r["training_tokens"] == pick(
+                table(8), "training_tokens", tokenizer=r["training"]
+            )
 
 
 def test_english_training_tokens_stay_the_same():
@@ -264,8 +317,11 @@ def test_english_training_tokens_stay_the_same():
 
 
 def test_leaf_pruning_only_removes_unreachable_tokens():
-    left = [int(r["unreachable_tokens"]) for r in table(5)
-            if r["extension"] == "ours" and r["pruning_order"] == "leaf-frequency"]
+    left = [
+        int(r["unreachable_tokens"])
+        for r in table(5)
+        if r["extension"] == "ours" and r["pruning_order"] == "leaf-frequency"
+    ]
     assert left == sorted(left, reverse=True) and left[0] < 588 and left[-1] == 0
     assert len(table(4)) == 2 * len(table(5)) == 160
 
@@ -288,9 +344,15 @@ def sizes_that_fit(benchmark):
 
 
 def test_table_6_accuracies_fit_the_data_sets():
-    sizes = {"Winogrande ET": "Winogrande ET", "Winogrande EN": "Winogrande",
-             "Belebele ET": "Belebele", "Belebele EN": "Belebele",
-             "SIB200 ET": "SIB200", "SIB200 EN": "SIB200", "XCOPA ET": "XCOPA"}
+    sizes = {
+        "Winogrande ET": "Winogrande ET",
+        "Winogrande EN": "Winogrande",
+        "Belebele ET": "Belebele",
+        "Belebele EN": "Belebele",
+        "SIB200 ET": "SIB200",
+        "SIB200 EN": "SIB200",
+        "XCOPA ET": "XCOPA",
+    }
     wrong = {}
     for benchmark, dataset in sizes.items():
         printed = pick(table(10), "examples", dataset=dataset)
@@ -304,10 +366,12 @@ def test_table_6_accuracies_fit_the_data_sets():
 def test_table_9_batch():
     value = {r["hyperparameter"]: r["value"] for r in table(9)}
     assert int(value["Batch size"]) * int(value["Sequence length"]) == int(
-        value["Batch size (tokens)"])
+        value["Batch size (tokens)"]
+    )
 
 
 # ---- the thesis
+
 
 def test_extended_vocabularies():
     found = []
@@ -320,8 +384,12 @@ def test_extended_vocabularies():
         found.append((cell, r["vocabulary_tokens"], int(base) + int(r["added_tokens"])))
         method = pick(table(1, "thesis"), "tokenization", model=r["model"])
         kind, frequency = r["extension"].split("-")
-        supplement = pick(table({"Auto": 4, "Crawled": 5}[kind], "thesis"), "vocabulary_tokens",
-                          minimum_frequency=frequency, method=method)
+        supplement = pick(
+            table({"Auto": 4, "Crawled": 5}[kind], "thesis"),
+            "vocabulary_tokens",
+            minimum_frequency=frequency,
+            method=method,
+        )
         assert int(r["added_tokens"]) < int(supplement)
     assert contradictions(found) == slips("thesis_table_06.csv")
 
@@ -332,21 +400,32 @@ def test_parameters():
     tokens = {r["model"]: int(r["vocabulary_tokens"]) for r in table(1, "thesis")}
     labels = 4
     # The masked LM has no pooler but a layer of its size, a layer norm and a bias for each token.
-    head = {("BERT", "masked-lm"): 2 * hidden["BERT"] + tokens["BERT"],
-            ("BERT", "text-classification"): labels * (hidden["BERT"] + 1)}
+    head = {
+        ("BERT", "masked-lm"): 2 * hidden["BERT"] + tokens["BERT"],
+        ("BERT", "text-classification"): labels * (hidden["BERT"] + 1),
+    }
     found = []
     for r in table(9, "thesis"):
         which = r["model"], r["head"]
         if r["extension"] == "none":
-            found.append((f"none {r['model']} {r['head']} parameters", r["parameters"],
-                          base[r["model"]] + head.get(which, 0)))
+            found.append(
+                (
+                    f"none {r['model']} {r['head']} parameters",
+                    r["parameters"],
+                    base[r["model"]] + head.get(which, 0),
+                )
+            )
             continue
-        added = int(pick(table(6, "thesis"), "added_tokens", model=r["model"],
-                         extension=r["extension"]))
+        added = int(
+            pick(table(6, "thesis"), "added_tokens", model=r["model"], extension=r["extension"])
+        )
         row = hidden[r["model"]] + (r["head"] == "masked-lm")
         assert int(r["added_parameters"]) == added * row
-        baseline = int(pick(table(9, "thesis"), "parameters", extension="none", head=r["head"],
-                            model=r["model"]))
+        baseline = int(
+            pick(
+                table(9, "thesis"), "parameters", extension="none", head=r["head"], model=r["model"]
+            )
+        )
         assert int(r["parameters"]) == baseline + added * row
     assert contradictions(found) == slips("thesis_table_09.csv")
 
@@ -354,9 +433,16 @@ def test_parameters():
 def test_base_models_have_their_parameters():
     """Not printed there: BERT's 512 positions and two segments, the decoders' 3 key-value heads."""
     for r in table(1, "thesis"):
-        layers, h, f, heads, v = (int(r[c]) for c in (
-            "layers", "hidden_dimension", "feed_forward_dimension", "attention_heads",
-            "vocabulary_tokens"))
+        layers, h, f, heads, v = (
+            int(r[c])
+            for c in (
+                "layers",
+                "hidden_dimension",
+                "feed_forward_dimension",
+                "attention_heads",
+                "vocabulary_tokens",
+            )
+        )
         if r["architecture"] == "transformer encoder":
             layer = 4 * (h * h + h) + (2 * h * f + f + h) + 4 * h
             total = (v + 512 + 2 + 2) * h + layers * layer + h * h + h
@@ -371,20 +457,25 @@ def test_accuracies_follow_from_right_answers(number, model):
     questions = {r["benchmark"]: int(r["questions"]) for r in rows("thesis_section_6_1.csv")}
     assert len(questions) == 8 and sum(questions.values()) == 6545
     for extension in dict.fromkeys(r["extension"] for r in table(number, "thesis")):
-        printed = {r["benchmark"]: r["accuracy_percent"] for r in table(number, "thesis")
-                   if r["extension"] == extension}
+        printed = {
+            r["benchmark"]: r["accuracy_percent"]
+            for r in table(number, "thesis")
+            if r["extension"] == extension
+        }
         right = {b: round(float(printed[b]) * n / 100) for b, n in questions.items()}
         share = {b: Decimal(100 * right[b]) / n for b, n in questions.items()}
         assert {**share, "Average": None}.keys() == printed.keys()
         assert all(printed[b] == rounded(share[b], printed[b]) for b in questions)
         assert printed["Average"] == rounded(mean(share.values()), printed["Average"])
         if extension != "untrained":
-            assert sum(right.values()) == int(pick(
-                table(11, "thesis"), "correct_answers", model=model, extension=extension))
+            assert sum(right.values()) == int(
+                pick(table(11, "thesis"), "correct_answers", model=model, extension=extension)
+            )
 
 
-@pytest.mark.parametrize("number, column, stated",
-                         [(15, "tokens", "0.00095"), (16, "characters", "0.00085")])
+@pytest.mark.parametrize(
+    "number, column, stated", [(15, "tokens", "0.00095"), (16, "characters", "0.00085")]
+)
 def test_compression_shares(number, column, stated):
     found, per_token = [], []
     for r in table(number, "thesis"):
@@ -394,8 +485,7 @@ def test_compression_shares(number, column, stated):
             continue
         share = Decimal(r[column]) / Decimal(base) * 100
         found.append((f"{r['extension']} {r['model']} share_percent", r["share_percent"], share))
-        added = pick(table(6, "thesis"), "added_tokens", model=r["model"],
-                     extension=r["extension"])
+        added = pick(table(6, "thesis"), "added_tokens", model=r["model"], extension=r["extension"])
         per_token.append(abs(share - 100) / int(added))
     found.append(("stated change per added token", stated, mean(per_token)))
     assert contradictions(found) == slips(f"thesis_table_{number}.csv")
@@ -404,28 +494,47 @@ def test_compression_shares(number, column, stated):
 def test_supplements_shrink_with_the_minimum_frequency():
     for number in (4, 5):
         for method in TEXT["method"]:
-            sizes = [int(r["vocabulary_tokens"]) for r in table(number, "thesis")
-                     if r["method"] == method]
+            sizes = [
+                int(r["vocabulary_tokens"])
+                for r in table(number, "thesis")
+                if r["method"] == method
+            ]
             assert sizes == sorted(sizes, reverse=True) and len(sizes) == {4: 5, 5: 4}[number]
 
 
 # ---- AdaptBPE
 
-@pytest.mark.parametrize("number, stated", [
-    (1, {"fragment_score": "-39.16", "accuracy_percent": "3.57", "macro_f1_percent": "3.18"}),
-    (2, {"fragment_score": "-13.20", "rouge_l": "1.87", "concept_score": "0.9",
-         "rouge_l_high_oov": "10.40", "rouge_l_long_reference": "3.30"}),
-])
+
+@pytest.mark.parametrize(
+    "number, stated",
+    [
+        (1, {"fragment_score": "-39.16", "accuracy_percent": "3.57", "macro_f1_percent": "3.18"}),
+        (
+            2,
+            {
+                "fragment_score": "-13.20",
+                "rouge_l": "1.87",
+                "concept_score": "0.9",
+                "rouge_l_high_oov": "10.40",
+                "rouge_l_long_reference": "3.30",
+            },
+        ),
+    ],
+)
 def test_stated_averages(number, stated):
     """A caption's average is contradicted if no values that round to the printed ones give it."""
     found = []
     for column, printed in stated.items():
         value = {(r["dataset"], r["tokenization"]): r[column] for r in table(number, "adaptbpe")}
-        pairs = [(Decimal(value[d, "adaptbpe"]), Decimal(v))
-                 for (d, kind), v in value.items() if kind == "bpe" and v]
+        pairs = [
+            (Decimal(value[d, "adaptbpe"]), Decimal(v))
+            for (d, kind), v in value.items()
+            if kind == "bpe" and v
+        ]
         low, middle, high = (
             mean(100 * ((new + e * HALF) / (old - e * HALF) - 1) for new, old in pairs)
-            for e in (-1, 0, 1))
+            for e in (-1, 0, 1)
+        )
         half = Decimal(5).scaleb(Decimal(printed).as_tuple().exponent - 1)
         if not low - half <= Decimal(printed) <= high + half:
             found.append((f"stated change of {column}", printed, middle))
@@ -433,11 +542,20 @@ def test_stated_averages(number, stated):
 
 
 def test_adaptbpe_data_sets():
-    for number, strategy in {1: "AVocaDo", 2: "MEDVOC", 3: "AVocaDo", 4: "MEDVOC", 6: "MEDVOC",
-                             7: "MEDVOC"}.items():
+    for number, strategy in {
+        1: "AVocaDo",
+        2: "MEDVOC",
+        3: "AVocaDo",
+        4: "MEDVOC",
+        6: "MEDVOC",
+        7: "MEDVOC",
+    }.items():
         assert {r["dataset"] for r in table(number, "adaptbpe")} == {
-            r["dataset"] for r in table(5, "adaptbpe") if r["strategy"] == strategy}
+            r["dataset"] for r in table(5, "adaptbpe") if r["strategy"] == strategy
+        }
     for number in (1, 2):
-        scores = {(r["dataset"], r["tokenization"]): Decimal(r["fragment_score"])
-                  for r in table(number, "adaptbpe")}
+        scores = {
+            (r["dataset"], r["tokenization"]): Decimal(r["fragment_score"])
+            for r in table(number, "adaptbpe")
+        }
         assert all(1 <= v < scores[d, "bpe"] for (d, k), v in scores.items() if k == "adaptbpe")

@@ -15,8 +15,8 @@ def find_notebooks(names: list[str]) -> list[Path]:
 
     Raises FileNotFoundError, listing what there is, for a name that fits none.
 
-    >>> [path.name for path in find_notebooks(["00"])]
-    ['00_start_here.ipynb']
+    >>> find_notebooks(["00"])[0].name
+    '00_start_here.ipynb'
     """
     found = sorted([*FOLDER.glob("[0-9]*.ipynb"), *FOLDER.glob("solutions/[0-9]*.ipynb")])
     for name in names:

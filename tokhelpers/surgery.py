@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 import numpy as np
-from tokenizers import Tokenizer
+from tokenizers import AddedToken, Tokenizer, models
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,12 +142,17 @@ def build(parts: Parts) -> Tokenizer:
     >>> build(read(old)).to_str() == old.to_str()
     True
     """
-    settings, vocab = parts.settings, dict(parts.vocab)
-    added = {t["content"]: t["id"] for t in settings["added_tokens"]}
-    top = max(vocab.values(), default=-1)
-    vocab.update((content, i) for content, i in added.items() if i < top)
-    model = {**settings["model"], "vocab": vocab, "merges": parts.pairs()}
-    made = Tokenizer.from_str(json.dumps({**settings, "model": model}, ensure_ascii=False))
+    settings = parts.settings
+    in_order = sorted(settings["added_tokens"], key=lambda token: token["id"])
+    added = {token["content"]: token["id"] for token in in_order}
+    top = max(parts.vocab.values(), default=-1)
+    vocab = parts.vocab | {content: i for content, i in added.items() if i < top}
+    options = {k: v for k, v in settings["model"].items() if k != "type" and v is not None}
+    # vocabulary and merges go in as objects: written as JSON and read again they take twice as long
+    empty = {"type": "BPE", "vocab": {}, "merges": []}
+    made = Tokenizer.from_str(json.dumps({**settings, "added_tokens": [], "model": empty}))
+    made.model = models.BPE(vocab, parts.pairs(), **options)
+    made.add_tokens([AddedToken(**{k: v for k, v in t.items() if k != "id"}) for t in in_order])
     moved = [t for t, i in added.items() if made.token_to_id(t) != i]
     if moved:
         raise ValueError(
