@@ -31,6 +31,14 @@ def hpo(split):
     return list(load_corpus("hpo", split=split))
 
 
+@pytest.fixture(autouse=True)
+def _fresh_word_tables():
+    """Tests give wordfreq other lists: none may be remembered from one to the next."""
+    corpora._word_table.cache_clear()
+    yield
+    corpora._word_table.cache_clear()
+
+
 def write_lines(path, lines):
     path.write_bytes("".join(f"{line}\n" for line in lines).encode())
     return path

@@ -95,7 +95,7 @@ def naive_extension(
     ['at', 'cat', 'bat']
     """
     old, new = read(tokenizer), read(supplement)
-    if _byte_level(old) != _byte_level(new):
+    if old.byte_level != new.byte_level:
         raise ValueError(
             "the supplement stores its tokens in another form (one is byte-level, the other is not): "
             "train it with the tokenizer's own pre-tokenizer"
@@ -179,7 +179,7 @@ def _taken(parts, extension, n_tokens) -> list[str]:
     if len(set(tokens)) < len(tokens):
         twice = next(t for t in tokens if tokens.count(t) > 1)
         raise ValueError(f"the token {twice!r} is given more than once: give it once")
-    if _byte_level(parts):
+    if parts.byte_level:
         alphabet = set(byte_alphabet())
         odd = [t for t in tokens if not t or not alphabet.issuperset(t)]
         if odd:
@@ -189,10 +189,6 @@ def _taken(parts, extension, n_tokens) -> list[str]:
                 + (f"write it as {hint!r}" if hint else "an empty token cannot be added")
             )
     return tokens
-
-
-def _byte_level(parts: Parts) -> bool:
-    return '"ByteLevel"' in str(parts.settings["pre_tokenizer"]).replace("'", '"')
 
 
 def _own_merges(extension, vocab, tokens) -> list[tuple[str, str]]:
@@ -241,7 +237,7 @@ def _with_added(parts: Parts, tokens: list[str]) -> Parts:
 
 def added_content(parts: Parts, token: str) -> str | None:
     """The text that a stored token stands for; None where its bytes are no whole characters."""
-    if not _byte_level(parts):
+    if not parts.byte_level:
         return token.replace("▁", " ")
     try:
         return bytes(map(_byte_of().__getitem__, token)).decode()

@@ -14,8 +14,6 @@ from numba import njit
 from .pretokens import Pretokens
 from .surgery import Parts
 
-EMPTY = np.int64(-1)
-
 
 # --- a hash table from a pair of ids to a number ------------------------------------------------
 @njit(cache=True, nogil=True)

@@ -202,15 +202,13 @@ def _tally(
         if _pattern(rules) is None:
             for piece in cut(text):
                 bare[piece] += times
-        elif (
-            times == 1 and words and " ".join(words) == text
-        ):  # nothing but words and single spaces
+        elif times == 1 and words and " ".join(words) == text:  # words and single spaces alone
             spaced.update(words)
             spaced[words[0]] -= 1
             bare[words[0]] += 1
         else:
-            first, *rest = cut(text)
-            bare[first] += times
+            head, *rest = cut(text)
+            bare[head] += times
             for word in rest:
                 spaced[word] += times
     bare.pop("", None)

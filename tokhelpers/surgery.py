@@ -43,6 +43,11 @@ class Parts:
         return bool(self.settings["model"].get("ignore_merges"))
 
     @cached_property
+    def byte_level(self) -> bool:
+        """Whether tokens are stored as bytes, a character each."""
+        return '"ByteLevel"' in json.dumps(self.settings["pre_tokenizer"])
+
+    @cached_property
     def special(self) -> set[str]:
         """Contents of the special tokens."""
         return {t["content"] for t in self.settings["added_tokens"] if t["special"]}
