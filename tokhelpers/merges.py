@@ -75,10 +75,10 @@ def _segment(symbols, offsets, merges, out, lengths):
     symbol = np.empty(longest, np.int32)
     before = np.empty(longest, np.int64)
     after = np.empty(longest, np.int64)
+    heap = [np.int64(0) for _ in range(0)]  # of rank and position; empty again after each word
     written = 0
     for w in range(len(offsets) - 1):
         n = offsets[w + 1] - offsets[w]
-        heap = [np.int64(0) for _ in range(0)]
         for j in range(n):
             symbol[j] = symbols[offsets[w] + j]
             before[j] = j - 1
@@ -244,10 +244,14 @@ def _count(p, key, word, amount):
 
 
 @njit(cache=True)
-def _merge_word(p, s, a, b, new, word, weight, risen):
-    """Replace the pair in one word, left to right, and keep the counts exact. The new length."""
+def _merge_word(p, s, a, b, new, word, weight, risen, used, fresh):
+    """Replace the pair in one word, left to right, and keep the counts exact. The new length.
+
+    `used` (the old symbol belongs to an occurrence) and `fresh` (the symbol is new) are scratch
+    space, as long as the longest word.
+    """
     n = len(s)
-    used = np.zeros(n + 1, np.bool_)  # the symbol belongs to an occurrence
+    used[:n] = False
     j = 0
     while j < n - 1:
         if s[j] == a and s[j + 1] == b:
@@ -257,7 +261,6 @@ def _merge_word(p, s, a, b, new, word, weight, risen):
     for j in range(n - 1):
         if used[j] or used[j + 1]:
             _count(p, _key(s[j], s[j + 1]), word, -weight)
-    fresh = np.zeros(n, np.bool_)
     m = j = 0
     while j < n:
         fresh[m] = used[j]
@@ -288,6 +291,10 @@ def _merge_loop(symbols, offsets, weights, reply):
         p = _reserve(p, ends[w] - offsets[w])
         for j in range(offsets[w], ends[w] - 1):
             _count(p, _key(symbols[j], symbols[j + 1]), w, weights[w])
+    longest = 1
+    for w in range(n_words):
+        longest = max(longest, ends[w] - offsets[w])
+    used, fresh = np.zeros(longest, np.bool_), np.zeros(longest, np.bool_)
     heap = [(-p.counts[i], p.keys[i]) for i in range(p.used[0]) if p.counts[i] > 0]
     heapq.heapify(heap)
     while len(heap) > 0:
@@ -309,7 +316,8 @@ def _merge_loop(symbols, offsets, weights, reply):
             w = p.words[node]
             p = _reserve(p, 2 * (ends[w] - offsets[w]))
             s = symbols[offsets[w] : ends[w]]
-            ends[w] = offsets[w] + _merge_word(p, s, a, b, new, w, weights[w], risen)
+            n = _merge_word(p, s, a, b, new, w, weights[w], risen, used, fresh)
+            ends[w] = offsets[w] + n
             node = p.nexts[node]
         risen.sort()
         for j in range(len(risen)):

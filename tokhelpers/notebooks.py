@@ -63,10 +63,11 @@ def run_notebooks(paths: list[Path], *, store: bool = False, workers: int = 2) -
         _progress(0, len(paths), began, "")
         for done, run in enumerate(as_completed(runs), 1):
             path = runs[run]
+            name = path.relative_to(FOLDER).with_suffix("")
             try:
-                took = f"{path.stem} in {run.result():.0f} s"
+                took = f"{name} in {run.result():.0f} s"
             except Exception as error:  # the others go on
-                took = f"{path.stem} failed"
+                took = f"{name} failed"
                 failed.append(path)
                 print(f"{path.name}: {error}", file=sys.stderr)
             _progress(done, len(paths), began, took)

@@ -9,6 +9,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import chain
 
 import numpy as np
 from tokenizers import AddedToken, Tokenizer, models
@@ -120,8 +121,10 @@ def merge_ids(vocab: dict[str, int], merges: Sequence, *, prefix: str = "") -> n
     """
     cut = len(prefix)
     try:
-        parts = [vocab[token] for pair in merges for token in pair]
-        results = [vocab[left + right[cut:]] for left, right in merges]
+        id_of = vocab.__getitem__
+        parts = np.fromiter(map(id_of, chain.from_iterable(merges)), np.int32, 2 * len(merges))
+        joined = map("".join, merges) if not cut else (a + b[cut:] for a, b in merges)
+        results = np.fromiter(map(id_of, joined), np.int32, len(merges))
     except KeyError:
         wrong = [m for m in merges if not {*m, m[0] + m[1][cut:]} <= vocab.keys()]
         shown = ", ".join(f"{a!r} + {b!r}" for a, b in wrong[:3])
@@ -129,10 +132,7 @@ def merge_ids(vocab: dict[str, int], merges: Sequence, *, prefix: str = "") -> n
             f"{len(wrong):,} merges name tokens that the vocabulary lacks, first {shown}: "
             "drop them or add their tokens"
         ) from None
-    table = np.empty((len(results), 3), np.int32)
-    table[:, :2] = np.array(parts, np.int32).reshape(-1, 2)
-    table[:, 2] = results
-    return table
+    return np.column_stack([parts.reshape(-1, 2), results])
 
 
 def build(parts: Parts) -> Tokenizer:
