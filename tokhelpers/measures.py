@@ -32,10 +32,12 @@ def unreachable(tokenizer: Tokenizer | Parts, tokens: Iterable[str] | None = Non
     if tokens is None:
         fallback = parts.settings["model"].get("byte_fallback")
         raw = {f"<0x{byte:02X}>" for byte in range(256)} if fallback else set()
-        tokens = [t for t in parts.vocab if t not in parts.special and t not in raw]
-    tokens = sorted(tokens, key=parts.vocab.__getitem__)
+        left_out = parts.special | raw
+        tokens = [t for t in parts.vocab if t not in left_out]
+    tokens = list(tokens)
     _, offsets = segment(*symbols_of(tokens, parts), parts.merges)
-    return [token for token, n in zip(tokens, np.diff(offsets).tolist(), strict=True) if n != 1]
+    missed = [tokens[i] for i in np.flatnonzero(np.diff(offsets) != 1)]
+    return sorted(missed, key=parts.vocab.__getitem__)
 
 
 def token_counts(tokenizer: Tokenizer | Parts, words: Pretokens) -> np.ndarray:

@@ -16,6 +16,7 @@ from uuid import uuid4
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers
 
 from .pretokens import LLAMA_3, QWEN
+from .surgery import read
 
 CONVERSION = 1  # raise it when a converter below changes: cached tokenizers are made anew
 NAMES = {  # name: package, file in it
@@ -94,7 +95,9 @@ def _from_package(name: str) -> Tokenizer:
     key = hashlib.sha256(made_by + content).hexdigest()[:16]
     cached = cache_folder() / f"{name}-{key}.json"
     if cached.exists():
-        return Tokenizer.from_file(str(cached))
+        tokenizer = Tokenizer.from_file(str(cached))
+        read(tokenizer)  # remembered: whatever is asked of it first need not take it apart
+        return tokenizer
     convert = {"llama-3": _llama_3, "qwen": _qwen, "mistral-nemo": _nemo, "mistral-v1": from_spm}
     tokenizer = convert[name](content)
     _write(cached, tokenizer.to_str())
