@@ -284,3 +284,12 @@ def test_build_refuses_ids_that_the_library_would_move(base):
                 {**parts.settings, "added_tokens": added + moved}, parts.vocab, parts.merges
             )
         )
+
+
+def test_a_continued_merge_that_recurs_is_wired_in_once(base):
+    """The library lets the last copy win, so a second one would move the merge back."""
+    once = th.Extension(["qx", "qxz"], [("q", "x"), ("qx", "z")], [3, 2], continued=True)
+    twice = th.Extension(
+        ["qx", "qxz"], [("q", "x"), ("q", "x"), ("qx", "z")], [3, 1, 2], continued=True
+    )
+    assert th.extend(base, twice).to_str() == th.extend(base, once).to_str()

@@ -118,3 +118,10 @@ def test_an_empty_corpus_is_refused(llama):
     for nothing in ([], ["", ""]):
         with pytest.raises(ValueError, match="nothing to count"):
             th.evaluate(llama, nothing)
+
+
+def test_documents_that_can_be_read_only_once(llama):
+    cutting = th.extend(llama, th.Extension(tokens=["Ġqxz"]), how="add_tokens")
+    texts = ["a qxz", "b qxz c"]
+    for tokenizer in (llama, cutting):
+        assert th.evaluate(tokenizer, iter(texts)).equals(th.evaluate(tokenizer, texts))

@@ -202,7 +202,7 @@ def _own_merges(extension, vocab, tokens) -> list[tuple[str, str]]:
             break
         needed.append(merge)
         missing.discard(merge[0] + merge[1])
-    return needed
+    return list(dict.fromkeys(needed))  # a pair can come about again after it was merged
 
 
 def _regenerated(parts, vocab, tokens) -> list[tuple[str, str]]:

@@ -1,6 +1,6 @@
 """How well a tokenizer does: compression, fertility, Renyi efficiency, tokens unused or unreachable."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import repeat
 
 import numpy as np
@@ -89,11 +89,11 @@ def evaluate(
     [1.4, 0.0]
     """
     parts = read(tokenizer)
+    cuts_text = any(not t["special"] for t in parts.settings["added_tokens"])
+    if cuts_text and isinstance(corpus, Iterator):
+        corpus = list(corpus)  # it is read twice
     words = counted(corpus, parts)
-    if all(t["special"] for t in parts.settings["added_tokens"]):
-        counts = token_counts(parts, words)
-    else:
-        counts = _library_counts(parts, corpus)
+    counts = _library_counts(parts, corpus) if cuts_text else token_counts(parts, words)
     ids = _ids_of(parts, added)
     total = int(counts.sum())
     nan = float("nan")

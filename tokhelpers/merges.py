@@ -145,9 +145,9 @@ def segment(symbols, offsets, merges) -> tuple[np.ndarray, np.ndarray]:
 def symbols_of(words: list[str], parts: Parts) -> tuple[np.ndarray, np.ndarray]:
     """The ids a BPE encoder starts from: one a character, or its bytes where it falls back to them.
 
-    ``words`` are pre-tokens in stored form. Returns ids (int32, flat; -1 where the model has
-    neither the character nor byte tokens nor an unknown token) and offsets (int64, one more than
-    words).
+    ``words`` are pre-tokens in stored form. Returns ids (int32, flat) and offsets (int64, one
+    more than words). Where the model has neither the character nor byte tokens, the unknown token
+    stands for it; where it has none of these, nothing does, as in the library.
     """
     codes = np.frombuffer("".join(words).encode("utf-32-le"), np.uint32)
     sizes = np.fromiter(map(len, words), np.int64, len(words))
