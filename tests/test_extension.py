@@ -288,8 +288,8 @@ def test_build_refuses_ids_that_the_library_would_move(base):
 
 def test_a_continued_merge_that_recurs_is_wired_in_once(base):
     """The library lets the last copy win, so a second one would move the merge back."""
-    once = th.Extension(["qx", "qxz"], [("q", "x"), ("qx", "z")], [3, 2], continued=True)
-    twice = th.Extension(
-        ["qx", "qxz"], [("q", "x"), ("q", "x"), ("qx", "z")], [3, 1, 2], continued=True
-    )
+    tokens, first, last = ["qx", "qy", "qxz"], [("q", "x"), ("q", "y")], [("qx", "z")]
+    once = th.Extension(tokens, first + last, continued=True)
+    twice = th.Extension(tokens, first + [("q", "x")] + last, continued=True)
+    assert read(th.extend(base, twice)).pairs() == read(base).pairs() + first + last
     assert th.extend(base, twice).to_str() == th.extend(base, once).to_str()
