@@ -187,8 +187,9 @@ def _fall_back(codes, ids, sizes, unknown, parts):
 
 
 # --- learning merges ----------------------------------------------------------------------------
-# count of each pair, and a linked list of the words it was seen in
-Pairs = namedtuple("Pairs", "table keys counts heads words nexts used")
+# For each pair of ids its count, what decides a tie, and linked lists: of the words it was seen in
+# (heads, words, nexts), and of the pairs with the same left (beside[0]) or right part (beside[1]).
+Pairs = namedtuple("Pairs", "table keys counts ties heads words nexts beside used")
 REFUSED = np.int64(-(2**62))
 
 
@@ -203,17 +204,15 @@ def _longer(array, size, fill):
 def _reserve(p, n):
     """The same pairs with room for `n` more pairs and sightings."""
     pairs, sightings = p.used
-    if pairs + n <= len(p.keys) and sightings + n <= len(p.words):
-        return p
-    keys, counts, heads, table = p.keys, p.counts, p.heads, p.table
-    words, nexts = p.words, p.nexts
+    keys, counts, ties, heads, table = p.keys, p.counts, p.ties, p.heads, p.table
+    words, nexts, beside = p.words, p.nexts, p.beside
     if pairs + n > len(keys):
         size = 2 * (pairs + n)
-        keys, counts, heads = (
-            _longer(keys, size, -1),
-            _longer(counts, size, 0),
-            _longer(heads, size, -1),
-        )
+        keys, heads = _longer(keys, size, -1), _longer(heads, size, -1)
+        counts, ties = _longer(counts, size, 0), _longer(ties, size, 0)
+        if len(beside):
+            beside = np.full((size, 2), -1, np.int32)
+            beside[: len(p.beside)] = p.beside
         power = len(table)
         while power < 2 * size:
             power *= 2
@@ -221,18 +220,22 @@ def _reserve(p, n):
     if sightings + n > len(words):
         size = (sightings + n) * 3 // 2
         words, nexts = _longer(words, size, -1), _longer(nexts, size, -1)
-    return Pairs(table, keys, counts, heads, words, nexts, p.used)
+    return Pairs(table, keys, counts, ties, heads, words, nexts, beside, p.used)
 
 
 @njit(cache=True)
-def _count(p, key, word, amount):
+def _count(p, firsts, key, tie, word, amount):
     """Add to the count of a pair; a pair that came to be is noted as seen in `word`."""
     slot = _slot(p.table, p.keys, key)
-    if p.table[slot] < 0:
-        p.table[slot] = p.used[0]
-        p.keys[p.used[0]] = key
-        p.used[0] += 1
     i = p.table[slot]
+    if i < 0:
+        i = p.table[slot] = p.used[0]
+        p.used[0] += 1
+        p.keys[i], p.ties[i] = key, tie
+        if len(firsts):
+            for side, symbol in enumerate((key >> 32, key & 0xFFFFFFFF)):
+                p.beside[i, side] = firsts[symbol, side]
+                firsts[symbol, side] = i
     p.counts[i] += amount
     if amount > 0 and (p.heads[i] < 0 or p.words[p.heads[i]] != word):
         node = p.used[1]
@@ -244,7 +247,16 @@ def _count(p, key, word, amount):
 
 
 @njit(cache=True)
-def _merge_word(p, s, a, b, new, word, weight, risen, used, fresh):
+def _tie(ranks, starts, j, end, key):
+    """What decides between equals: the form of a pair, shorter and then alphabetical, or its ids."""
+    if len(ranks) == 0:
+        return key
+    until = starts[j + 2] if j + 2 < len(starts) else end
+    return _key(until - starts[j], ranks[starts[j]])
+
+
+@njit(cache=True)
+def _merge_word(p, firsts, ranks, s, starts, end, a, b, new, word, weight, risen, used, fresh):
     """Replace the pair in one word, left to right, and keep the counts exact. The new length.
 
     `used` (the old symbol belongs to an occurrence) and `fresh` (the symbol is new) are scratch
@@ -260,70 +272,123 @@ def _merge_word(p, s, a, b, new, word, weight, risen, used, fresh):
         j += 1
     for j in range(n - 1):
         if used[j] or used[j + 1]:
-            _count(p, _key(s[j], s[j + 1]), word, -weight)
+            _count(p, firsts, _key(s[j], s[j + 1]), 0, word, -weight)
     m = j = 0
     while j < n:
         fresh[m] = used[j]
         s[m] = new if used[j] else s[j]
+        if len(ranks):
+            starts[m] = starts[j]
         j += 2 if used[j] else 1
         m += 1
     for j in range(m - 1):
         if fresh[j] or fresh[j + 1]:
-            risen.append(_count(p, _key(s[j], s[j + 1]), word, weight))
+            key = _key(s[j], s[j + 1])
+            tie = _tie(ranks, starts[:m], j, end, key)
+            risen.append(_count(p, firsts, key, tie, word, weight))
     return m
 
 
 @njit(cache=True)
-def _merge_loop(symbols, offsets, weights, reply):
+def _priority(p, frequency, i):
+    """A pair's count, or with symbol frequencies its score: the count over the product of these."""
+    if len(frequency) == 0:
+        return np.float64(p.counts[i])
+    a, b = p.keys[i] >> 32, p.keys[i] & 0xFFFFFFFF
+    return p.counts[i] / (np.float64(frequency[a]) * np.float64(frequency[b]))
+
+
+@njit(cache=True)
+def _push(heap, p, frequency, i, least):
+    if p.counts[i] >= least:
+        heapq.heappush(heap, (-_priority(p, frequency, i), p.ties[i], np.int64(i)))
+
+
+@njit(cache=True)
+def _merge_loop(symbols, offsets, weights, ranks, scored, least, reply):
     """Yield the best pair and its count, again and again; `reply[0]` says what it becomes.
 
-    A reply below zero refuses the pair for good. Best is the highest count, then the smaller pair.
+    A reply below zero refuses the pair for good. Best is the highest priority, then the lower tie,
+    among the pairs that occur `least` times.
     """
     n_words = len(weights)
     ends = offsets[1:].copy()
+    starts = np.arange(len(ranks))  # where each symbol's first character stands
+    frequency, firsts = np.zeros(0, np.int64), np.full((0, 2), -1, np.int32)
     room = np.int64(1024)
+    if scored:
+        frequency = np.zeros(2 + symbols.max(), np.int64)
+        firsts = np.full((len(frequency), 2), -1, np.int32)
     p = Pairs(
         np.full(4 * room, -1, np.int32), np.full(room, -1, np.int64), np.zeros(room, np.int64),
-        np.full(room, -1, np.int64), np.empty(room, np.int32), np.empty(room, np.int64),
+        np.zeros(room, np.int64), np.full(room, -1, np.int64), np.empty(room, np.int32),
+        np.empty(room, np.int64), np.full((room if scored else 0, 2), -1, np.int32),
         np.zeros(2, np.int64),
     )  # fmt: skip
-    for w in range(n_words):
-        p = _reserve(p, ends[w] - offsets[w])
-        for j in range(offsets[w], ends[w] - 1):
-            _count(p, _key(symbols[j], symbols[j + 1]), w, weights[w])
     longest = 1
     for w in range(n_words):
-        longest = max(longest, ends[w] - offsets[w])
+        n = ends[w] - offsets[w]
+        longest = max(longest, n)
+        if p.used[0] + n > len(p.keys) or p.used[1] + n > len(p.words):
+            p = _reserve(p, n)
+        s, begun = symbols[offsets[w] : ends[w]], starts[offsets[w] : ends[w]]
+        for j in range(n - 1):
+            key = _key(s[j], s[j + 1])
+            _count(p, firsts, key, _tie(ranks, begun, j, ends[w], key), w, weights[w])
+        if scored:
+            for j in range(n):
+                frequency[s[j]] += weights[w]
     used, fresh = np.zeros(longest, np.bool_), np.zeros(longest, np.bool_)
-    heap = [(-p.counts[i], p.keys[i]) for i in range(p.used[0]) if p.counts[i] > 0]
-    heapq.heapify(heap)
+    heap = [(0.0, np.int64(0), np.int64(0)) for _ in range(0)]
+    for i in range(p.used[0]):
+        _push(heap, p, frequency, i, least)
     while len(heap) > 0:
-        count, key = heapq.heappop(heap)
-        i = p.table[_slot(p.table, p.keys, key)]
-        if p.counts[i] != -count:  # stale: it comes back with today's count
-            if p.counts[i] > 0:
-                heapq.heappush(heap, (-p.counts[i], key))
+        priority, _, i = heapq.heappop(heap)
+        if p.counts[i] < least:
             continue
-        a, b = np.int32(key >> 32), np.int32(key & 0xFFFFFFFF)
-        yield a, b, -count
+        if _priority(p, frequency, i) != -priority:  # stale; one that rose has been pushed anew
+            if _priority(p, frequency, i) < -priority:
+                _push(heap, p, frequency, i, least)
+            continue
+        a, b = np.int32(p.keys[i] >> 32), np.int32(p.keys[i] & 0xFFFFFFFF)
+        yield a, b, p.counts[i]
         new = np.int32(reply[0])
         if new < 0:
             p.counts[i] = REFUSED
             continue
-        risen = [np.int32(0) for _ in range(0)]
+        if scored and new >= len(frequency):
+            frequency = _longer(frequency, 2 * new, 0)
+            grown = np.full((2 * new, 2), -1, np.int32)
+            grown[: len(firsts)] = firsts
+            firsts = grown
+        risen = [np.int64(0) for _ in range(0)]
         node = p.heads[i]
         while node >= 0:
             w = p.words[node]
-            p = _reserve(p, 2 * (ends[w] - offsets[w]))
-            s = symbols[offsets[w] : ends[w]]
-            n = _merge_word(p, s, a, b, new, w, weights[w], risen, used, fresh)
-            ends[w] = offsets[w] + n
+            n = ends[w] - offsets[w]
+            if p.used[0] + 2 * n > len(p.keys) or p.used[1] + 2 * n > len(p.words):
+                p = _reserve(p, 2 * n)
+            s, begun = symbols[offsets[w] : ends[w]], starts[offsets[w] : ends[w]]
+            m = _merge_word(
+                p, firsts, ranks, s, begun, offsets[w + 1], a, b, new, w, weights[w],
+                risen, used, fresh,
+            )  # fmt: skip
+            if scored:
+                for symbol, sign in ((a, -1), (b, -1), (new, 1)):
+                    frequency[symbol] += sign * (n - m) * weights[w]
+            ends[w] = offsets[w] + m
             node = p.nexts[node]
+        if scored:  # the parts are rarer now, so every pair with one of them scores higher
+            for symbol in (a, b):
+                for side in range(2):
+                    i = firsts[symbol, side]
+                    while i >= 0:
+                        risen.append(np.int64(i))
+                        i = p.beside[i, side]
         risen.sort()
         for j in range(len(risen)):
-            r = risen[j]
-            if p.counts[r] > 0 and (j == 0 or risen[j - 1] != r):
-                heapq.heappush(heap, (-p.counts[r], p.keys[r]))
+            if j == 0 or risen[j - 1] != risen[j]:
+                _push(heap, p, frequency, risen[j], least)
 
 
 def learn_merges(
@@ -333,17 +398,25 @@ def learn_merges(
     becomes: Callable[[int, int], int],
     *,
     min_frequency: int = 1,
+    best: str = "pair",
 ) -> Iterator[tuple[int, int, int, int]]:
-    """Learn merges: again and again the most frequent pair of neighbours becomes one symbol.
+    """Learn merges: again and again the best pair of neighbours becomes one symbol.
 
     ``symbols`` (int32, flat) and ``offsets`` (int64) hold the unique words in their present
     segmentation, ``counts`` (int64) how often each occurs. ``becomes(left, right)`` gives the id
-    of the merged symbol, new or old, or a negative number to refuse the pair for good. Yields
-    left, right, result and count of each merge until no pair reaches ``min_frequency``; stop
-    taking when you have enough. Pairs are counted at every position (``aaa`` holds ``a a`` twice),
-    replaced from left to right; ties go to the smaller pair of ids.
+    of the merged symbol, new or old, or a negative number to refuse the pair for good. ``best``:
 
-    Source: Sennrich et al. 2016; ties as in the Hugging Face trainer.
+    - ``pair``: the highest count, then the smaller pair of ids;
+    - ``form``: the highest count, then the shorter merged form, then the first in the order of its
+      symbols; begins from single characters, where no two pairs have one form at the same time;
+    - ``score``: the highest count over the product of the two parts' counts, then the smaller ids.
+
+    Pairs below ``min_frequency`` are no candidates. Yields left, right, result and count of each
+    merge; stop taking when you have enough. Pairs are counted at every position (``aaa`` holds
+    ``a a`` twice) and replaced from left to right.
+
+    Source: Sennrich et al. 2016; ties as in the Hugging Face trainer (``pair``) and in
+    sentencepiece (``form``); the score is that of WordPiece, thesis section 4.1.2.1.
 
     >>> import numpy as np
     >>> words, offsets = np.array([0, 1, 0, 1, 2], np.int32), np.array([0, 2, 5])
@@ -352,19 +425,84 @@ def learn_merges(
     [(0, 1, 3, 6), (3, 2, 4, 1)]
     """
     symbols = np.array(symbols, np.int32)  # a copy: the loop merges in place
+    offsets = np.ascontiguousarray(offsets, np.int64)
     reply = np.zeros(1, np.int64)
     loop = _merge_loop(
         symbols,
-        np.ascontiguousarray(offsets, np.int64),
+        offsets,
         np.ascontiguousarray(counts, np.int64),
+        _suffix_ranks(symbols, offsets) if best == "form" else np.zeros(0, np.int64),
+        best == "score",
+        max(1, min_frequency),
         reply,
     )
     for a, b, count in loop:
-        if count < min_frequency:
-            return
         reply[0] = becomes(a, b)
         if reply[0] >= 0:
             yield a, b, int(reply[0]), count
+
+
+def _suffix_ranks(symbols: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    """For each position the rank of what follows it in its word, in the order of the symbols.
+
+    Sorts by the first symbol, the first two, four, and so on, until nothing changes.
+    """
+    ranks = np.unique(symbols, return_inverse=True)[1] + 1
+    left = np.repeat(offsets[1:], np.diff(offsets)) - np.arange(len(symbols))  # symbols to the end
+    span, classes = 1, 0
+    while ranks.max(initial=0) > classes and span < left.max(initial=0):
+        classes = ranks.max()
+        later = np.where(left > span, np.roll(ranks, -span), 0)  # 0 past the end of the word
+        ranks = np.unique(ranks * (classes + 1) + later, return_inverse=True)[1] + 1
+        span *= 2
+    return ranks
+
+
+def learn_vocabulary(
+    symbols: np.ndarray,
+    offsets: np.ndarray,
+    counts: np.ndarray,
+    vocab: dict[str, int],
+    n_tokens: int,
+    *,
+    first: int | None = None,
+    prefix: str = "",
+    valid: Callable[[str], bool] | None = None,
+    **options,
+) -> tuple[list[str], list[tuple[str, str]], list[int]]:
+    """Learn merges until ``n_tokens`` new tokens stand, or earlier when no pair is left.
+
+    ``symbols``, ``offsets``, ``counts`` and ``options`` as for ``learn_merges``; ``vocab`` names the
+    symbols. A merge into a token that is in it already is kept and counts as no new token. New ids
+    begin at ``first`` (above the vocabulary's by default). The right part loses ``prefix`` when it
+    is joined; a token that is not ``valid`` is never built. Returns tokens, merges and the
+    frequency of each merge, in learned order.
+
+    >>> import numpy as np
+    >>> words = np.array([0, 1, 0, 1, 2], np.int32), np.array([0, 2, 5]), np.array([5, 1])
+    >>> learn_vocabulary(*words, {"b": 0, "##a": 1, "##t": 2}, 2, prefix="##")
+    (['ba', 'bat'], [('b', '##a'), ('ba', '##t')], [6, 1])
+    """
+    vocab, name = dict(vocab), {i: token for token, i in vocab.items()}
+    first = 1 + max(name) if first is None else first
+    tokens, merges, frequencies = [], [], []
+
+    def becomes(left: int, right: int) -> int:
+        token = name[left] + name[right][len(prefix) :]
+        if valid is not None and not valid(token):
+            return -1
+        if token not in vocab:
+            vocab[token] = first + len(tokens)
+            name[vocab[token]] = token
+            tokens.append(token)
+        return vocab[token]
+
+    learned = learn_merges(symbols, offsets, counts, becomes, **options)
+    while len(tokens) < n_tokens and (merge := next(learned, None)):
+        left, right, _, count = merge
+        merges.append((name[left], name[right]))
+        frequencies.append(count)
+    return tokens, merges, frequencies
 
 
 def learn_tokens(
@@ -379,31 +517,20 @@ def learn_tokens(
 
     The pre-tokens are segmented by the merges there are (no merge skipping), then merges are
     learned until ``n_tokens`` new tokens stand, or earlier when no pair reaches ``min_frequency``.
-    A merge into a token that is in the vocabulary already is kept and counts as no new token.
     ``max_token_length`` is in characters of the stored form (bytes, for byte-level tokenizers).
     Returns tokens, merges and the frequency of each merge, in learned order.
 
     Source: Purason et al. 2025, section 3.1.
     """
     ids, offsets = segment(*symbols_of(words.words, parts), parts.merges)
-    vocab = dict(parts.vocab)
-    name = dict(parts.tokens)
-    first = parts.next_id
-    tokens, merges, frequencies = [], [], []
-
-    def becomes(left: int, right: int) -> int:
-        token = name[left] + name[right]
-        if max_token_length is not None and len(token) > max_token_length:
-            return -1
-        if token not in vocab:
-            vocab[token] = first + len(tokens)
-            name[vocab[token]] = token
-            tokens.append(token)
-        return vocab[token]
-
-    learned = learn_merges(ids, offsets, words.counts, becomes, min_frequency=min_frequency)
-    while len(tokens) < n_tokens and (merge := next(learned, None)):
-        left, right, _, count = merge
-        merges.append((name[left], name[right]))
-        frequencies.append(count)
-    return tokens, merges, frequencies
+    limit = max_token_length or float("inf")
+    return learn_vocabulary(
+        ids,
+        offsets,
+        words.counts,
+        parts.vocab,
+        n_tokens,
+        first=parts.next_id,
+        min_frequency=min_frequency,
+        valid=lambda token: len(token) <= limit,
+    )

@@ -13,7 +13,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from itertools import islice, repeat
+from itertools import chain, islice, repeat
 
 import numpy as np
 import regex
@@ -181,6 +181,58 @@ def _pattern(rules: str) -> str | None:
     return None
 
 
+COMMUTING = {"NFC", "NFD", "NFKC", "NFKD", "Lowercase", "BertNormalizer"}
+META = [
+    {"type": "Prepend", "prepend": "▁"},
+    {"type": "Replace", "pattern": {"String": " "}, "content": "▁"},
+]
+
+
+def _steps(rule: dict | None, inner: str) -> list[dict]:
+    """The steps of a normalizer or pre-tokenizer, one after the other."""
+    if rule is None:
+        return []
+    return (
+        [s for r in rule[inner] for s in _steps(r, inner)] if rule["type"] == "Sequence" else [rule]
+    )
+
+
+@lru_cache
+def _cuts_at_spaces(rules: str) -> bool:
+    """Whether a word is cut in the same way alone and behind a single space.
+
+    So it is where white space separates words and falls away, and where each space is written as
+    ``▁`` and another ``▁`` stands before the text.
+    """
+    rules = json.loads(rules)
+    normal = _steps(rules["normalizer"], "normalizers")
+    first = (_steps(rules["pre_tokenizer"], "pretokenizers") or [{"type": None}])[0]
+    if normal[-2:] == META:
+        at_meta = {"type": "Split", "pattern": {"String": "▁"}, "behavior": "MergedWithNext"}
+        fits = first["type"] is None or first == at_meta | {"invert": False}
+        return fits and all(step["type"] in COMMUTING for step in normal[:-2])
+    spaces = first["type"] in ("BertPreTokenizer", "Whitespace", "WhitespaceSplit")
+    return spaces and all(step["type"] in COMMUTING for step in normal)
+
+
+def _chunk_counts(chunks: Counter, rules: str) -> dict[str, int]:
+    """Pre-token counts of unique chunks; plain ones are pre-tokens already, the library cuts others."""
+    settings = json.loads(rules)
+    normal = _steps(settings["normalizer"], "normalizers")
+    later = _steps(settings["pre_tokenizer"], "pretokenizers")
+    cut, counts = _library_cutter(rules), Counter()
+    meta = "▁" * (normal == META)
+    anything = normal == META and len(later) < 2
+    letters = normal == META and {s["type"] for s in later[1:]} <= {"Digits", "Punctuation"}
+    for chunk, n in chunks.items():
+        if (anything and " " not in chunk and "▁" not in chunk) or (letters and chunk.isalpha()):
+            counts[meta + chunk] += n
+        else:
+            for piece in cut(chunk):
+                counts[piece] += n
+    return counts
+
+
 def _tally(
     weighted: Iterable[tuple[str, int]], rules: str, first: int = 1
 ) -> tuple[dict[str, int], np.ndarray]:
@@ -188,32 +240,61 @@ def _tally(
 
     ``first`` is the number of the first document, for messages.
     """
-    bare, spaced = Counter(), Counter()  # chunks without and with a space before them
-    chars = size = spaced_words = documents = 0
-    cut = _library_cutter(rules) if _pattern(rules) is None else BETWEEN_WORDS.split
-    for number, (text, times) in enumerate(weighted, first):
+    pattern, words_alone = _pattern(rules), _cuts_at_spaces(rules)
+    bare = Counter()  # chunks; those with a space before them apart, where the pattern sees it
+    spaced = Counter() if pattern else bare
+    sizes, documents = np.zeros(4, np.int64), iter(weighted)
+    by_words = pattern or words_alone
+    cut = _chunks if by_words else _library_cutter(rules)
+    while some := list(islice(documents, 100)):
+        quick = _plain_words(some) if by_words else None
+        if quick is None:
+            sizes += _cut_each(some, cut, bare, spaced, first)
+        else:
+            words, heads, measured = quick
+            spaced.update(words)
+            if pattern:
+                bare.update(heads)
+                spaced.subtract(heads)
+            sizes += measured
+        first += len(some)
+    bare.pop("", None)
+    if pattern:
+        return _pattern_counts(bare, spaced, rules), sizes
+    return _chunk_counts(bare, rules) if words_alone else bare, sizes
+
+
+def _chunks(text: str) -> list[str]:
+    """A text cut at single spaces between words; whole, where it holds the space symbol itself."""
+    return [text] if "▁" in text else BETWEEN_WORDS.split(text)
+
+
+def _plain_words(some: list[tuple[str, int]]) -> tuple[Iterable[str], list[str], list[int]] | None:
+    """All words, the first of each document, and sizes, if each is words and single spaces, once."""
+    texts, times = zip(*some, strict=True)
+    if set(times) != {1} or set(map(type, texts)) != {str} or any("▁" in text for text in texts):
+        return None
+    split = list(map(str.split, texts))
+    if not all(split) or list(map(" ".join, split)) != list(texts):
+        return None
+    chars = sum(map(len, texts))
+    size = chars if all(map(str.isascii, texts)) else sum(len(_encoded(text)) for text in texts)
+    measured = [chars, size, sum(map(len, split)), len(texts)]
+    return chain.from_iterable(split), [words[0] for words in split], measured
+
+
+def _cut_each(some, cut, bare: Counter, spaced: Counter, first: int) -> np.ndarray:
+    """Cut document by document, and add the pieces to the counts."""
+    sizes = np.zeros(4, np.int64)
+    for number, (text, times) in enumerate(some, first):
         if not isinstance(text, str):
             raise TypeError(f"document {number} is {type(text).__name__}, not str")
-        words = text.split()
-        chars += times * len(text)
-        size += times * len(_encoded(text))
-        spaced_words += times * len(words)
-        documents += times
-        if _pattern(rules) is None:
-            for piece in cut(text):
-                bare[piece] += times
-        elif times == 1 and words and " ".join(words) == text:  # words and single spaces alone
-            spaced.update(words)
-            spaced[words[0]] -= 1
-            bare[words[0]] += 1
-        else:
-            head, *rest = cut(text)
-            bare[head] += times
-            for word in rest:
-                spaced[word] += times
-    bare.pop("", None)
-    counts = bare if _pattern(rules) is None else _pattern_counts(bare, spaced, rules)
-    return counts, np.array([chars, size, spaced_words, documents], np.int64)
+        head, *rest = cut(text) or [""]
+        bare[head] += times
+        for piece in rest:
+            spaced[piece] += times
+        sizes += times * np.array([len(text), len(_encoded(text)), len(text.split()), 1])
+    return sizes
 
 
 def _encoded(text: str) -> bytes:
