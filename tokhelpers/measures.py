@@ -5,7 +5,7 @@ from itertools import repeat
 
 import numpy as np
 import pandas as pd
-from tokenizers import Tokenizer
+from tokenizers import Tokenizer, models
 
 from .extension import Extension, added_content, extended
 from .merges import segment, symbols_of
@@ -43,7 +43,8 @@ def unreachable(tokenizer: Tokenizer | Parts, tokens: Iterable[str] | None = Non
 def token_counts(tokenizer: Tokenizer | Parts, words: Pretokens) -> np.ndarray:
     """How often each id is produced on counted pre-tokens: an int64 array indexed by id.
 
-    Follows the tokenizer's own merge skipping. Added tokens are not looked for in the text.
+    BPE, WordPiece or Unigram; follows the tokenizer's own merge skipping. Added tokens are not
+    looked for in the text.
 
     >>> from tokhelpers.training import train_byte_level_bpe, counted
     >>> tokenizer = train_byte_level_bpe(["bat bat bag"], vocab_size=257)
@@ -51,6 +52,8 @@ def token_counts(tokenizer: Tokenizer | Parts, words: Pretokens) -> np.ndarray:
     >>> int(counts[tokenizer.token_to_id("ba")]), int(counts.sum())
     (1, 2)
     """
+    if not _is_bpe(tokenizer):
+        return _model_counts(tokenizer, words)
     parts = read(tokenizer)
     ids, offsets = segment(*symbols_of(words.words, parts), parts.merges)
     weights = np.repeat(words.counts, np.diff(offsets))
@@ -60,6 +63,25 @@ def token_counts(tokenizer: Tokenizer | Parts, words: Pretokens) -> np.ndarray:
         ids = np.concatenate([ids[merged], whole[whole >= 0]])
         weights = np.concatenate([weights[merged], words.counts[whole >= 0]])
     return _sum_by_id(ids, weights, parts.next_id)
+
+
+def _is_bpe(tokenizer: Tokenizer | Parts) -> bool:
+    backend = getattr(tokenizer, "backend_tokenizer", tokenizer)
+    return not isinstance(backend, Tokenizer) or isinstance(backend.model, models.BPE)
+
+
+def _model_counts(tokenizer, words: Pretokens) -> np.ndarray:
+    """Token counts of WordPiece and Unigram, whose models the library applies word by word."""
+    backend = getattr(tokenizer, "backend_tokenizer", tokenizer)
+    tokenize, counts = backend.model.tokenize, np.zeros(_size(backend), np.int64)
+    for word, n in zip(words.words, words.counts.tolist(), strict=True):
+        for token in tokenize(word):
+            counts[token.id] += n
+    return counts
+
+
+def _size(tokenizer: Tokenizer) -> int:
+    return 1 + max(tokenizer.get_vocab().values())
 
 
 def _sum_by_id(ids, weights, size) -> np.ndarray:
@@ -88,13 +110,15 @@ def evaluate(
     >>> evaluate(tokenizer, ["bat bat"], added=["ba"])[["bytes_per_token", "unused_added"]].tolist()
     [1.4, 0.0]
     """
-    parts = read(tokenizer)
-    cuts_text = any(not t["special"] for t in parts.settings["added_tokens"])
+    if _is_bpe(tokenizer):
+        tokenizer = read(tokenizer)  # taken apart once
+    added_tokens = _added_tokens(tokenizer)
+    cuts_text = any(not t["special"] for t in added_tokens)
     if cuts_text and isinstance(corpus, Iterator):
         corpus = list(corpus)  # it is read twice
-    words = counted(corpus, parts)
-    counts = _library_counts(parts, corpus) if cuts_text else token_counts(parts, words)
-    ids = _ids_of(parts, added)
+    words = counted(corpus, tokenizer)
+    counts = _library_counts(tokenizer, corpus) if cuts_text else token_counts(tokenizer, words)
+    ids = _ids_of(tokenizer, added_tokens, added)
     total = int(counts.sum())
     nan = float("nan")
     return pd.Series(
@@ -112,26 +136,41 @@ def evaluate(
     )
 
 
-def _library_counts(parts: Parts, corpus) -> np.ndarray:
+def _added_tokens(tokenizer: Tokenizer | Parts) -> list[dict]:
+    if isinstance(tokenizer, Parts):
+        return tokenizer.settings["added_tokens"]
+    backend = getattr(tokenizer, "backend_tokenizer", tokenizer)
+    added = backend.get_added_tokens_decoder().items()
+    return [{"id": i, "content": t.content, "special": t.special} for i, t in added]
+
+
+def _library_counts(tokenizer: Tokenizer | Parts, corpus) -> np.ndarray:
     """Token counts by the library's own encoder: the only way when added tokens cut raw text."""
     if isinstance(corpus, Pretokens):
         raise ValueError(
             "this tokenizer has added tokens, which cut raw text: give documents, not counts"
         )
-    tokenizer, counts = build(parts), np.zeros(parts.next_id, np.int64)
+    backend = build(tokenizer) if isinstance(tokenizer, Parts) else tokenizer
+    backend = getattr(backend, "backend_tokenizer", backend)
+    counts = np.zeros(_size(backend), np.int64)
     exact = getattr(corpus, "counts", None)
     texts = exact or list(corpus)
-    encoded = tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
+    encoded = backend.encode_batch_fast(list(texts), add_special_tokens=False)
     for encoding, times in zip(encoded, exact.values() if exact else repeat(1), strict=False):
         np.add.at(counts, encoding.ids, times)
     return counts
 
 
-def _ids_of(parts: Parts, tokens: Sequence[str]) -> list[int]:
+def _ids_of(tokenizer: Tokenizer | Parts, added_tokens, tokens: Sequence[str]) -> list[int]:
     """Ids of added tokens, whether they stand in the vocabulary or among the added tokens."""
-    ids = {t: parts.vocab.get(t) for t in tokens}
-    added = {t["content"]: t["id"] for t in parts.settings["added_tokens"]}
-    ids |= {t: added.get(added_content(parts, t)) for t in tokens if ids[t] is None}
+    if not tokens:
+        return []
+    known = {t["content"]: t["id"] for t in added_tokens}
+    if isinstance(tokenizer, Parts):
+        ids = {t: tokenizer.vocab.get(t) for t in tokens}
+        ids |= {t: known.get(added_content(tokenizer, t)) for t in tokens if ids[t] is None}
+    else:
+        ids = {t: tokenizer.token_to_id(t) for t in tokens}
     missing = [t for t in tokens if ids[t] is None]
     if missing:
         raise ValueError(
