@@ -187,9 +187,10 @@ def _fall_back(codes, ids, sizes, unknown, parts):
 
 
 # --- learning merges ----------------------------------------------------------------------------
-# For each pair of ids its count, what decides a tie, and linked lists: of the words it was seen in
-# (heads, words, nexts), and of the pairs with the same left (beside[0]) or right part (beside[1]).
-Pairs = namedtuple("Pairs", "table keys counts ties heads words nexts beside used")
+# For each pair of ids its count, what decides a tie, where it stood when it came up, and linked
+# lists: of the words it was seen in (heads, words, nexts), and of the pairs with the same left part
+# (beside[0]) or right part (beside[1]).
+Pairs = namedtuple("Pairs", "table keys counts ties at heads words nexts beside used")
 REFUSED = np.int64(-(2**62))
 
 
@@ -204,12 +205,13 @@ def _longer(array, size, fill):
 def _reserve(p, n):
     """The same pairs with room for `n` more pairs and sightings."""
     pairs, sightings = p.used
-    keys, counts, ties, heads, table = p.keys, p.counts, p.ties, p.heads, p.table
+    keys, counts, ties, at, heads, table = p.keys, p.counts, p.ties, p.at, p.heads, p.table
     words, nexts, beside = p.words, p.nexts, p.beside
     if pairs + n > len(keys):
         size = 2 * (pairs + n)
         keys, heads = _longer(keys, size, -1), _longer(heads, size, -1)
         counts, ties = _longer(counts, size, 0), _longer(ties, size, 0)
+        at = _longer(at, size, 0)
         if len(beside):
             beside = np.full((size, 2), -1, np.int32)
             beside[: len(p.beside)] = p.beside
@@ -220,18 +222,61 @@ def _reserve(p, n):
     if sightings + n > len(words):
         size = (sightings + n) * 3 // 2
         words, nexts = _longer(words, size, -1), _longer(nexts, size, -1)
-    return Pairs(table, keys, counts, ties, heads, words, nexts, beside, p.used)
+    return Pairs(table, keys, counts, ties, at, heads, words, nexts, beside, p.used)
+
+
+# the text of the words, as ranks of its symbols from 1 on, and the bits that a rank takes
+Form = namedtuple("Form", "text bits")
+FORM_BITS = 44
 
 
 @njit(cache=True)
-def _count(p, firsts, key, tie, word, amount):
-    """Add to the count of a pair; a pair that came to be is noted as seen in `word`."""
+def _packed(form, start, end):
+    """The length of a form and its first symbols, as a number that sorts as they do."""
+    packed, room = np.int64(min(end - start, 2**18)), FORM_BITS
+    for j in range(start, end):
+        if room < form.bits:
+            break
+        packed = packed << form.bits | form.text[j]
+        room -= form.bits
+    return packed << room
+
+
+@njit(cache=True)
+def _first_form(heap, p, form, i, priority, length):
+    """Of the pairs that still tie with `i`, the one whose form comes first; the rest goes back."""
+    tie, passed = p.ties[i], [np.int64(0) for _ in range(0)]
+    while len(heap) > 0 and heap[0][0] == priority and heap[0][1] == tie:
+        k = heapq.heappop(heap)[2]
+        if k == i or np.float64(-p.counts[k]) != priority:
+            if k != i and p.counts[k] > 0:
+                heapq.heappush(heap, (np.float64(-p.counts[k]), tie, k))
+            continue
+        for j in range(length):
+            difference = form.text[p.at[k] + j] - form.text[p.at[i] + j]
+            if difference != 0:
+                if difference < 0:
+                    i, k = k, i
+                break
+        passed.append(k)
+    for k in passed:
+        heapq.heappush(heap, (priority, tie, k))
+    return i
+
+
+@njit(cache=True)
+def _count(p, firsts, form, key, start, end, word, amount):
+    """Add to the count of a pair; a pair that came to be is noted as seen in `word`.
+
+    Its form stands in the text from `start` to `end`, if forms decide between equals.
+    """
     slot = _slot(p.table, p.keys, key)
     i = p.table[slot]
     if i < 0:
         i = p.table[slot] = p.used[0]
         p.used[0] += 1
-        p.keys[i], p.ties[i] = key, tie
+        p.keys[i], p.at[i] = key, start
+        p.ties[i] = _packed(form, start, end) if len(form.text) else key
         if len(firsts):
             for side, symbol in enumerate((key >> 32, key & 0xFFFFFFFF)):
                 p.beside[i, side] = firsts[symbol, side]
@@ -247,16 +292,7 @@ def _count(p, firsts, key, tie, word, amount):
 
 
 @njit(cache=True)
-def _tie(ranks, starts, j, end, key):
-    """What decides between equals: the form of a pair, shorter and then alphabetical, or its ids."""
-    if len(ranks) == 0:
-        return key
-    until = starts[j + 2] if j + 2 < len(starts) else end
-    return _key(until - starts[j], ranks[starts[j]])
-
-
-@njit(cache=True)
-def _merge_word(p, firsts, ranks, s, starts, end, a, b, new, word, weight, risen, used, fresh):
+def _merge_word(p, firsts, form, s, starts, end, a, b, new, word, weight, risen, used, fresh):
     """Replace the pair in one word, left to right, and keep the counts exact. The new length.
 
     `used` (the old symbol belongs to an occurrence) and `fresh` (the symbol is new) are scratch
@@ -272,20 +308,22 @@ def _merge_word(p, firsts, ranks, s, starts, end, a, b, new, word, weight, risen
         j += 1
     for j in range(n - 1):
         if used[j] or used[j + 1]:
-            _count(p, firsts, _key(s[j], s[j + 1]), 0, word, -weight)
+            _count(p, firsts, form, _key(s[j], s[j + 1]), 0, 0, word, -weight)
     m = j = 0
     while j < n:
         fresh[m] = used[j]
         s[m] = new if used[j] else s[j]
-        if len(ranks):
+        if len(starts):
             starts[m] = starts[j]
         j += 2 if used[j] else 1
         m += 1
     for j in range(m - 1):
         if fresh[j] or fresh[j + 1]:
+            start, until = (
+                (starts[j], starts[j + 2] if j + 2 < m else end) if len(starts) else (0, 0)
+            )
             key = _key(s[j], s[j + 1])
-            tie = _tie(ranks, starts[:m], j, end, key)
-            risen.append(_count(p, firsts, key, tie, word, weight))
+            risen.append(_count(p, firsts, form, key, start, until, word, weight))
     return m
 
 
@@ -305,7 +343,7 @@ def _push(heap, p, frequency, i, least):
 
 
 @njit(cache=True)
-def _merge_loop(symbols, offsets, weights, ranks, scored, least, reply):
+def _merge_loop(symbols, offsets, weights, form, scored, least, reply):
     """Yield the best pair and its count, again and again; `reply[0]` says what it becomes.
 
     A reply below zero refuses the pair for good. Best is the highest priority, then the lower tie,
@@ -313,7 +351,7 @@ def _merge_loop(symbols, offsets, weights, ranks, scored, least, reply):
     """
     n_words = len(weights)
     ends = offsets[1:].copy()
-    starts = np.arange(len(ranks))  # where each symbol's first character stands
+    starts = np.arange(len(form.text))  # where each symbol's first character stands
     frequency, firsts = np.zeros(0, np.int64), np.full((0, 2), -1, np.int32)
     room = np.int64(1024)
     if scored:
@@ -321,8 +359,8 @@ def _merge_loop(symbols, offsets, weights, ranks, scored, least, reply):
         firsts = np.full((len(frequency), 2), -1, np.int32)
     p = Pairs(
         np.full(4 * room, -1, np.int32), np.full(room, -1, np.int64), np.zeros(room, np.int64),
-        np.zeros(room, np.int64), np.full(room, -1, np.int64), np.empty(room, np.int32),
-        np.empty(room, np.int64), np.full((room if scored else 0, 2), -1, np.int32),
+        np.zeros(room, np.int64), np.zeros(room, np.int64), np.full(room, -1, np.int64),
+        np.empty(room, np.int32), np.empty(room, np.int64), np.full((room if scored else 0, 2), -1, np.int32),
         np.zeros(2, np.int64),
     )  # fmt: skip
     longest = 1
@@ -331,25 +369,26 @@ def _merge_loop(symbols, offsets, weights, ranks, scored, least, reply):
         longest = max(longest, n)
         if p.used[0] + n > len(p.keys) or p.used[1] + n > len(p.words):
             p = _reserve(p, n)
-        s, begun = symbols[offsets[w] : ends[w]], starts[offsets[w] : ends[w]]
-        for j in range(n - 1):
-            key = _key(s[j], s[j + 1])
-            _count(p, firsts, key, _tie(ranks, begun, j, ends[w], key), w, weights[w])
+        for j in range(offsets[w], ends[w] - 1):
+            key = _key(symbols[j], symbols[j + 1])
+            _count(p, firsts, form, key, j, j + 2, w, weights[w])
         if scored:
-            for j in range(n):
-                frequency[s[j]] += weights[w]
+            for j in range(offsets[w], ends[w]):
+                frequency[symbols[j]] += weights[w]
     used, fresh = np.zeros(longest, np.bool_), np.zeros(longest, np.bool_)
     heap = [(0.0, np.int64(0), np.int64(0)) for _ in range(0)]
     for i in range(p.used[0]):
         _push(heap, p, frequency, i, least)
     while len(heap) > 0:
-        priority, _, i = heapq.heappop(heap)
+        priority, tie, i = heapq.heappop(heap)
         if p.counts[i] < least:
             continue
         if _priority(p, frequency, i) != -priority:  # stale; one that rose has been pushed anew
             if _priority(p, frequency, i) < -priority:
                 _push(heap, p, frequency, i, least)
             continue
+        if len(form.text):
+            i = _first_form(heap, p, form, i, priority, tie >> FORM_BITS)
         a, b = np.int32(p.keys[i] >> 32), np.int32(p.keys[i] & 0xFFFFFFFF)
         yield a, b, p.counts[i]
         new = np.int32(reply[0])
@@ -370,7 +409,7 @@ def _merge_loop(symbols, offsets, weights, ranks, scored, least, reply):
                 p = _reserve(p, 2 * n)
             s, begun = symbols[offsets[w] : ends[w]], starts[offsets[w] : ends[w]]
             m = _merge_word(
-                p, firsts, ranks, s, begun, offsets[w + 1], a, b, new, w, weights[w],
+                p, firsts, form, s, begun, offsets[w + 1], a, b, new, w, weights[w],
                 risen, used, fresh,
             )  # fmt: skip
             if scored:
@@ -431,7 +470,7 @@ def learn_merges(
         symbols,
         offsets,
         np.ascontiguousarray(counts, np.int64),
-        _suffix_ranks(symbols, offsets) if best == "form" else np.zeros(0, np.int64),
+        _form_of(symbols) if best == "form" else Form(np.zeros(0, np.int32), 1),
         best == "score",
         max(1, min_frequency),
         reply,
@@ -442,20 +481,9 @@ def learn_merges(
             yield a, b, int(reply[0]), count
 
 
-def _suffix_ranks(symbols: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    """For each position the rank of what follows it in its word, in the order of the symbols.
-
-    Sorts by the first symbol, the first two, four, and so on, until nothing changes.
-    """
-    ranks = np.unique(symbols, return_inverse=True)[1] + 1
-    left = np.repeat(offsets[1:], np.diff(offsets)) - np.arange(len(symbols))  # symbols to the end
-    span, classes = 1, 0
-    while ranks.max(initial=0) > classes and span < left.max(initial=0):
-        classes = ranks.max()
-        later = np.where(left > span, np.roll(ranks, -span), 0)  # 0 past the end of the word
-        ranks = np.unique(ranks * (classes + 1) + later, return_inverse=True)[1] + 1
-        span *= 2
-    return ranks
+def _form_of(symbols: np.ndarray) -> Form:
+    ranks = np.cumsum(np.bincount(symbols) > 0).astype(np.int32)
+    return Form(ranks[symbols], int(ranks[-1]).bit_length())
 
 
 def learn_vocabulary(

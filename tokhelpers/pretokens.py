@@ -13,13 +13,14 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from itertools import chain, islice, repeat
+from itertools import islice, repeat
 
 import numpy as np
 import regex
 from tokenizers import Tokenizer, models
 from tokenizers.normalizers import NFC
 
+from .chunks import count_chunks
 from .surgery import Parts
 
 LLAMA_3 = (
@@ -37,7 +38,6 @@ GPT_2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)
 # space and a run of letters is always one pre-token
 PATTERNS = {LLAMA_3: True, QWEN: True, GPT_2: True, TEKKEN: False}
 
-BETWEEN_WORDS = re.compile(r"(?<=\S) (?=\S)")
 BEFORE_META = re.compile("(?<=[^▁])(?=▁)")
 
 
@@ -215,22 +215,22 @@ def _cuts_at_spaces(rules: str) -> bool:
     return spaces and all(step["type"] in COMMUTING for step in normal)
 
 
-def _chunk_counts(chunks: Counter, rules: str) -> dict[str, int]:
+def _chunk_counts(chunks: list[str], counts: np.ndarray, rules: str) -> dict[str, int]:
     """Pre-token counts of unique chunks; plain ones are pre-tokens already, the library cuts others."""
     settings = json.loads(rules)
     normal = _steps(settings["normalizer"], "normalizers")
     later = _steps(settings["pre_tokenizer"], "pretokenizers")
-    cut, counts = _library_cutter(rules), Counter()
+    cut, pretokens = _library_cutter(rules), Counter()
     meta = "▁" * (normal == META)
     anything = normal == META and len(later) < 2
     letters = normal == META and {s["type"] for s in later[1:]} <= {"Digits", "Punctuation"}
-    for chunk, n in chunks.items():
+    for chunk, n in zip(chunks, counts.sum(1).tolist(), strict=True):
         if (anything and " " not in chunk and "▁" not in chunk) or (letters and chunk.isalpha()):
-            counts[meta + chunk] += n
+            pretokens[meta + chunk] += n
         else:
             for piece in cut(chunk):
-                counts[piece] += n
-    return counts
+                pretokens[piece] += n
+    return pretokens
 
 
 def _tally(
@@ -240,71 +240,55 @@ def _tally(
 
     ``first`` is the number of the first document, for messages.
     """
-    pattern, words_alone = _pattern(rules), _cuts_at_spaces(rules)
-    bare = Counter()  # chunks; those with a space before them apart, where the pattern sees it
-    spaced = Counter() if pattern else bare
-    sizes, documents = np.zeros(4, np.int64), iter(weighted)
-    by_words = pattern or words_alone
-    cut = _chunks if by_words else _library_cutter(rules)
+    pattern = _pattern(rules)
+    if pattern is None and not _cuts_at_spaces(rules):
+        return _library_counts(weighted, rules, first)
+    chunks, counts, sizes = count_chunks(_in_bytes(weighted, first))
+    count = _pattern_counts if pattern else _chunk_counts
+    return count(chunks, counts, rules), sizes
+
+
+def _in_bytes(weighted, first: int, size: int = 1 << 20):
+    """Documents as UTF-8 with how often each counts, in batches of about `size` bytes."""
+    documents, texts, times, filled = iter(weighted), [], [], 0
     while some := list(islice(documents, 100)):
-        quick = _plain_words(some) if by_words else None
-        if quick is None:
-            sizes += _cut_each(some, cut, bare, spaced, first)
-        else:
-            words, heads, measured = quick
-            spaced.update(words)
-            if pattern:
-                bare.update(heads)
-                spaced.subtract(heads)
-            sizes += measured
+        try:
+            encoded = [text.encode() for text, _ in some]
+        except (AttributeError, UnicodeEncodeError):
+            raise _complaint(some, first) from None
+        texts += encoded
+        times += [n for _, n in some]
+        filled += sum(map(len, encoded))
         first += len(some)
-    bare.pop("", None)
-    if pattern:
-        return _pattern_counts(bare, spaced, rules), sizes
-    return _chunk_counts(bare, rules) if words_alone else bare, sizes
+        if filled > size:
+            yield texts, times
+            texts, times, filled = [], [], 0
+    yield texts, times
 
 
-def _chunks(text: str) -> list[str]:
-    """A text cut at single spaces between words; whole, where it holds the space symbol itself."""
-    return [text] if "▁" in text else BETWEEN_WORDS.split(text)
-
-
-def _plain_words(some: list[tuple[str, int]]) -> tuple[Iterable[str], list[str], list[int]] | None:
-    """All words, the first of each document, and sizes, if each is words and single spaces, once."""
-    texts, times = zip(*some, strict=True)
-    if set(times) != {1} or set(map(type, texts)) != {str} or any("▁" in text for text in texts):
-        return None
-    split = list(map(str.split, texts))
-    if not all(split) or list(map(" ".join, split)) != list(texts):
-        return None
-    chars = sum(map(len, texts))
-    size = chars if all(map(str.isascii, texts)) else sum(len(_encoded(text)) for text in texts)
-    measured = [chars, size, sum(map(len, split)), len(texts)]
-    return chain.from_iterable(split), [words[0] for words in split], measured
-
-
-def _cut_each(some, cut, bare: Counter, spaced: Counter, first: int) -> np.ndarray:
-    """Cut document by document, and add the pieces to the counts."""
-    sizes = np.zeros(4, np.int64)
-    for number, (text, times) in enumerate(some, first):
+def _complaint(some, first: int) -> Exception:
+    for number, (text, _) in enumerate(some, first):
         if not isinstance(text, str):
-            raise TypeError(f"document {number} is {type(text).__name__}, not str")
-        head, *rest = cut(text) or [""]
-        bare[head] += times
-        for piece in rest:
-            spaced[piece] += times
-        sizes += times * np.array([len(text), len(_encoded(text)), len(text.split()), 1])
-    return sizes
+            return TypeError(f"document {number} is {type(text).__name__}, not str")
+        surrogate = next((c for c in text if "\ud800" <= c <= "\udfff"), None)
+        if surrogate:
+            return ValueError(
+                f"the text holds a lone surrogate ({surrogate!a}), which no encoding can write: "
+                "decode it properly, or replace it"
+            )
+    raise AssertionError("every document can be encoded")
 
 
-def _encoded(text: str) -> bytes:
-    try:
-        return text.encode()
-    except UnicodeEncodeError as error:
-        raise ValueError(
-            f"the text holds a lone surrogate ({text[error.start]!a}), which no encoding can write: "
-            "decode it properly, or replace it"
-        ) from None
+def _library_counts(weighted, rules: str, first: int) -> tuple[dict[str, int], np.ndarray]:
+    """The slow road: the library normalises and cuts each document."""
+    cut, counts, sizes = _library_cutter(rules), Counter(), np.zeros(4, np.int64)
+    for number, (text, times) in enumerate(weighted, first):
+        [raw], _ = next(_in_bytes([(text, times)], number))
+        for piece in cut(text):
+            counts[piece] += times
+        sizes += times * np.array([len(text), len(raw), len(text.split()), 1])
+    counts.pop("", None)
+    return counts, sizes
 
 
 def _library_cutter(rules: str) -> Callable[[str], list[str]]:
@@ -334,24 +318,31 @@ def _is_doubtful(word: str) -> bool:
     return not word.isprintable() and any(unicodedata.category(c) == "Cn" for c in word)
 
 
-def _pattern_counts(bare: Counter, spaced: Counter, rules: str) -> dict[str, int]:
-    """The fast road: a proven pattern cuts unique chunks; unknown characters go to the library."""
+def _pattern_counts(chunks: list[str], seen: np.ndarray, rules: str) -> dict[str, int]:
+    """The fast road: a proven pattern cuts unique chunks; unknown characters go to the library.
+
+    ``seen`` says how often each chunk stands without and with a space before it.
+    """
     pattern = _pattern(rules)
     find = regex.compile(pattern).findall
     letters_are_one = PATTERNS[pattern]
     composed, compose = json.loads(rules)["normalizer"] is not None, NFC().normalize_str
     cut, counts, doubtful = _library_cutter(rules), Counter(), Counter()
-    for space, chunks in (("", bare), (" ", spaced)):
-        for word, n in chunks.items():
+    for space, often in zip(("", " "), seen.T.tolist(), strict=True):
+        for word, n in zip(chunks, often, strict=True):
             if not n:
                 continue
-            if _is_doubtful(word):
+            if word.isascii():
+                whole = letters_are_one and word.isalpha()
+            elif _is_doubtful(word):
                 for piece in cut(space + word):
                     doubtful[piece] += n
                 continue
-            if composed and not unicodedata.is_normalized("NFC", word):
-                word = compose(word)  # by the library: its Unicode version is older than Python's
-            if letters_are_one and word.isalpha():
+            else:
+                if composed and not unicodedata.is_normalized("NFC", word):
+                    word = compose(word)  # by the library: its Unicode is older than Python's
+                whole = letters_are_one and word.isalpha()
+            if whole:
                 counts[space + word] += n
             else:
                 for piece in find(space + word):

@@ -1,0 +1,177 @@
+"""Unique chunks of text and their counts, in one compiled pass over the bytes.
+
+A chunk is what stands between single spaces that separate words: most are words. Cutting there is
+what all roads to pre-tokens begin with, and from then on only unique chunks are looked at.
+"""
+
+from collections import namedtuple
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+from numba import njit
+
+# open-addressing table of indices into the unique chunks; each one's hash, end in `text` (where
+# the unique chunks stand one after the other), and counts without and with a space before it
+Chunks = namedtuple("Chunks", "table hashes ends counts text used")
+WORD, SPACE, META = 0, 1, 2
+
+
+@njit(cache=True, nogil=True)
+def _kind(text, i):
+    """Whether white space (as Python sees it), ``▁``, or anything else begins at byte `i`."""
+    b = text[i]
+    if b < 0x80:
+        return SPACE if b == 32 or 9 <= b <= 13 or 28 <= b <= 31 else WORD
+    if b == 0xC2:
+        return SPACE if text[i + 1] == 0x85 or text[i + 1] == 0xA0 else WORD
+    if b < 0xE1 or b > 0xE3:
+        return WORD
+    code = (b & 0xF) << 12 | (text[i + 1] & 0x3F) << 6 | (text[i + 2] & 0x3F)
+    if 0x2000 <= code <= 0x200A or code in (0x1680, 0x2028, 0x2029, 0x202F, 0x205F, 0x3000):
+        return SPACE
+    return META if code == 0x2581 else WORD
+
+
+@njit(cache=True, nogil=True)
+def _place(c, text, start, end, key):
+    """The index of a chunk among the unique ones, at which it is entered if it is new."""
+    mask = np.uint64(len(c.table) - 1)
+    slot = (key ^ key >> np.uint64(32)) & mask
+    while True:
+        i = c.table[slot]
+        if i < 0:
+            break
+        first = c.ends[i - 1] if i > 0 else 0
+        if c.hashes[i] == key and c.ends[i] - first == end - start:
+            same = True
+            for j in range(end - start):
+                if c.text[first + j] != text[start + j]:
+                    same = False
+                    break
+            if same:
+                return i
+        slot = (slot + np.uint64(1)) & mask
+    i = c.used[0]
+    used = c.used[1]
+    c.table[slot] = i
+    c.hashes[i] = key
+    c.text[used : used + end - start] = text[start:end]
+    c.ends[i] = c.used[1] = used + end - start
+    c.used[0] += 1
+    return i
+
+
+@njit(cache=True, nogil=True)
+def _count(c, text, offsets, weights, sizes, at):
+    """Add the chunks of documents, and their characters, bytes, words and number, to the counts.
+
+    Begins at document `at[0]`, byte `at[1]`. Returns whether it came to the end; where there is no
+    room for a chunk, `at` says where it stands.
+    """
+    basis, prime = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)  # FNV-1a
+    for d in range(at[0], len(weights)):
+        end = offsets[d + 1]
+        i = start = at[1] if d == at[0] else offsets[d]
+        key, before, inner, words = basis, SPACE, 0, 0
+        while True:
+            b = text[i] if i < end else np.uint8(0)
+            if 32 < b < 128:
+                key = (key ^ np.uint64(b)) * prime
+                before = WORD
+                i += 1
+                continue
+            between = b == 32 and before == WORD and i + 1 < end and _kind(text, i + 1) == WORD
+            if i < end and not between:
+                kind = _kind(text, i)
+                words += kind == SPACE and before != SPACE
+                before = kind
+                key = (key ^ np.uint64(b)) * prime
+                i += 1
+                while i < end and text[i] & 0xC0 == 0x80:  # the other bytes of the character
+                    key = (key ^ np.uint64(text[i])) * prime
+                    inner += 1
+                    i += 1
+                continue
+            if i > start:
+                if c.used[0] == len(c.hashes) or c.used[1] + i - start > len(c.text):
+                    at[0], at[1] = d, start
+                    return False
+                spaced = 1 if start > offsets[d] else 0
+                c.counts[_place(c, text, start, i, key), spaced] += weights[d]
+            sizes[0] += weights[d] * (i - start - inner + between)
+            sizes[1] += weights[d] * (i - start + between)
+            sizes[2] += weights[d] * (words + (before != SPACE))
+            if i == end:
+                break
+            i += 1
+            start, key, before, inner, words = i, basis, SPACE, 0, 0
+        sizes[3] += weights[d]
+    return True
+
+
+def _more_room(c: Chunks) -> Chunks:
+    """The same chunks with room for twice as many."""
+    size = 2 * len(c.hashes)
+    slots = 4 * size
+    table = np.full(slots, -1, np.int32)
+    counts = np.zeros((size, 2), np.int64)
+    counts[: len(c.counts)] = c.counts
+    grown = (np.resize(old, 2 * len(old)) for old in (c.hashes, c.ends))
+    grown = Chunks(table, *grown, counts, np.resize(c.text, 2 * len(c.text)), c.used)
+    _enter_again(grown)
+    return grown
+
+
+@njit(cache=True)
+def _enter_again(c):
+    mask = np.uint64(len(c.table) - 1)
+    for i in range(c.used[0]):
+        slot = (c.hashes[i] ^ c.hashes[i] >> np.uint64(32)) & mask
+        while c.table[slot] >= 0:
+            slot = (slot + np.uint64(1)) & mask
+        c.table[slot] = i
+
+
+def count_chunks(
+    batches: Iterable[tuple[list[bytes], list[int]]],
+) -> tuple[list[str], np.ndarray, np.ndarray]:
+    """Count the chunks of documents, which come in batches of (UTF-8 texts, how often each).
+
+    A chunk ends at a single space between two characters that are neither white space nor ``▁``.
+    Returns the unique chunks in order of appearance, their counts (int64, a row a chunk: without
+    and with a space before it), and the sizes of the text: characters, bytes, words between white
+    space, documents.
+
+    >>> chunks, counts, sizes = count_chunks([([b"a cat", b"a  cat"], [1, 2])])
+    >>> chunks, counts.tolist(), sizes.tolist()
+    (['a', 'cat', 'a  cat'], [[1, 0], [0, 1], [2, 0]], [17, 17, 6, 3])
+    """
+    room = 1 << 12
+    c = Chunks(
+        np.full(4 * room, -1, np.int32),
+        np.empty(room, np.uint64),
+        np.empty(room, np.int64),
+        np.zeros((room, 2), np.int64),
+        np.empty(8 * room, np.uint8),
+        np.zeros(2, np.int64),
+    )
+    sizes = np.zeros(4, np.int64)
+    for texts, times in batches:
+        offsets = np.cumsum([0, *map(len, texts)])
+        text = np.frombuffer(b"".join(texts) or b"\0", np.uint8)
+        weights, at = np.array(times, np.int64), np.zeros(2, np.int64)
+        while not _count(c, text, offsets, weights, sizes, at):
+            c = _more_room(c)
+    n, used = c.used.tolist()
+    return list(_slices(c.text[:used], c.ends[:n])), c.counts[:n], sizes
+
+
+def _slices(text: np.ndarray, ends: np.ndarray) -> Iterator[str]:
+    """The strings that stand one after the other in UTF-8 text."""
+    whole = text.tobytes()
+    first = np.flatnonzero(text & 0xC0 != 0x80) if not whole.isascii() else None
+    characters = whole.decode()
+    if first is not None:  # ends in characters instead of bytes
+        ends = np.searchsorted(first, ends)
+    ends = ends.tolist()
+    return (characters[a:b] for a, b in zip([0, *ends], ends, strict=False))
