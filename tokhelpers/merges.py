@@ -187,10 +187,10 @@ def _fall_back(codes, ids, sizes, unknown, parts):
 
 
 # --- learning merges ----------------------------------------------------------------------------
-# For each pair of ids its count, what decides a tie, where it stood when it came up, and linked
-# lists: of the words it was seen in (heads, words, nexts), and of the pairs with the same left part
-# (beside[0]) or right part (beside[1]).
-Pairs = namedtuple("Pairs", "table keys counts ties at heads words nexts beside used")
+# For each pair of ids its count, what decides a tie, where it stood when it came up, the last turn
+# in which it rose, and linked lists: of the words it was seen in (heads, words, nexts),
+# and of the pairs with the same left part (beside[0]) or right part (beside[1]).
+Pairs = namedtuple("Pairs", "table keys counts ties at turns heads words nexts beside used")
 REFUSED = np.int64(-(2**62))
 
 
@@ -206,12 +206,12 @@ def _reserve(p, n):
     """The same pairs with room for `n` more pairs and sightings."""
     pairs, sightings = p.used
     keys, counts, ties, at, heads, table = p.keys, p.counts, p.ties, p.at, p.heads, p.table
-    words, nexts, beside = p.words, p.nexts, p.beside
+    words, nexts, beside, turns = p.words, p.nexts, p.beside, p.turns
     if pairs + n > len(keys):
         size = 2 * (pairs + n)
         keys, heads = _longer(keys, size, -1), _longer(heads, size, -1)
         counts, ties = _longer(counts, size, 0), _longer(ties, size, 0)
-        at = _longer(at, size, 0)
+        at, turns = _longer(at, size, 0), _longer(turns, size, 0)
         if len(beside):
             beside = np.full((size, 2), -1, np.int32)
             beside[: len(p.beside)] = p.beside
@@ -222,7 +222,7 @@ def _reserve(p, n):
     if sightings + n > len(words):
         size = (sightings + n) * 3 // 2
         words, nexts = _longer(words, size, -1), _longer(nexts, size, -1)
-    return Pairs(table, keys, counts, ties, at, heads, words, nexts, beside, p.used)
+    return Pairs(table, keys, counts, ties, at, turns, heads, words, nexts, beside, p.used)
 
 
 # the text of the words, as ranks of its symbols from 1 on, and the bits that a rank takes
@@ -292,24 +292,29 @@ def _count(p, firsts, form, key, start, end, word, amount):
 
 
 @njit(cache=True)
-def _merge_word(p, firsts, form, s, starts, end, a, b, new, word, weight, risen, used, fresh):
+def _merge_word(p, firsts, form, s, starts, end, a, b, new, word, weight, turn, risen, used, fresh):
     """Replace the pair in one word, left to right, and keep the counts exact. The new length.
 
     `used` (the old symbol belongs to an occurrence) and `fresh` (the symbol is new) are scratch
     space, as long as the longest word.
     """
-    n = len(s)
-    used[:n] = False
+    n, first, last = len(s), -1, -1
     j = 0
     while j < n - 1:
-        if s[j] == a and s[j + 1] == b:
-            used[j] = used[j + 1] = True
-            j += 1
+        used[j] = s[j] == a and s[j + 1] == b
+        if used[j]:
+            first = j if first < 0 else first
+            last = j = j + 1
+            used[j] = True
         j += 1
-    for j in range(n - 1):
+    if first < 0:  # merged away since it was seen here
+        return n
+    if last < n - 1:
+        used[n - 1] = False
+    for j in range(max(first - 1, 0), min(last + 1, n - 1)):
         if used[j] or used[j + 1]:
             _count(p, firsts, form, _key(s[j], s[j + 1]), 0, 0, word, -weight)
-    m = j = 0
+    m = j = first
     while j < n:
         fresh[m] = used[j]
         s[m] = new if used[j] else s[j]
@@ -317,13 +322,17 @@ def _merge_word(p, firsts, form, s, starts, end, a, b, new, word, weight, risen,
             starts[m] = starts[j]
         j += 2 if used[j] else 1
         m += 1
-    for j in range(m - 1):
+    if first > 0:
+        fresh[first - 1] = False
+    for j in range(max(first - 1, 0), m - 1):
         if fresh[j] or fresh[j + 1]:
-            start, until = (
-                (starts[j], starts[j + 2] if j + 2 < m else end) if len(starts) else (0, 0)
-            )
-            key = _key(s[j], s[j + 1])
-            risen.append(_count(p, firsts, form, key, start, until, word, weight))
+            start, until = 0, 0
+            if len(starts):
+                start, until = starts[j], starts[j + 2] if j + 2 < m else end
+            i = _count(p, firsts, form, _key(s[j], s[j + 1]), start, until, word, weight)
+            if p.turns[i] != turn:
+                p.turns[i] = turn
+                risen.append(i)
     return m
 
 
@@ -359,8 +368,9 @@ def _merge_loop(symbols, offsets, weights, form, scored, least, reply):
         firsts = np.full((len(frequency), 2), -1, np.int32)
     p = Pairs(
         np.full(4 * room, -1, np.int32), np.full(room, -1, np.int64), np.zeros(room, np.int64),
-        np.zeros(room, np.int64), np.zeros(room, np.int64), np.full(room, -1, np.int64),
-        np.empty(room, np.int32), np.empty(room, np.int64), np.full((room if scored else 0, 2), -1, np.int32),
+        np.zeros(room, np.int64), np.zeros(room, np.int64), np.zeros(room, np.int64),
+        np.full(room, -1, np.int64), np.empty(room, np.int32), np.empty(room, np.int64),
+        np.full((room if scored else 0, 2), -1, np.int32),
         np.zeros(2, np.int64),
     )  # fmt: skip
     longest = 1
@@ -379,6 +389,7 @@ def _merge_loop(symbols, offsets, weights, form, scored, least, reply):
     heap = [(0.0, np.int64(0), np.int64(0)) for _ in range(0)]
     for i in range(p.used[0]):
         _push(heap, p, frequency, i, least)
+    turn = 0
     while len(heap) > 0:
         priority, tie, i = heapq.heappop(heap)
         if p.counts[i] < least:
@@ -400,6 +411,7 @@ def _merge_loop(symbols, offsets, weights, form, scored, least, reply):
             grown = np.full((2 * new, 2), -1, np.int32)
             grown[: len(firsts)] = firsts
             firsts = grown
+        turn += 1
         risen = [np.int64(0) for _ in range(0)]
         node = p.heads[i]
         while node >= 0:
@@ -410,7 +422,7 @@ def _merge_loop(symbols, offsets, weights, form, scored, least, reply):
             s, begun = symbols[offsets[w] : ends[w]], starts[offsets[w] : ends[w]]
             m = _merge_word(
                 p, firsts, form, s, begun, offsets[w + 1], a, b, new, w, weights[w],
-                risen, used, fresh,
+                turn, risen, used, fresh,
             )  # fmt: skip
             if scored:
                 for symbol, sign in ((a, -1), (b, -1), (new, 1)):
@@ -422,12 +434,12 @@ def _merge_loop(symbols, offsets, weights, form, scored, least, reply):
                 for side in range(2):
                     i = firsts[symbol, side]
                     while i >= 0:
-                        risen.append(np.int64(i))
+                        if p.counts[i] >= least and p.turns[i] != turn:
+                            p.turns[i] = turn
+                            risen.append(np.int64(i))
                         i = p.beside[i, side]
-        risen.sort()
-        for j in range(len(risen)):
-            if j == 0 or risen[j - 1] != risen[j]:
-                _push(heap, p, frequency, risen[j], least)
+        for i in risen:
+            _push(heap, p, frequency, i, least)
 
 
 def learn_merges(
