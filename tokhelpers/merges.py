@@ -187,16 +187,17 @@ def _fall_back(codes, ids, sizes, unknown, parts):
 
 
 # --- learning merges ----------------------------------------------------------------------------
-# For each pair of ids its count, what decides a tie, where it stood when it came up, the last turn
-# in which it rose, and linked lists: of the words it was seen in (heads, words, nexts),
-# and of the pairs with the same left part (beside[0]) or right part (beside[1]).
-Pairs = namedtuple("Pairs", "table keys counts ties at turns heads words nexts beside used")
+# A row a pair: its key, count, what decides a tie, where its form stands, the last turn in which it
+# rose, its last sighting and the word of that. Sightings are linked lists of the words in which a
+# pair was seen (`words`, `nexts`); `beside` links the pairs with the same left or right part.
+Pairs = namedtuple("Pairs", "table rows beside words nexts used")
+KEY, COUNT, TIE, AT, TURN, HEAD, LAST, COLUMNS = 0, 1, 2, 3, 4, 5, 6, 8  # a row is a cache line
 REFUSED = np.int64(-(2**62))
 
 
 @njit(cache=True)
-def _longer(array, size, fill):
-    grown = np.full(size, fill, array.dtype)
+def _longer(array, size):
+    grown = np.zeros(size, array.dtype)
     grown[: len(array)] = array
     return grown
 
@@ -204,25 +205,23 @@ def _longer(array, size, fill):
 @njit(cache=True)
 def _reserve(p, n):
     """The same pairs with room for `n` more pairs and sightings."""
+    table, rows, beside, words, nexts = p.table, p.rows, p.beside, p.words, p.nexts
     pairs, sightings = p.used
-    keys, counts, ties, at, heads, table = p.keys, p.counts, p.ties, p.at, p.heads, p.table
-    words, nexts, beside, turns = p.words, p.nexts, p.beside, p.turns
-    if pairs + n > len(keys):
+    if pairs + n > len(rows):
         size = 2 * (pairs + n)
-        keys, heads = _longer(keys, size, -1), _longer(heads, size, -1)
-        counts, ties = _longer(counts, size, 0), _longer(ties, size, 0)
-        at, turns = _longer(at, size, 0), _longer(turns, size, 0)
+        rows = np.zeros((size, COLUMNS), np.int64)
+        rows[:pairs] = p.rows[:pairs]
         if len(beside):
-            beside = np.full((size, 2), -1, np.int32)
-            beside[: len(p.beside)] = p.beside
+            beside = np.empty((size, 2), np.int32)
+            beside[:pairs] = p.beside[:pairs]
         power = len(table)
         while power < 2 * size:
             power *= 2
-        table = _index_keys(keys, pairs, power)
+        table = _index_keys(rows[:, KEY], pairs, power)
     if sightings + n > len(words):
         size = (sightings + n) * 3 // 2
-        words, nexts = _longer(words, size, -1), _longer(nexts, size, -1)
-    return Pairs(table, keys, counts, ties, at, turns, heads, words, nexts, beside, p.used)
+        words, nexts = _longer(words, size), _longer(nexts, size)
+    return Pairs(table, rows, beside, words, nexts, p.used)
 
 
 # the text of the words, as ranks of its symbols from 1 on, and the bits that a rank takes
@@ -245,15 +244,15 @@ def _packed(form, start, end):
 @njit(cache=True)
 def _first_form(heap, p, form, i, priority, length):
     """Of the pairs that still tie with `i`, the one whose form comes first; the rest goes back."""
-    tie, passed = p.ties[i], [np.int64(0) for _ in range(0)]
+    rows, tie, passed = p.rows, p.rows[i, TIE], [np.int64(0) for _ in range(0)]
     while len(heap) > 0 and heap[0][0] == priority and heap[0][1] == tie:
         k = heapq.heappop(heap)[2]
-        if k == i or np.float64(-p.counts[k]) != priority:
-            if k != i and p.counts[k] > 0:
-                heapq.heappush(heap, (np.float64(-p.counts[k]), tie, k))
+        if k == i or np.float64(-rows[k, COUNT]) != priority:
+            if k != i and rows[k, COUNT] > 0:
+                heapq.heappush(heap, (np.float64(-rows[k, COUNT]), tie, k))
             continue
         for j in range(length):
-            difference = form.text[p.at[k] + j] - form.text[p.at[i] + j]
+            difference = form.text[rows[k, AT] + j] - form.text[rows[i, AT] + j]
             if difference != 0:
                 if difference < 0:
                     i, k = k, i
@@ -270,24 +269,24 @@ def _count(p, firsts, form, key, start, end, word, amount):
 
     Its form stands in the text from `start` to `end`, if forms decide between equals.
     """
-    slot = _slot(p.table, p.keys, key)
-    i = p.table[slot]
+    slot = _slot(p.table, p.rows[:, KEY], key)
+    i = np.int64(p.table[slot])
     if i < 0:
-        i = p.table[slot] = p.used[0]
+        i = p.used[0]
+        p.table[slot] = i
         p.used[0] += 1
-        p.keys[i], p.at[i] = key, start
-        p.ties[i] = _packed(form, start, end) if len(form.text) else key
+        p.rows[i, KEY], p.rows[i, AT], p.rows[i, HEAD], p.rows[i, LAST] = key, start, -1, -1
+        p.rows[i, TIE] = _packed(form, start, end) if len(form.text) else key
         if len(firsts):
             for side, symbol in enumerate((key >> 32, key & 0xFFFFFFFF)):
                 p.beside[i, side] = firsts[symbol, side]
                 firsts[symbol, side] = i
-    p.counts[i] += amount
-    if amount > 0 and (p.heads[i] < 0 or p.words[p.heads[i]] != word):
+    p.rows[i, COUNT] += amount
+    if amount > 0 and p.rows[i, LAST] != word:
         node = p.used[1]
-        p.words[node] = word
-        p.nexts[node] = p.heads[i]
-        p.heads[i] = node
         p.used[1] += 1
+        p.words[node], p.nexts[node] = word, p.rows[i, HEAD]
+        p.rows[i, HEAD], p.rows[i, LAST] = node, word
     return i
 
 
@@ -330,8 +329,8 @@ def _merge_word(p, firsts, form, s, starts, end, a, b, new, word, weight, turn, 
             if len(starts):
                 start, until = starts[j], starts[j + 2] if j + 2 < m else end
             i = _count(p, firsts, form, _key(s[j], s[j + 1]), start, until, word, weight)
-            if p.turns[i] != turn:
-                p.turns[i] = turn
+            if p.rows[i, TURN] != turn:
+                p.rows[i, TURN] = turn
                 risen.append(i)
     return m
 
@@ -340,15 +339,15 @@ def _merge_word(p, firsts, form, s, starts, end, a, b, new, word, weight, turn, 
 def _priority(p, frequency, i):
     """A pair's count, or with symbol frequencies its score: the count over the product of these."""
     if len(frequency) == 0:
-        return np.float64(p.counts[i])
-    a, b = p.keys[i] >> 32, p.keys[i] & 0xFFFFFFFF
-    return p.counts[i] / (np.float64(frequency[a]) * np.float64(frequency[b]))
+        return np.float64(p.rows[i, COUNT])
+    a, b = p.rows[i, KEY] >> 32, p.rows[i, KEY] & 0xFFFFFFFF
+    return p.rows[i, COUNT] / (np.float64(frequency[a]) * np.float64(frequency[b]))
 
 
 @njit(cache=True)
 def _push(heap, p, frequency, i, least):
-    if p.counts[i] >= least:
-        heapq.heappush(heap, (-_priority(p, frequency, i), p.ties[i], np.int64(i)))
+    if p.rows[i, COUNT] >= least:
+        heapq.heappush(heap, (-_priority(p, frequency, i), p.rows[i, TIE], np.int64(i)))
 
 
 @njit(cache=True)
@@ -367,17 +366,18 @@ def _merge_loop(symbols, offsets, weights, form, scored, least, reply):
         frequency = np.zeros(2 + symbols.max(), np.int64)
         firsts = np.full((len(frequency), 2), -1, np.int32)
     p = Pairs(
-        np.full(4 * room, -1, np.int32), np.full(room, -1, np.int64), np.zeros(room, np.int64),
-        np.zeros(room, np.int64), np.zeros(room, np.int64), np.zeros(room, np.int64),
-        np.full(room, -1, np.int64), np.empty(room, np.int32), np.empty(room, np.int64),
-        np.full((room if scored else 0, 2), -1, np.int32),
+        np.full(4 * room, -1, np.int32),
+        np.zeros((room, COLUMNS), np.int64),
+        np.empty((room if scored else 0, 2), np.int32),
+        np.empty(room, np.int32),
+        np.empty(room, np.int64),
         np.zeros(2, np.int64),
-    )  # fmt: skip
+    )
     longest = 1
     for w in range(n_words):
         n = ends[w] - offsets[w]
         longest = max(longest, n)
-        if p.used[0] + n > len(p.keys) or p.used[1] + n > len(p.words):
+        if p.used[0] + n > len(p.rows) or p.used[1] + n > len(p.words):
             p = _reserve(p, n)
         for j in range(offsets[w], ends[w] - 1):
             key = _key(symbols[j], symbols[j + 1])
@@ -392,7 +392,7 @@ def _merge_loop(symbols, offsets, weights, form, scored, least, reply):
     turn = 0
     while len(heap) > 0:
         priority, tie, i = heapq.heappop(heap)
-        if p.counts[i] < least:
+        if p.rows[i, COUNT] < least:
             continue
         if _priority(p, frequency, i) != -priority:  # stale; one that rose has been pushed anew
             if _priority(p, frequency, i) < -priority:
@@ -400,24 +400,23 @@ def _merge_loop(symbols, offsets, weights, form, scored, least, reply):
             continue
         if len(form.text):
             i = _first_form(heap, p, form, i, priority, tie >> FORM_BITS)
-        a, b = np.int32(p.keys[i] >> 32), np.int32(p.keys[i] & 0xFFFFFFFF)
-        yield a, b, p.counts[i]
+        a, b = np.int32(p.rows[i, KEY] >> 32), np.int32(p.rows[i, KEY] & 0xFFFFFFFF)
+        yield a, b, p.rows[i, COUNT]
         new = np.int32(reply[0])
         if new < 0:
-            p.counts[i] = REFUSED
+            p.rows[i, COUNT] = REFUSED
             continue
         if scored and new >= len(frequency):
-            frequency = _longer(frequency, 2 * new, 0)
-            grown = np.full((2 * new, 2), -1, np.int32)
-            grown[: len(firsts)] = firsts
-            firsts = grown
+            more = np.full((2 * new, 2), -1, np.int32)
+            more[: len(firsts)] = firsts
+            frequency, firsts = _longer(frequency, 2 * new), more
         turn += 1
         risen = [np.int64(0) for _ in range(0)]
-        node = p.heads[i]
+        node = p.rows[i, HEAD]
         while node >= 0:
             w = p.words[node]
             n = ends[w] - offsets[w]
-            if p.used[0] + 2 * n > len(p.keys) or p.used[1] + 2 * n > len(p.words):
+            if p.used[0] + 2 * n > len(p.rows) or p.used[1] + 2 * n > len(p.words):
                 p = _reserve(p, 2 * n)
             s, begun = symbols[offsets[w] : ends[w]], starts[offsets[w] : ends[w]]
             m = _merge_word(
@@ -434,8 +433,8 @@ def _merge_loop(symbols, offsets, weights, form, scored, least, reply):
                 for side in range(2):
                     i = firsts[symbol, side]
                     while i >= 0:
-                        if p.counts[i] >= least and p.turns[i] != turn:
-                            p.turns[i] = turn
+                        if p.rows[i, COUNT] >= least and p.rows[i, TURN] != turn:
+                            p.rows[i, TURN] = turn
                             risen.append(np.int64(i))
                         i = p.beside[i, side]
         for i in risen:
