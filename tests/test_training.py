@@ -75,7 +75,10 @@ def both(train, oracle, corpus, size, min_frequency, **options):
 def test_wordpiece_equals_the_textbook(corpus, growth, min_frequency):
     whole = {word: n for word, n in corpus.items() if word}
     size = 1 + len({c if i == 0 else "##" + c for w in whole for i, c in enumerate(w)}) + growth
-    splitting = {"normalizer": normalizers.Sequence([]), "pre_tokenizer": pre_tokenizers.Whitespace()}
+    splitting = {
+        "normalizer": normalizers.Sequence([]),
+        "pre_tokenizer": pre_tokenizers.Whitespace(),
+    }
 
     def oracle(size, least):
         special = ["[UNK]"]
@@ -133,3 +136,268 @@ def test_a_form_has_one_pair_at_a_time(corpus):
         pairs = {pair for chunk, _ in step["corpus"] for pair in pairwise(chunk)}
         assert len({a + b for a, b in pairs}) == len(pairs)
         assert len(step["merges"]) == 1
+
+
+# --- the libraries --------------------------------------------------------------------------------
+@pytest.fixture(scope="module")
+def texts():
+    return {
+        "hpo": list(th.load_corpus("hpo", chars=1_500_000)),
+        "russian": list(th.load_corpus("wordfreq:ru", chars=1_000_000)),
+        "korean": list(th.load_corpus("wordfreq:ko", chars=1_000_000)),
+    }
+
+
+@pytest.mark.parametrize("name", ["hpo", "russian", "korean"])
+def test_byte_level_bpe_equals_the_library(texts, name):
+    theirs = Tokenizer(models.BPE())
+    theirs.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    trainer = trainers.BpeTrainer(vocab_size=8_256, initial_alphabet=alphabet, show_progress=False)
+    theirs.train_from_iterator(texts[name], trainer)
+    ours = th.train_byte_level_bpe(texts[name], vocab_size=8_256)
+    assert read(ours).pairs() == read(theirs).pairs()
+    assert ours.get_vocab() == theirs.get_vocab()
+    some = texts[name][:500]
+    assert [e.ids for e in ours.encode_batch(some)] == [e.ids for e in theirs.encode_batch(some)]
+
+
+def sentencepiece_pieces(documents, size, **options):
+    """The pieces of sentencepiece's BPE with identity normalisation, in order of their ids."""
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(documents),
+        model_writer=model,
+        vocab_size=size,
+        model_type="bpe",
+        normalization_rule_name="identity",
+        character_coverage=1.0,
+        minloglevel=2,
+        **options,
+    )
+    processor = sentencepiece.SentencePieceProcessor(model_proto=model.getvalue())
+    return [processor.id_to_piece(i) for i in range(size)]
+
+
+SPECIAL = {"byte_fallback": False, "special_tokens": ["<unk>", "<s>", "</s>"]}
+
+
+@pytest.mark.parametrize("name", ["hpo", "russian", "korean"])
+def test_sentencepiece_bpe_equals_sentencepiece(texts, name):
+    """Every piece the same and, characters apart, in the same order."""
+    plain = {"split_by_unicode_script": False, "split_by_number": False}
+    theirs = sentencepiece_pieces(texts[name], 4_000, **plain)
+    ours = in_order(th.train_sentencepiece_bpe(texts[name], vocab_size=4_000, **SPECIAL))
+    assert sorted(ours) == sorted(theirs)
+    assert [t for t in ours if len(t) > 1] == [t for t in theirs if len(t) > 1]
+
+
+@pytest.mark.parametrize("name", ["hpo", "russian", "korean"])
+def test_sentencepiece_bpe_by_sentencepieces_default_rules(texts, name):
+    theirs = sentencepiece_pieces(texts[name], 4_000)
+    rules = {"split_by_script": True, "split_by_number": True}
+    ours = in_order(th.train_sentencepiece_bpe(texts[name], vocab_size=4_000, **SPECIAL, **rules))
+    assert len(set(ours) & set(theirs)) >= 0.97 * 4_000
+
+
+def test_script_rules_keep_tokens_within_a_script():
+    mixed = ["abcабв123 abcабв123 日本のテスト 日本のテスト"] * 3
+    train = {"vocab_size": 330, "split_by_script": True, "min_frequency": 1}
+    tokens = in_order(quietly(th.train_sentencepiece_bpe, mixed, split_by_number=True, **train))
+    assert {"▁abc", "абв", "123", "▁日本のテスト"} <= set(tokens)
+    assert not any("c" in t and ("а" in t or "1" in t) for t in tokens)
+    tokens = in_order(quietly(th.train_sentencepiece_bpe, mixed, **train))
+    assert any("в1" in t for t in tokens)
+
+
+# --- round trips ----------------------------------------------------------------------------------
+@pytest.fixture(scope="module")
+def small():
+    text = list(th.load_corpus("hpo", chars=200_000))
+    return {name: train(text, vocab_size=1_000) for name, train in TRAINERS.items()}
+
+
+any_text = st.text(max_size=40) | st.text(" \tab1<>x0▁é漢🙂\u0301", max_size=30)
+
+
+@given(text=any_text)
+def test_what_is_encoded_decodes_to_itself(small, text):
+    """Lossless: any text comes back; a literal ▁ is a space from then on."""
+    for name in ("sentencepiece_bpe", "byte_level_bpe", "unigram"):
+        tokenizer = small[name]
+        back = tokenizer.decode(tokenizer.encode(text).ids, skip_special_tokens=False)
+        assert back == (text if name == "byte_level_bpe" else text.replace("▁", " ")), name
+
+
+@given(text=any_text)
+def test_a_normalizer_comes_first(text):
+    nfkc = normalizers.NFKC()
+    documents = ["ﬁne ﬁsh, ①②"] * 3
+    for train in (th.train_sentencepiece_bpe, th.train_byte_level_bpe):
+        tokenizer = quietly(train, documents, vocab_size=290, normalizer=nfkc)
+        back = tokenizer.decode(tokenizer.encode(text).ids)
+        expected = nfkc.normalize_str(text) if text else ""
+        assert back == (
+            expected if train is th.train_byte_level_bpe else expected.replace("▁", " ")
+        )
+
+
+# --- nothing but the text decides -----------------------------------------------------------------
+@each_trainer
+def test_the_order_of_documents_does_not_matter(name):
+    text = list(th.load_corpus("hpo", chars=150_000))
+    once = TRAINERS[name](text, vocab_size=1_200)
+    again = TRAINERS[name](sorted(text, key=lambda d: d[::-1]), vocab_size=1_200)
+    assert once.to_str() == again.to_str()
+
+
+SCRIPT = """
+import hashlib, sys, tokhelpers as th
+text = list(th.load_corpus("hpo", chars=100_000))
+made = getattr(th, "train_" + sys.argv[1])(text, vocab_size=1_000)
+print(hashlib.sha256(made.to_str().encode()).hexdigest())
+"""
+
+
+@each_trainer
+def test_processes_and_hash_seeds_agree(name):
+    def digest(seed):
+        environment = {**os.environ, "PYTHONHASHSEED": seed}
+        command = [sys.executable, "-c", SCRIPT, name]
+        return subprocess.run(
+            command, env=environment, capture_output=True, text=True, check=True
+        ).stdout
+
+    assert digest("1") == digest("2") != ""
+
+
+@each_trainer
+def test_counts_give_what_their_documents_give(name):
+    text = list(th.load_corpus("hpo", chars=100_000))
+    once = TRAINERS[name](text, vocab_size=1_000)
+    counts = th.count_pretokens(text, once)
+    assert TRAINERS[name](counts, vocab_size=1_000).to_str() == once.to_str()
+
+
+# --- options --------------------------------------------------------------------------------------
+@pytest.mark.parametrize("name", ["wordpiece", "sentencepiece_bpe", "byte_level_bpe", "unigram"])
+def test_digits_stand_alone(name):
+    documents = ["grade 1234 in 1234 of 1234 grades, 12 34"] * 4
+    made = quietly(TRAINERS[name], documents, vocab_size=300, isolate_digits=True)
+    joined = [t for t in in_order(made) if set(t) & set("0123456789") and not t.startswith("<0x")]
+    assert {t.lstrip("▁#Ġ") for t in joined} == set("1234") | (
+        set("0123456789") if name == "byte_level_bpe" else set()
+    )
+    assert [t for t in made.encode("1234").tokens if t != "▁"] == ["1", "2", "3", "4"]
+
+
+@pytest.mark.parametrize("name", ["sentencepiece_bpe", "byte_level_bpe", "unigram"])
+def test_punctuation_stands_alone(name):
+    documents = ["well... (well) well, well..."] * 4
+    made = quietly(TRAINERS[name], documents, vocab_size=300, isolate_punctuation=True)
+    assert not any("." in t and len(t.strip("▁Ġ")) > 1 for t in in_order(made))
+    assert made.encode("well...").tokens[-3:] == [".", ".", "."]
+
+
+@each_trainer
+def test_special_tokens_are_found_in_text(name):
+    special = ["<pad>", "<mask>"]
+    made = quietly(
+        TRAINERS[name], ["some text <mask> more"], vocab_size=300, special_tokens=special
+    )
+    assert "<mask>" in made.encode("some <mask> text").tokens
+    vocab = made.get_vocab()
+    assert sorted(vocab.values()) == list(range(len(vocab)))
+    assert Tokenizer.from_str(made.to_str()).get_vocab() == vocab
+
+
+def test_text_that_spells_a_byte_token_is_not_taken_for_it():
+    documents = ["<0x41> <0x41> <0x41>"] * 9
+    made = quietly(th.train_sentencepiece_bpe, documents, vocab_size=300)
+    assert made.decode(made.encode("<0x41>").ids) == "<0x41>"
+
+
+def test_minimum_frequency_of_wordpiece_leaves_out_rare_pairs():
+    """The best score belongs to rare characters; Algorithm 1 as printed would stop at once."""
+    documents = ["sun sun sun zq"]
+    least = quietly(th.train_wordpiece, documents, vocab_size=9, min_frequency=2)
+    assert "sun" in least.get_vocab() and "zq" not in least.get_vocab()
+    assert "zq" in quietly(th.train_wordpiece, documents, vocab_size=9).get_vocab()
+
+
+# --- bad input ------------------------------------------------------------------------------------
+@each_trainer
+def test_vocabulary_smaller_than_what_training_begins_with(name):
+    with pytest.raises(ValueError, match=r"vocab_size=3 is smaller than .* use at least \d+"):
+        TRAINERS[name](["a few words"], vocab_size=3)
+    with pytest.raises(ValueError) as error:
+        TRAINERS[name](["a few words"], vocab_size=3)
+    least = int(str(error.value).split()[-1].replace(",", ""))
+    assert quietly(TRAINERS[name], ["a few words"], vocab_size=least).get_vocab_size() == least
+
+
+@pytest.mark.parametrize("name", ["wordpiece", "sentencepiece_bpe", "byte_level_bpe"])
+def test_minimum_frequency_above_every_count(name):
+    with pytest.raises(ValueError, match="min_frequency=9 is larger than every count: .* 3 times"):
+        TRAINERS[name](["bat bat bat"], vocab_size=300, min_frequency=9)
+
+
+@each_trainer
+def test_special_token_given_twice(name):
+    with pytest.raises(ValueError, match="'<s>' is given 2 times: give it once"):
+        TRAINERS[name](["text"], vocab_size=300, special_tokens=["<s>", "<s>"])
+    with pytest.raises(TypeError, match="special_tokens is one string, '<s>'"):
+        TRAINERS[name](["text"], vocab_size=300, special_tokens="<s>")
+    with pytest.raises(ValueError, match="'' is empty"):
+        TRAINERS[name](["text"], vocab_size=300, special_tokens=[""])
+
+
+@each_trainer
+def test_empty_corpus(name):
+    for corpus in ([], [""], iter(())):
+        with pytest.raises(ValueError, match="nothing to count"):
+            TRAINERS[name](corpus, vocab_size=300)
+    with pytest.raises(TypeError, match="put it in a list"):
+        TRAINERS[name]("one string", vocab_size=300)
+
+
+@each_trainer
+def test_corpus_of_one_character(name):
+    with pytest.warns(UserWarning, match=r"asked for a vocabulary of 300; this text yields \d+"):
+        made = TRAINERS[name](["a"], vocab_size=300)
+    assert [t.lstrip("▁") for t in made.encode("a").tokens if t != "▁"] == ["a"]
+
+
+def test_prefix_in_the_text():
+    whole_words = pre_tokenizers.WhitespaceSplit()
+    with pytest.raises(ValueError, match="the pre-token 'a##b' holds the prefix '##'"):
+        th.train_wordpiece(["a##b"], vocab_size=300, pre_tokenizer=whole_words)
+    made = quietly(
+        th.train_wordpiece, ["a##b"], vocab_size=300, pre_tokenizer=whole_words, prefix="@@"
+    )
+    assert made.encode("a##b").tokens == ["a##b"]
+    assert quietly(th.train_wordpiece, ["a##b a##b"], vocab_size=300).encode("#").tokens == ["#"]
+
+
+@each_trainer
+def test_word_of_a_million_characters(name):
+    documents = ["ab" * 500_000, "some more words"]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        made = TRAINERS[name](documents, vocab_size=275)
+    message = str(caught[0].message)
+    assert "1 pre-tokens, the longest of 1,000,00" in message and "max_word_length=" in message
+    assert "abab" not in made.get_vocab()
+    with pytest.raises(ValueError, match="every pre-token is longer than max_word_length=2"):
+        TRAINERS[name](["word"], vocab_size=300, max_word_length=2)
+
+
+@each_trainer
+def test_lone_surrogates_are_refused(name):
+    with pytest.raises(ValueError, match="lone surrogate"):
+        TRAINERS[name](["fine", "not \ud800 fine"], vocab_size=300)
+
+
+def test_pre_tokenizer_that_does_not_write_bytes():
+    with pytest.raises(ValueError, match="end it with"):
+        th.train_byte_level_bpe(["a"], vocab_size=300, pre_tokenizer=pre_tokenizers.Whitespace())
