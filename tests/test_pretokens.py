@@ -2,6 +2,7 @@
 
 import multiprocessing
 import random
+import re
 import unicodedata
 from collections import Counter
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
@@ -18,6 +19,7 @@ from tokenizers import pre_tokenizers as pre
 
 import tokhelpers as th
 from tokhelpers import pretokens
+from tokhelpers.chunks import count_chunks
 from tokhelpers.merges import merge_table, segment, symbols_of
 from tokhelpers.pretokens import (
     GPT_2,
@@ -279,12 +281,67 @@ def test_mistral_pieces_of_real_text(mistral, parts, table):
     assert dict(count_pretokens(texts, mistral)) == Counter(chain.from_iterable(pieces))
 
 
+# --- rules by which words are cut alone as they are in text -----------------------------------------
+META = [normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")]
+AT_META = pre.Split("▁", "merged_with_next")
+BY_WORDS = {
+    "bert": with_rules(pre.BertPreTokenizer(), normalizers.BertNormalizer()),
+    "cased bert": with_rules(
+        pre.Sequence([pre.BertPreTokenizer(), pre.Digits(True)]),
+        normalizers.BertNormalizer(strip_accents=False, lowercase=False),
+    ),
+    "whitespace": with_rules(pre.Whitespace()),
+    "whitespace split": with_rules(pre.WhitespaceSplit(), normalizers.NFKD()),
+    "spaces": with_rules(AT_META, normalizers.Sequence(META)),
+    "spaces, digits, punctuation": with_rules(
+        pre.Sequence([AT_META, pre.Punctuation("isolated"), pre.Digits(True)]),
+        normalizers.Sequence(META),
+    ),
+    "composed spaces": with_rules(
+        pre.Sequence([AT_META, pre.Digits(True)]),
+        normalizers.Sequence([normalizers.Sequence([normalizers.NFKC()]), *META]),
+    ),
+}
+each_by_words = pytest.mark.parametrize("kind", BY_WORDS)
+
+
+@each_by_words
+def test_rules_by_which_words_are_cut_alone_are_known(kind):
+    assert pretokens._cuts_at_spaces(pretokens.cutting_rules(BY_WORDS[kind]))
+
+
+@each_by_words
+@settings(max_examples=60)
+@given(texts=documents)
+def test_words_cut_alone_equal_the_librarys(kind, texts):
+    assert_same(texts, BY_WORDS[kind])
+
+
+@each_by_words
+def test_every_assigned_character_beside_a_space(kind):
+    batches = (ASSIGNED[i : i + 1000] for i in range(0, len(ASSIGNED), 1000))
+    assert_same([" ".join(map(around, batch)) for batch in batches], BY_WORDS[kind])
+
+
+def test_chunks_end_at_single_spaces_between_words():
+    """For every character, beside a space on the left and on the right."""
+    texts = [f"a{c} {c}b" for c in EVERY if not 0xAC00 <= ord(c) < 0xD7A4]
+    between = re.compile(r"(?<=[^\s▁]) (?=[^\s▁])")
+    expected = Counter(chain.from_iterable(map(between.split, texts)))
+    chunks, counts, sizes = count_chunks([([t.encode() for t in texts], [1] * len(texts))])
+    assert dict(zip(chunks, counts.sum(1).tolist(), strict=True)) == expected
+    lengths = [sum(map(len, texts)), sum(len(t.encode()) for t in texts)]
+    assert sizes.tolist() == [*lengths, sum(len(t.split()) for t in texts), len(texts)]
+
+
 # --- rules that are not proven take the library's road -------------------------------------------
 UNPROVEN = {
-    "bert": with_rules(pre.BertPreTokenizer(), normalizers.BertNormalizer()),
-    "whitespace": with_rules(pre.Whitespace()),
-    "whitespace split": with_rules(pre.WhitespaceSplit()),
     "metaspace": with_rules(pre.Metaspace()),
+    "spaces, stripped": with_rules(
+        AT_META, normalizers.Sequence([normalizers.Strip(), *META])
+    ),
+    "spaces elsewhere": with_rules(pre.BertPreTokenizer(), normalizers.Sequence(META)),
+    "digits first": with_rules(pre.Sequence([pre.Digits(True), pre.WhitespaceSplit()])),
     "prefix space": with_rules(pre.ByteLevel(add_prefix_space=True)),
     "no regex": with_rules(pre.ByteLevel(add_prefix_space=False, use_regex=False)),
     "another pattern": with_rules(pre.Split(Regex(r"\w+| "), "isolated")),
@@ -323,6 +380,12 @@ UNPROVEN = {
 @given(texts=documents)
 def test_unproven_rules_are_the_librarys(kind, texts):
     assert_same(texts, UNPROVEN[kind])
+
+
+@pytest.mark.parametrize("kind", UNPROVEN)
+def test_unproven_rules_are_not_taken_for_proven(kind):
+    rules = pretokens.cutting_rules(UNPROVEN[kind])
+    assert pretokens._pattern(rules) is None and not pretokens._cuts_at_spaces(rules)
 
 
 @pytest.mark.parametrize("kind", UNPROVEN)
@@ -466,7 +529,7 @@ def test_nothing_but_empty_documents(corpus):
 
 @pytest.mark.parametrize("kind", ["fast", "slow"])
 def test_lone_surrogate(kind):
-    tokenizer = with_pattern(LLAMA_3) if kind == "fast" else UNPROVEN["whitespace"]
+    tokenizer = with_pattern(LLAMA_3) if kind == "fast" else UNPROVEN["metaspace"]
     with pytest.raises(ValueError, match=r"lone surrogate \('\\ud800'\).*decode it properly"):
         count_pretokens(["fine", "not \ud800 fine"], tokenizer)
 
