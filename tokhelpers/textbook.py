@@ -647,8 +647,9 @@ def train_unigram(
     """Trains Unigram: EM for the probabilities, then the tokens that are missed least go.
 
     words: word -> count, or an iterable of words. seed: token -> count, by default
-    `unigram_seed(words)`. Returns token -> probability, the most probable first (ties: code
-    points), `vocab_size` of them, fewer if the seed has fewer. The corpus' characters stay.
+    `unigram_seed(words)`. Returns token -> probability, the most probable first (ties, to ten
+    digits: code points), `vocab_size` of them, fewer if the seed has fewer. The corpus'
+    characters stay.
     e_step: "expected" counts over all segmentations (Kudo, 2018), "viterbi" over the best one,
     "substrings" takes the seed's counts, as the lecture does. n_em: EM rounds between prunings.
     Each gives a character a count of at least 1.
@@ -705,7 +706,7 @@ def train_unigram(
         if trace is not None:
             trace.append(step)
         if len(p) <= vocab_size or p.keys() == alphabet:
-            return dict(sorted(p.items(), key=lambda item: (-item[1], item[0])))
+            return dict(sorted(p.items(), key=lambda item: (-float(f"{item[1]:.9e}"), item[0])))
 
         increase = {}
         for x in [x for x in p if x not in alphabet]:

@@ -186,7 +186,7 @@ def train_unigram(
 
     Source: Kudo 2018; the lecture, section Unigram Tokenization.
 
-    >>> tokenizer = train_unigram(["run bug fun sun sun"], vocab_size=12, byte_fallback=False)
+    >>> tokenizer = train_unigram(["run bug fun sun sun"], vocab_size=11, byte_fallback=False)
     >>> tokenizer.encode("sun").tokens
     ['▁sun']
     """
