@@ -7,14 +7,11 @@ tokens: ours on top of Llama-3, the Hugging Face BPE trainer and sentencepiece's
 """
 
 import argparse
-import resource
-import statistics
 import time
-from collections import Counter
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 from pathlib import Path
 from tempfile import TemporaryDirectory
+
+from measuring import alone, compare, print_ratio
 
 import tokhelpers as th
 
@@ -88,31 +85,6 @@ def sentencepiece(texts: list[str], merges: int) -> dict[str, float]:
     return {"seconds": time.perf_counter() - began}
 
 
-def measure(contender, path: Path, merges: int) -> dict[str, float]:
-    """Run one contender in this process: seconds, and peak memory of the whole process in MB."""
-    texts = path.read_text(encoding="utf-8").split("\n")
-    figures = contender(texts, merges)
-    return {**figures, "peak MB": peak_megabytes()}
-
-
-def peak_megabytes() -> float:
-    """Peak resident memory; on Linux the kernel's other figure is inherited from the parent."""
-    status = Path("/proc/self/status")
-    if status.exists():
-        line = next(row for row in status.read_text().splitlines() if row.startswith("VmHWM"))
-        return int(line.split()[1]) / 1e3
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6  # macOS counts bytes
-
-
-def alone(contender, path: Path, merges: int) -> dict[str, float]:
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        return pool.submit(measure, contender, path, merges).result()
-
-
-def median(rows: list[dict[str, float]]) -> Counter:
-    return Counter({key: statistics.median(row[key] for row in rows) for key in rows[0]})
-
-
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--runs", type=int, default=3)
@@ -123,21 +95,11 @@ def main() -> None:
         text, ten = Path(folder) / "once.txt", Path(folder) / "ten.txt"
         make_text(text, 1)
         make_text(ten, 10)
-        rows = {name: [] for name in contenders}
-        for _ in range(options.runs):  # interleaved, so that a slow minute hits all alike
-            for name, contender in contenders.items():
-                rows[name].append(alone(contender, text, options.merges))
-        result = {name: median(of) for name, of in rows.items()}
+        result = compare(contenders, text, options.merges, runs=options.runs)
         tenfold = alone(ours, ten, options.merges)
-    for name, figures in result.items():
-        print(f"{name}: " + ", ".join(f"{key} {value:,.2f}" for key, value in figures.items()))
     mine = result["ours"]
     for name in ("Hugging Face", "sentencepiece"):
-        peer = result[name]
-        print(
-            f"ours / {name}: time {mine['seconds'] / peer['seconds']:.2f}, "
-            f"memory {mine['peak MB'] / peer['peak MB']:.2f}"
-        )
+        print_ratio(result, "ours", name)
     for part in ("counting", "learning"):
         print(f"ten times the text, {part}: {tenfold[part] / mine[part]:.2f} times as long")
     load_and_test()

@@ -386,7 +386,9 @@ def test_word_of_a_million_characters(name):
         warnings.simplefilter("always")
         made = TRAINERS[name](documents, vocab_size=275)
     message = str(caught[0].message)
-    assert "1 pre-tokens, the longest of 1,000,00" in message and "max_word_length=" in message
+    assert (
+        "max_word_length=" in message and "1 unique, 1 in all, the longest of 1,000,00" in message
+    )
     assert "abab" not in made.get_vocab()
     with pytest.raises(ValueError, match="every pre-token is longer than max_word_length=2"):
         TRAINERS[name](["word"], vocab_size=300, max_word_length=2)

@@ -266,9 +266,9 @@ def _short_enough(words: Pretokens, limit: int) -> tuple[list[str], np.ndarray]:
             f"{lengths.min():,} characters): raise it, or give a pre-tokenizer that cuts the text"
         )
     warnings.warn(
-        f"{long.sum():,} pre-tokens, the longest of {lengths.max():,} characters, are longer than "
-        f"max_word_length={limit:,} and are left out ({words.counts[long].sum():,} occurrences): raise "
-        "it to train on them",
+        f"pre-tokens longer than max_word_length={limit:,} are left out: {long.sum():,} unique, "
+        f"{words.counts[long].sum():,} in all, the longest of {lengths.max():,} characters; raise it "
+        "to train on them",
         stacklevel=3,
     )
     kept = np.flatnonzero(~long)
@@ -301,9 +301,9 @@ def _check_size(vocab_size: int, start: list[str], alphabet: set[str]) -> None:
     least = len(start) + len(alphabet - set(start))
     if vocab_size < least:
         raise ValueError(
-            f"vocab_size={vocab_size:,} is smaller than the {len(start):,} special tokens and bytes "
-            f"and the {least - len(start):,} characters that training begins with: use at least "
-            f"{least:,}"
+            f"vocab_size={vocab_size:,} is smaller than the {least:,} tokens that training begins with "
+            f"(special tokens and bytes: {len(start):,}, characters: {least - len(start):,}): use at "
+            f"least {least:,}"
         )
 
 

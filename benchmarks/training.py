@@ -1,0 +1,102 @@
+"""Speed and memory of the four trainers, as ratios against the peers, in one run.
+
+Each contender gets the same medical text in memory (the definitions of the Human Phenotype
+Ontology and the descriptions of ICD-10-CM), in a process of its own, and trains a vocabulary from
+scratch; kernels are compiled or loaded before the clock. The peers: the Hugging Face trainer for
+byte-level BPE, sentencepiece with two threads for the others.
+
+    python benchmarks/training.py [--runs 3] [--size 8000]
+"""
+
+import argparse
+import io
+import time
+import warnings
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from measuring import compare, print_ratio
+
+import tokhelpers as th
+
+PLAIN = {"split_by_unicode_script": False, "split_by_number": False, "character_coverage": 1.0}
+
+
+def ours(train: str, options: dict, texts: list[str], size: int) -> dict[str, float]:
+    """One of our trainers."""
+    warnings.simplefilter("ignore")  # the few words for the kernels yield fewer tokens
+    trainer = partial(getattr(th, train), vocab_size=size, **options)
+    trainer(["words to compile or load the kernels with, with words to load"] * 20)
+    began = time.perf_counter()
+    trainer(texts)
+    return {"seconds": time.perf_counter() - began}
+
+
+def hugging_face(texts: list[str], size: int) -> dict[str, float]:
+    """The tokenizers library's byte-level BPE trainer."""
+    from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    trainer = trainers.BpeTrainer(vocab_size=size, initial_alphabet=alphabet, show_progress=False)
+    began = time.perf_counter()
+    tokenizer.train_from_iterator(texts, trainer)
+    return {"seconds": time.perf_counter() - began}
+
+
+def sentencepiece(model: str, options: dict, texts: list[str], size: int) -> dict[str, float]:
+    """sentencepiece's trainer, two threads."""
+    import sentencepiece as spm
+
+    began = time.perf_counter()
+    spm.SentencePieceTrainer.train(
+        sentence_iterator=iter(texts),
+        model_writer=io.BytesIO(),
+        model_type=model,
+        vocab_size=size,
+        num_threads=2,
+        minloglevel=2,
+        **options,
+    )
+    return {"seconds": time.perf_counter() - began}
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--runs", type=int, default=3)
+    options.add_argument("--size", type=int, default=8_256)
+    options = options.parse_args()
+    same = {"normalization_rule_name": "identity", **PLAIN}
+    special = {"byte_fallback": False, "special_tokens": ["<unk>", "<s>", "</s>"]}
+    contenders = {
+        "byte-level BPE": partial(ours, "train_byte_level_bpe", {}),
+        "Hugging Face BPE": hugging_face,
+        "SentencePiece BPE": partial(ours, "train_sentencepiece_bpe", special),
+        "sentencepiece BPE": partial(sentencepiece, "bpe", same),
+        "sentencepiece BPE, its defaults": partial(sentencepiece, "bpe", {}),
+        "WordPiece": partial(ours, "train_wordpiece", {}),
+        "WordPiece, minimum 20": partial(ours, "train_wordpiece", {"min_frequency": 20}),
+        "Unigram": partial(ours, "train_unigram", special),
+        "sentencepiece Unigram": partial(sentencepiece, "unigram", same),
+    }
+    with TemporaryDirectory() as folder:
+        text = Path(folder) / "medical.txt"
+        documents = [d for name in ("hpo", "icd-10-cm") for d in th.load_corpus(name)]
+        text.write_text("\n".join(documents), encoding="utf-8")
+        print(f"{sum(map(len, documents)):,} characters, vocabulary of {options.size:,}")
+        result = compare(contenders, text, options.size, runs=options.runs)
+    for mine, peer in (
+        ("byte-level BPE", "Hugging Face BPE"),
+        ("SentencePiece BPE", "sentencepiece BPE"),
+        ("SentencePiece BPE", "sentencepiece BPE, its defaults"),
+        ("WordPiece", "byte-level BPE"),
+        ("WordPiece, minimum 20", "byte-level BPE"),
+        ("Unigram", "sentencepiece Unigram"),
+    ):
+        print_ratio(result, mine, peer)
+
+
+if __name__ == "__main__":
+    main()
