@@ -188,40 +188,36 @@ def _fall_back(codes, ids, sizes, unknown, parts):
 
 # --- learning merges ----------------------------------------------------------------------------
 # A row a pair: its key, count, what decides a tie, where its form stands, the last turn in which it
-# rose, its last sighting and the word of that. Sightings are linked lists of the words in which a
-# pair was seen (`words`, `nexts`); `beside` links the pairs with the same left or right part.
-Pairs = namedtuple("Pairs", "table rows beside words nexts used")
+# rose, its last sighting and the word of that. Sightings are linked lists: rows of a word in which
+# a pair was seen, and the sighting before; `beside` links pairs with the same left or right part.
+Pairs = namedtuple("Pairs", "table rows beside sightings used")
 KEY, COUNT, TIE, AT, TURN, HEAD, LAST, COLUMNS = 0, 1, 2, 3, 4, 5, 6, 8  # a row is a cache line
 REFUSED = np.int64(-(2**62))
 
 
 @njit(cache=True)
-def _longer(array, size):
-    grown = np.zeros(size, array.dtype)
-    grown[: len(array)] = array
+def _longer(rows, size):
+    grown = np.zeros((size, rows.shape[1]), rows.dtype)
+    grown[: len(rows)] = rows
     return grown
 
 
 @njit(cache=True)
 def _reserve(p, n):
     """The same pairs with room for `n` more pairs and sightings."""
-    table, rows, beside, words, nexts = p.table, p.rows, p.beside, p.words, p.nexts
-    pairs, sightings = p.used
-    if pairs + n > len(rows):
-        size = 2 * (pairs + n)
-        rows = np.zeros((size, COLUMNS), np.int64)
-        rows[:pairs] = p.rows[:pairs]
+    table, rows, beside, sightings = p.table, p.rows, p.beside, p.sightings
+    if p.used[0] + n > len(rows):
+        size = 2 * (p.used[0] + n)
+        rows = _longer(rows, size)
         if len(beside):
-            beside = np.empty((size, 2), np.int32)
-            beside[:pairs] = p.beside[:pairs]
+            beside = _longer(beside, size)
         power = len(table)
         while power < 2 * size:
             power *= 2
-        table = _index_keys(rows[:, KEY], pairs, power)
-    if sightings + n > len(words):
-        size = (sightings + n) * 3 // 2
-        words, nexts = _longer(words, size), _longer(nexts, size)
-    return Pairs(table, rows, beside, words, nexts, p.used)
+        table = _index_keys(rows[:, KEY], p.used[0], power)
+    if p.used[1] + n > len(sightings):
+        sightings = _longer(sightings, (p.used[1] + n) * 3 // 2)
+    return Pairs(table, rows, beside, sightings, p.used)
 
 
 # the text of the words, as ranks of its symbols from 1 on, and the bits that a rank takes
@@ -285,7 +281,7 @@ def _count(p, firsts, form, key, start, end, word, amount):
     if amount > 0 and p.rows[i, LAST] != word:
         node = p.used[1]
         p.used[1] += 1
-        p.words[node], p.nexts[node] = word, p.rows[i, HEAD]
+        p.sightings[node, 0], p.sightings[node, 1] = word, p.rows[i, HEAD]
         p.rows[i, HEAD], p.rows[i, LAST] = node, word
     return i
 
@@ -336,6 +332,40 @@ def _merge_word(p, firsts, form, s, starts, end, a, b, new, word, weight, turn, 
 
 
 @njit(cache=True)
+def _merge_pair(p, firsts, form, words, frequency, i, new, turn, used, fresh):
+    """Replace pair `i` in all words; the pairs, and which of them may have risen."""
+    symbols, starts, bounds = words
+    a, b = np.int32(p.rows[i, KEY] >> 32), np.int32(p.rows[i, KEY] & 0xFFFFFFFF)
+    risen = [np.int64(0) for _ in range(0)]
+    node, merged = p.rows[i, HEAD], np.int64(0)
+    while node >= 0:
+        w = p.sightings[node, 0]
+        begin, end, until, weight = bounds[w]
+        n = end - begin
+        if p.used[0] + 2 * n > len(p.rows) or p.used[1] + 2 * n > len(p.sightings):
+            p = _reserve(p, 2 * n)
+        s, begun = symbols[begin:end], starts[begin:end]
+        m = _merge_word(
+            p, firsts, form, s, begun, until, a, b, new, w, weight, turn, risen, used, fresh
+        )
+        merged += (n - m) * weight
+        bounds[w, 1] = begin + m
+        node = p.sightings[node, 1]
+    if len(frequency):  # the parts are rarer now, so every pair with one of them scores higher
+        for symbol, sign in ((a, -1), (b, -1), (new, 1)):
+            frequency[symbol] += sign * merged
+        for symbol in (a, b):
+            for side in range(2):
+                k = np.int64(firsts[symbol, side])
+                while k >= 0:
+                    if p.rows[k, COUNT] > 0 and p.rows[k, TURN] != turn:
+                        p.rows[k, TURN] = turn
+                        risen.append(k)
+                    k = np.int64(p.beside[k, side])
+    return p, risen
+
+
+@njit(cache=True)
 def _priority(p, frequency, i):
     """A pair's count, or with symbol frequencies its score: the count over the product of these."""
     if len(frequency) == 0:
@@ -350,6 +380,10 @@ def _push(heap, p, frequency, i, least):
         heapq.heappush(heap, (-_priority(p, frequency, i), p.rows[i, TIE], np.int64(i)))
 
 
+# bounds: where a word begins, where it ends by now, where it ended at first, and how often it occurs
+Words = namedtuple("Words", "symbols starts bounds")
+
+
 @njit(cache=True)
 def _merge_loop(symbols, offsets, weights, form, scored, least, reply):
     """Yield the best pair and its count, again and again; `reply[0]` says what it becomes.
@@ -357,9 +391,10 @@ def _merge_loop(symbols, offsets, weights, form, scored, least, reply):
     A reply below zero refuses the pair for good. Best is the highest priority, then the lower tie,
     among the pairs that occur `least` times.
     """
-    n_words = len(weights)
-    ends = offsets[1:].copy()
     starts = np.arange(len(form.text))  # where each symbol's first character stands
+    words = Words(
+        symbols, starts, np.column_stack((offsets[:-1], offsets[1:], offsets[1:], weights))
+    )
     frequency, firsts = np.zeros(0, np.int64), np.full((0, 2), -1, np.int32)
     room = np.int64(1024)
     if scored:
@@ -369,21 +404,20 @@ def _merge_loop(symbols, offsets, weights, form, scored, least, reply):
         np.full(4 * room, -1, np.int32),
         np.zeros((room, COLUMNS), np.int64),
         np.empty((room if scored else 0, 2), np.int32),
-        np.empty(room, np.int32),
-        np.empty(room, np.int64),
+        np.empty((room, 2), np.int64),
         np.zeros(2, np.int64),
     )
     longest = 1
-    for w in range(n_words):
-        n = ends[w] - offsets[w]
+    for w in range(len(weights)):
+        n = offsets[w + 1] - offsets[w]
         longest = max(longest, n)
-        if p.used[0] + n > len(p.rows) or p.used[1] + n > len(p.words):
+        if p.used[0] + n > len(p.rows) or p.used[1] + n > len(p.sightings):
             p = _reserve(p, n)
-        for j in range(offsets[w], ends[w] - 1):
+        for j in range(offsets[w], offsets[w + 1] - 1):
             key = _key(symbols[j], symbols[j + 1])
             _count(p, firsts, form, key, j, j + 2, w, weights[w])
         if scored:
-            for j in range(offsets[w], ends[w]):
+            for j in range(offsets[w], offsets[w + 1]):
                 frequency[symbols[j]] += weights[w]
     used, fresh = np.zeros(longest, np.bool_), np.zeros(longest, np.bool_)
     heap = [(0.0, np.int64(0), np.int64(0)) for _ in range(0)]
@@ -407,36 +441,12 @@ def _merge_loop(symbols, offsets, weights, form, scored, least, reply):
             p.rows[i, COUNT] = REFUSED
             continue
         if scored and new >= len(frequency):
-            more = np.full((2 * new, 2), -1, np.int32)
-            more[: len(firsts)] = firsts
-            frequency, firsts = _longer(frequency, 2 * new), more
+            had, more = len(frequency), np.zeros(2 * new, np.int64)
+            more[:had] = frequency
+            frequency, firsts = more, _longer(firsts, 2 * new)
+            firsts[had:] = -1
         turn += 1
-        risen = [np.int64(0) for _ in range(0)]
-        node = p.rows[i, HEAD]
-        while node >= 0:
-            w = p.words[node]
-            n = ends[w] - offsets[w]
-            if p.used[0] + 2 * n > len(p.rows) or p.used[1] + 2 * n > len(p.words):
-                p = _reserve(p, 2 * n)
-            s, begun = symbols[offsets[w] : ends[w]], starts[offsets[w] : ends[w]]
-            m = _merge_word(
-                p, firsts, form, s, begun, offsets[w + 1], a, b, new, w, weights[w],
-                turn, risen, used, fresh,
-            )  # fmt: skip
-            if scored:
-                for symbol, sign in ((a, -1), (b, -1), (new, 1)):
-                    frequency[symbol] += sign * (n - m) * weights[w]
-            ends[w] = offsets[w] + m
-            node = p.nexts[node]
-        if scored:  # the parts are rarer now, so every pair with one of them scores higher
-            for symbol in (a, b):
-                for side in range(2):
-                    i = firsts[symbol, side]
-                    while i >= 0:
-                        if p.rows[i, COUNT] >= least and p.rows[i, TURN] != turn:
-                            p.rows[i, TURN] = turn
-                            risen.append(np.int64(i))
-                        i = p.beside[i, side]
+        p, risen = _merge_pair(p, firsts, form, words, frequency, i, new, turn, used, fresh)
         for i in risen:
             _push(heap, p, frequency, i, least)
 
