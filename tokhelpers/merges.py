@@ -22,22 +22,22 @@ def _key(a, b):
 
 
 @njit(cache=True, nogil=True)
-def _slot(table, keys, key):
-    """Where `key` stands in the open-addressing `table` of indices into `keys`, or would stand."""
+def _slot(table, rows, key):
+    """Where `key` stands in the open-addressing `table` of rows that begin with keys, or would."""
     mask = np.uint64(len(table) - 1)
     mixed = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)  # its high half depends on the whole key
     i = mixed >> np.uint64(32) & mask
-    while table[i] >= 0 and keys[table[i]] != key:
+    while table[i] >= 0 and rows[table[i], 0] != key:
         i = (i + np.uint64(1)) & mask
     return i
 
 
 @njit(cache=True)
-def _index_keys(keys, n, size):
-    """A table over the first `n` keys; of equal keys the last wins, as in the library."""
+def _index_keys(rows, n, size):
+    """A table over the first `n` rows; of equal keys the last wins, as in the library."""
     table = np.full(size, -1, np.int32)
     for i in range(n):
-        table[_slot(table, keys, keys[i])] = i
+        table[_slot(table, rows, rows[i, 0])] = i
     return table
 
 
@@ -51,7 +51,7 @@ MergeTable = namedtuple("MergeTable", "table keys results")
 
 def merge_table(merges: np.ndarray) -> MergeTable:
     """Index merges (rows of left, right, result) by their pair, for ``segment``."""
-    keys = (merges[:, 0].astype(np.int64) << 32) | merges[:, 1]
+    keys = ((merges[:, 0].astype(np.int64) << 32) | merges[:, 1]).reshape(-1, 1)
     return MergeTable(
         _index_keys(keys, len(keys), 2 * _power_of_two(len(keys))),
         keys,
@@ -190,7 +190,7 @@ def _fall_back(codes, ids, sizes, unknown, parts):
 # A row a pair: its key, count, what decides a tie, where its form stands, the last turn in which it
 # rose, its last sighting and the word of that. Sightings are linked lists: rows of a word in which
 # a pair was seen, and the sighting before; `beside` links pairs with the same left or right part.
-Pairs = namedtuple("Pairs", "table rows beside sightings used")
+Pairs = namedtuple("Pairs", "table rows beside sightings filled")
 KEY, COUNT, TIE, AT, TURN, HEAD, LAST, COLUMNS = 0, 1, 2, 3, 4, 5, 6, 8  # a row is a cache line
 REFUSED = np.int64(-(2**62))
 
@@ -206,18 +206,18 @@ def _longer(rows, size):
 def _reserve(p, n):
     """The same pairs with room for `n` more pairs and sightings."""
     table, rows, beside, sightings = p.table, p.rows, p.beside, p.sightings
-    if p.used[0] + n > len(rows):
-        size = 2 * (p.used[0] + n)
+    if p.filled[0] + n > len(rows):
+        size = 2 * (p.filled[0] + n)
         rows = _longer(rows, size)
         if len(beside):
             beside = _longer(beside, size)
         power = len(table)
         while power < 2 * size:
             power *= 2
-        table = _index_keys(rows[:, KEY], p.used[0], power)
-    if p.used[1] + n > len(sightings):
-        sightings = _longer(sightings, (p.used[1] + n) * 3 // 2)
-    return Pairs(table, rows, beside, sightings, p.used)
+        table = _index_keys(rows, p.filled[0], power)
+    if p.filled[1] + n > len(sightings):
+        sightings = _longer(sightings, (p.filled[1] + n) * 3 // 2)
+    return Pairs(table, rows, beside, sightings, p.filled)
 
 
 # the text of the words, as ranks of its symbols from 1 on, and the bits that a rank takes
@@ -260,99 +260,131 @@ def _first_form(heap, p, form, i, priority, length):
 
 
 @njit(cache=True)
-def _count(p, firsts, form, key, start, end, word, amount):
-    """Add to the count of a pair; a pair that came to be is noted as seen in `word`.
-
-    Its form stands in the text from `start` to `end`, if forms decide between equals.
-    """
-    slot = _slot(p.table, p.rows[:, KEY], key)
-    i = np.int64(p.table[slot])
+def _see(table, rows, sightings, filled, key, start, end, word, amount):
+    """Count a pair in `word`, where its form stands from `start` to `end`. Its row, new or old."""
+    slot = _slot(table, rows, key)
+    i = np.int64(table[slot])
     if i < 0:
-        i = p.used[0]
-        p.table[slot] = i
-        p.used[0] += 1
-        p.rows[i, KEY], p.rows[i, AT], p.rows[i, HEAD], p.rows[i, LAST] = key, start, -1, -1
-        p.rows[i, TIE] = _packed(form, start, end) if len(form.text) else key
-        if len(firsts):
-            for side, symbol in enumerate((key >> 32, key & 0xFFFFFFFF)):
-                p.beside[i, side] = firsts[symbol, side]
-                firsts[symbol, side] = i
-    p.rows[i, COUNT] += amount
-    if amount > 0 and p.rows[i, LAST] != word:
-        node = p.used[1]
-        p.used[1] += 1
-        p.sightings[node, 0], p.sightings[node, 1] = word, p.rows[i, HEAD]
-        p.rows[i, HEAD], p.rows[i, LAST] = node, word
+        i = filled[0]
+        table[slot] = i
+        filled[0] += 1
+        rows[i, KEY], rows[i, AT], rows[i, TIE] = key, start, end  # see _finish
+        rows[i, HEAD] = rows[i, LAST] = -1
+    rows[i, COUNT] += amount
+    if amount > 0 and rows[i, LAST] != word:
+        node = filled[1]
+        filled[1] += 1
+        sightings[node, 0], sightings[node, 1] = word, rows[i, HEAD]
+        rows[i, HEAD], rows[i, LAST] = node, word
     return i
 
 
 @njit(cache=True)
-def _merge_word(p, firsts, form, s, starts, end, a, b, new, word, weight, turn, risen, used, fresh):
-    """Replace the pair in one word, left to right, and keep the counts exact. The new length.
+def _finish(p, form, firsts, had):
+    """Say of the rows from `had` on what decides a tie, and link those that share a symbol."""
+    for i in range(had, p.filled[0]):
+        key = p.rows[i, KEY]
+        end = p.rows[i, TIE]
+        p.rows[i, TIE] = _packed(form, p.rows[i, AT], end) if len(form.text) else key
+        if len(firsts):
+            for side, symbol in enumerate((key >> 32, key & 0xFFFFFFFF)):
+                p.beside[i, side] = firsts[symbol, side]
+                firsts[symbol, side] = i
 
-    `used` (the old symbol belongs to an occurrence) and `fresh` (the symbol is new) are scratch
-    space, as long as the longest word.
+
+@njit(cache=True)
+def _merge_words(
+    table,
+    rows,
+    sightings,
+    filled,
+    symbols,
+    starts,
+    bounds,
+    used,
+    fresh,
+    pair,
+    new,
+    turn,
+    node,
+    risen,
+):
+    """Replace a pair in the words of its sightings from `node` on, and keep the counts exact.
+
+    From left to right in each word. `used` (the old symbol belongs to an occurrence) and `fresh`
+    (the symbol is new) are scratch space, as long as the longest word. Rows that rise are listed in
+    `risen`. Stops where there may be no room. Returns the sighting it stands at, or -1 at the end,
+    and how many occurrences it replaced. Takes arrays one by one: in tuples each use would count a
+    reference, which took half of the time.
     """
-    n, first, last = len(s), -1, -1
-    j = 0
-    while j < n - 1:
-        used[j] = s[j] == a and s[j + 1] == b
-        if used[j]:
-            first = j if first < 0 else first
-            last = j = j + 1
-            used[j] = True
-        j += 1
-    if first < 0:  # merged away since it was seen here
-        return n
-    if last < n - 1:
-        used[n - 1] = False
-    for j in range(max(first - 1, 0), min(last + 1, n - 1)):
-        if used[j] or used[j + 1]:
-            _count(p, firsts, form, _key(s[j], s[j + 1]), 0, 0, word, -weight)
-    m = j = first
-    while j < n:
-        fresh[m] = used[j]
-        s[m] = new if used[j] else s[j]
-        if len(starts):
-            starts[m] = starts[j]
-        j += 2 if used[j] else 1
-        m += 1
-    if first > 0:
-        fresh[first - 1] = False
-    for j in range(max(first - 1, 0), m - 1):
-        if fresh[j] or fresh[j + 1]:
-            start, until = 0, 0
+    a, b = np.int32(rows[pair, KEY] >> 32), np.int32(rows[pair, KEY] & 0xFFFFFFFF)
+    merged = np.int64(0)
+    while node >= 0:
+        w = sightings[node, 0]
+        begin, end, weight = bounds[w, 0], bounds[w, 1], bounds[w, 3]
+        room = 2 * (end - begin)
+        if filled[0] + room > len(rows) or filled[1] + room > len(sightings):
+            break
+        node = sightings[node, 1]
+        first, last, j = -1, -1, begin
+        while j < end - 1:
+            used[j - begin] = symbols[j] == a and symbols[j + 1] == b
+            if used[j - begin]:
+                first = j if first < 0 else first
+                last = j = j + 1
+                used[j - begin] = True
+            j += 1
+        if first < 0:  # merged away since it was seen here
+            continue
+        if last < end - 1:
+            used[end - 1 - begin] = False
+        for j in range(max(first - 1, begin), min(last + 1, end - 1)):
+            if used[j - begin] or used[j + 1 - begin]:
+                key = _key(symbols[j], symbols[j + 1])
+                _see(table, rows, sightings, filled, key, 0, 0, w, -weight)
+        m = j = first
+        while j < end:
+            fresh[m - begin] = used[j - begin]
+            symbols[m] = new if used[j - begin] else symbols[j]
             if len(starts):
-                start, until = starts[j], starts[j + 2] if j + 2 < m else end
-            i = _count(p, firsts, form, _key(s[j], s[j + 1]), start, until, word, weight)
-            if p.rows[i, TURN] != turn:
-                p.rows[i, TURN] = turn
-                risen.append(i)
-    return m
+                starts[m] = starts[j]
+            j += 2 if used[j - begin] else 1
+            m += 1
+        bounds[w, 1] = m
+        merged += (end - m) * weight
+        if first > begin:
+            fresh[first - 1 - begin] = False
+        for j in range(max(first - 1, begin), m - 1):
+            if fresh[j - begin] or fresh[j + 1 - begin]:
+                start = until = np.int64(0)
+                if len(starts):
+                    start, until = starts[j], starts[j + 2] if j + 2 < m else bounds[w, 2]
+                key = _key(symbols[j], symbols[j + 1])
+                i = _see(table, rows, sightings, filled, key, start, until, w, weight)
+                if rows[i, TURN] != turn:
+                    rows[i, TURN] = turn
+                    risen.append(i)
+    return node, merged
 
 
 @njit(cache=True)
 def _merge_pair(p, firsts, form, words, frequency, i, new, turn, used, fresh):
-    """Replace pair `i` in all words; the pairs, and which of them may have risen."""
-    symbols, starts, bounds = words
-    a, b = np.int32(p.rows[i, KEY] >> 32), np.int32(p.rows[i, KEY] & 0xFFFFFFFF)
-    risen = [np.int64(0) for _ in range(0)]
+    """Replace pair `i` in all words; the pairs, and the rows that may have risen."""
+    had, risen = p.filled[0], [np.int64(0) for _ in range(0)]
     node, merged = p.rows[i, HEAD], np.int64(0)
     while node >= 0:
-        w = p.sightings[node, 0]
-        begin, end, until, weight = bounds[w]
-        n = end - begin
-        if p.used[0] + 2 * n > len(p.rows) or p.used[1] + 2 * n > len(p.sightings):
-            p = _reserve(p, 2 * n)
-        s, begun = symbols[begin:end], starts[begin:end]
-        m = _merge_word(
-            p, firsts, form, s, begun, until, a, b, new, w, weight, turn, risen, used, fresh
-        )
-        merged += (n - m) * weight
-        bounds[w, 1] = begin + m
-        node = p.sightings[node, 1]
+        node, n = _merge_words(
+            p.table, p.rows, p.sightings, p.filled, words.symbols, words.starts, words.bounds,
+            used, fresh, i, new, turn, node, risen,
+        )  # fmt: skip
+        merged += n
+        if node >= 0:
+            w = p.sightings[node, 0]
+            p = _reserve(p, 2 * (words.bounds[w, 1] - words.bounds[w, 0]))
+    _finish(p, form, firsts, had)
     if len(frequency):  # the parts are rarer now, so every pair with one of them scores higher
-        for symbol, sign in ((a, -1), (b, -1), (new, 1)):
+        a, b = p.rows[i, KEY] >> 32, p.rows[i, KEY] & 0xFFFFFFFF
+        for symbol, sign in ((a, -1), (b, -1), (np.int64(new), 1)):
             frequency[symbol] += sign * merged
         for symbol in (a, b):
             for side in range(2):
@@ -411,17 +443,18 @@ def _merge_loop(symbols, offsets, weights, form, scored, least, reply):
     for w in range(len(weights)):
         n = offsets[w + 1] - offsets[w]
         longest = max(longest, n)
-        if p.used[0] + n > len(p.rows) or p.used[1] + n > len(p.sightings):
+        if p.filled[0] + n > len(p.rows) or p.filled[1] + n > len(p.sightings):
             p = _reserve(p, n)
         for j in range(offsets[w], offsets[w + 1] - 1):
             key = _key(symbols[j], symbols[j + 1])
-            _count(p, firsts, form, key, j, j + 2, w, weights[w])
+            _see(p.table, p.rows, p.sightings, p.filled, key, j, j + 2, w, weights[w])
         if scored:
             for j in range(offsets[w], offsets[w + 1]):
                 frequency[symbols[j]] += weights[w]
+    _finish(p, form, firsts, 0)
     used, fresh = np.zeros(longest, np.bool_), np.zeros(longest, np.bool_)
     heap = [(0.0, np.int64(0), np.int64(0)) for _ in range(0)]
-    for i in range(p.used[0]):
+    for i in range(p.filled[0]):
         _push(heap, p, frequency, i, least)
     turn = 0
     while len(heap) > 0:
