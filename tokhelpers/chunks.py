@@ -33,40 +33,38 @@ def _kind(text, i):
 
 
 @njit(cache=True, nogil=True)
-def _place(c, text, start, end, key):
+def _place(table, hashes, ends, unique, used, text, start, end, key):
     """The index of a chunk among the unique ones, at which it is entered if it is new."""
-    mask = np.uint64(len(c.table) - 1)
+    mask = np.uint64(len(table) - 1)
     slot = (key ^ key >> np.uint64(32)) & mask
-    while True:
-        i = c.table[slot]
-        if i < 0:
-            break
-        first = c.ends[i - 1] if i > 0 else 0
-        if c.hashes[i] == key and c.ends[i] - first == end - start:
-            same = True
-            for j in range(end - start):
-                if c.text[first + j] != text[start + j]:
-                    same = False
-                    break
-            if same:
+    while table[slot] >= 0:
+        i = table[slot]
+        first = ends[i - 1] if i > 0 else 0
+        if hashes[i] == key and ends[i] - first == end - start:
+            j = 0
+            while j < end - start and unique[first + j] == text[start + j]:
+                j += 1
+            if j == end - start:
                 return i
         slot = (slot + np.uint64(1)) & mask
-    i = c.used[0]
-    used = c.used[1]
-    c.table[slot] = i
-    c.hashes[i] = key
-    c.text[used : used + end - start] = text[start:end]
-    c.ends[i] = c.used[1] = used + end - start
-    c.used[0] += 1
+    i = used[0]
+    table[slot] = i
+    hashes[i] = key
+    for j in range(start, end):
+        unique[used[1] + j - start] = text[j]
+    used[1] += end - start
+    ends[i] = used[1]
+    used[0] += 1
     return i
 
 
 @njit(cache=True, nogil=True)
-def _count(c, text, offsets, weights, sizes, at):
+def _count(table, hashes, ends, counts, unique, used, text, offsets, weights, sizes, at):
     """Add the chunks of documents, and their characters, bytes, words and number, to the counts.
 
     Begins at document `at[0]`, byte `at[1]`. Returns whether it came to the end; where there is no
-    room for a chunk, `at` says where it stands.
+    room for a chunk, `at` says where it stands. Takes the arrays of `Chunks` one by one: in a tuple
+    each use would count a reference.
     """
     basis, prime = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)  # FNV-1a
     for d in range(at[0], len(weights)):
@@ -93,11 +91,12 @@ def _count(c, text, offsets, weights, sizes, at):
                     i += 1
                 continue
             if i > start:
-                if c.used[0] == len(c.hashes) or c.used[1] + i - start > len(c.text):
+                if used[0] == len(hashes) or used[1] + i - start > len(unique):
                     at[0], at[1] = d, start
                     return False
                 spaced = 1 if start > offsets[d] else 0
-                c.counts[_place(c, text, start, i, key), spaced] += weights[d]
+                chunk = _place(table, hashes, ends, unique, used, text, start, i, key)
+                counts[chunk, spaced] += weights[d]
             sizes[0] += weights[d] * (i - start - inner + between)
             sizes[1] += weights[d] * (i - start + between)
             sizes[2] += weights[d] * (words + (before != SPACE))
@@ -160,7 +159,7 @@ def count_chunks(
         offsets = np.cumsum([0, *map(len, texts)])
         text = np.frombuffer(b"".join(texts) or b"\0", np.uint8)
         weights, at = np.array(times, np.int64), np.zeros(2, np.int64)
-        while not _count(c, text, offsets, weights, sizes, at):
+        while not _count(*c, text, offsets, weights, sizes, at):
             c = _more_room(c)
     n, used = c.used.tolist()
     return list(_slices(c.text[:used], c.ends[:n])), c.counts[:n], sizes

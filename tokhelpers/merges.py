@@ -398,18 +398,18 @@ def _merge_pair(p, firsts, form, words, frequency, i, new, turn, used, fresh):
 
 
 @njit(cache=True)
-def _priority(p, frequency, i):
+def _priority(rows, frequency, i):
     """A pair's count, or with symbol frequencies its score: the count over the product of these."""
     if len(frequency) == 0:
-        return np.float64(p.rows[i, COUNT])
-    a, b = p.rows[i, KEY] >> 32, p.rows[i, KEY] & 0xFFFFFFFF
-    return p.rows[i, COUNT] / (np.float64(frequency[a]) * np.float64(frequency[b]))
+        return np.float64(rows[i, COUNT])
+    a, b = rows[i, KEY] >> 32, rows[i, KEY] & 0xFFFFFFFF
+    return rows[i, COUNT] / (np.float64(frequency[a]) * np.float64(frequency[b]))
 
 
 @njit(cache=True)
-def _push(heap, p, frequency, i, least):
-    if p.rows[i, COUNT] >= least:
-        heapq.heappush(heap, (-_priority(p, frequency, i), p.rows[i, TIE], np.int64(i)))
+def _push(heap, rows, frequency, i, least):
+    if rows[i, COUNT] >= least:
+        heapq.heappush(heap, (-_priority(rows, frequency, i), rows[i, TIE], np.int64(i)))
 
 
 # bounds: where a word begins, where it ends by now, where it ended at first, and how often it occurs
@@ -455,15 +455,17 @@ def _merge_loop(symbols, offsets, weights, form, scored, least, reply):
     used, fresh = np.zeros(longest, np.bool_), np.zeros(longest, np.bool_)
     heap = [(0.0, np.int64(0), np.int64(0)) for _ in range(0)]
     for i in range(p.filled[0]):
-        _push(heap, p, frequency, i, least)
+        _push(heap, p.rows, frequency, i, least)
     turn = 0
     while len(heap) > 0:
         priority, tie, i = heapq.heappop(heap)
         if p.rows[i, COUNT] < least:
             continue
-        if _priority(p, frequency, i) != -priority:  # stale; one that rose has been pushed anew
-            if _priority(p, frequency, i) < -priority:
-                _push(heap, p, frequency, i, least)
+        if (
+            _priority(p.rows, frequency, i) != -priority
+        ):  # stale; one that rose has been pushed anew
+            if _priority(p.rows, frequency, i) < -priority:
+                _push(heap, p.rows, frequency, i, least)
             continue
         if len(form.text):
             i = _first_form(heap, p, form, i, priority, tie >> FORM_BITS)
@@ -481,7 +483,7 @@ def _merge_loop(symbols, offsets, weights, form, scored, least, reply):
         turn += 1
         p, risen = _merge_pair(p, firsts, form, words, frequency, i, new, turn, used, fresh)
         for i in risen:
-            _push(heap, p, frequency, i, least)
+            _push(heap, p.rows, frequency, i, least)
 
 
 def learn_merges(
