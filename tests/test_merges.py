@@ -11,7 +11,8 @@ from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
 import tokhelpers as th
 from tokhelpers.measures import token_counts
-from tokhelpers.merges import learn_merges, learn_tokens, segment, symbols_of
+from tokhelpers.merges import learn_merges, learn_tokens
+from tokhelpers.segmentation import segment, symbols_of
 from tokhelpers.surgery import read
 
 words_and_counts = st.dictionaries(

@@ -20,7 +20,6 @@ from tokenizers import pre_tokenizers as pre
 import tokhelpers as th
 from tokhelpers import pretokens
 from tokhelpers.chunks import count_chunks
-from tokhelpers.merges import merge_table, segment, symbols_of
 from tokhelpers.pretokens import (
     GPT_2,
     LLAMA_3,
@@ -30,6 +29,7 @@ from tokhelpers.pretokens import (
     count_pretokens,
     to_bytes_form,
 )  # fmt: skip
+from tokhelpers.segmentation import merge_table, segment, symbols_of
 from tokhelpers.surgery import read
 
 NAMES = {LLAMA_3: "LLAMA_3", QWEN: "QWEN", GPT_2: "GPT_2", TEKKEN: "TEKKEN"}

@@ -8,8 +8,8 @@ import pandas as pd
 from tokenizers import Tokenizer, models
 
 from .extension import Extension, added_content, extended
-from .merges import segment, symbols_of
 from .pretokens import Pretokens
+from .segmentation import segment, symbols_of
 from .surgery import Parts, build, read
 from .training import counted
 
