@@ -599,8 +599,8 @@ def unigram_expected_counts(words, p):
 
     A segmentation weighs as its probability does; forward and backward sums take the place of a
     list of all. words: word -> count, or an iterable; p: token -> probability, every character
-    among them. Returns (token -> expected count, log-likelihood of the corpus, natural).
-    Source: Kudo, Subword Regularization, 2018, section 3.2.
+    among them. Returns (token -> expected count, log-likelihood of the corpus, natural). Raises
+    ValueError for a word that no tokens spell. Source: Kudo, Subword Regularization, 2018, section 3.2.
 
     >>> counts, _ = unigram_expected_counts({"ab": 3}, {"a": 0.5, "b": 0.4, "ab": 0.1})
     >>> {token: round(count, 9) for token, count in counts.items()}
@@ -608,7 +608,9 @@ def unigram_expected_counts(words, p):
     """
 
     def log_sum(terms):
-        top = max(terms)
+        top = max(terms, default=-math.inf)
+        if top == -math.inf:  # no token ends, or begins, at this place
+            return top
         return top + math.log(sum(math.exp(term - top) for term in terms))
 
     c, likelihood = dict.fromkeys(p, 0.0), 0.0
@@ -625,6 +627,8 @@ def unigram_expected_counts(words, p):
         for k in reversed(range(n)):
             ends = [j for j in range(k + 1, n + 1) if (k, j) in score]
             backward[k] = log_sum([score[k, j] + backward[j] for j in ends])
+        if forward[n] == -math.inf:
+            raise ValueError(f"no tokens of p spell the word {word!r}: give every character to p")
         for (start, end), log_p in score.items():
             share = math.exp(forward[start] + log_p + backward[end] - forward[n])
             c[word[start:end]] += count * share

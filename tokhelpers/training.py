@@ -97,7 +97,9 @@ def train_sentencepiece_bpe(
     ``split_by_number`` none of digits and letters: both are sentencepiece's defaults.
     ``max_token_length`` is in characters, sentencepiece's by default; longer pre-tokens than
     ``max_word_length`` are left out with a warning. Warns when the text yields fewer tokens.
-    Raises ValueError as ``train_wordpiece``.
+    Decoding gives the normalised text back, a literal ``▁`` as a space; special tokens that the text
+    spells are found in it, unless the tokenizer's ``encode_special_tokens`` is set. Raises
+    ValueError as ``train_wordpiece``.
 
     Source: thesis, section 4.1.2.2 and Algorithm 2 (its tokenization is Algorithm 5). Starting from
     characters, one pair at a time builds a form: see ``textbook.train_sentencepiece_bpe``.
@@ -263,7 +265,7 @@ def _short_enough(words: Pretokens, limit: int) -> tuple[list[str], np.ndarray]:
     if long.all():
         raise ValueError(
             f"every pre-token is longer than max_word_length={limit:,} (the shortest has "
-            f"{lengths.min():,} characters): raise it, or give a pre-tokenizer that cuts the text"
+            f"{lengths.min():,} characters): raise it, or cut the text into words"
         )
     warnings.warn(
         f"pre-tokens longer than max_word_length={limit:,} are left out: {long.sum():,} unique, "
