@@ -1,10 +1,13 @@
 """The trainers: against the textbook, against the libraries, and with bad input."""
 
 import io
+import json
+import math
 import os
 import subprocess
 import sys
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
 import pytest
@@ -279,6 +282,17 @@ def test_counts_give_what_their_documents_give(name):
     assert TRAINERS[name](counts, vocab_size=1_000).to_str() == once.to_str()
 
 
+@each_trainer
+def test_the_number_of_workers_does_not_matter(name):
+    text = [word for d in th.load_corpus("hpo", chars=150_000) for word in d.split()]
+    assert len(text) > 20_000  # more than one batch
+    once = TRAINERS[name](text, vocab_size=1_000)
+    for workers in (1, 3):
+        with ThreadPoolExecutor(workers) as pool:
+            counts = th.count_pretokens(reversed(text), once, executor=pool)
+        assert TRAINERS[name](counts, vocab_size=1_000).to_str() == once.to_str()
+
+
 # --- options --------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", ["wordpiece", "sentencepiece_bpe", "byte_level_bpe", "unigram"])
 def test_digits_stand_alone(name):
@@ -403,3 +417,16 @@ def test_lone_surrogates_are_refused(name):
 def test_pre_tokenizer_that_does_not_write_bytes():
     with pytest.raises(ValueError, match="end it with"):
         th.train_byte_level_bpe(["a"], vocab_size=300, pre_tokenizer=pre_tokenizers.Whitespace())
+
+
+@given(text=st.text("abcdefghijklmnopqrstuvwxyz ", max_size=40))
+def test_unigram_cuts_as_the_textbook(small, text):
+    """The encoder against Viterbi; equally good segmentations have the same score."""
+    unigram = small["unigram"]
+    pieces = json.loads(unigram.to_str())["model"]["vocab"]
+    p = {piece: math.exp(score) for piece, score in pieces if not piece.startswith("<")}
+    score = dict(pieces)
+    for word in text.split():
+        tokens, best = textbook.tokenize_unigram("▁" + word, p)
+        assert "".join(tokens) == "▁" + word
+        assert sum(score[t] for t in unigram.encode(word).tokens) == pytest.approx(best, abs=1e-6)

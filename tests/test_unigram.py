@@ -296,3 +296,11 @@ def test_likelihood_against_sentencepiece(texts, name):
     ours = learn(corpus, len(ids))
     assert len(ours) == len(ids)
     assert likelihood(corpus, ours) >= 1.01 * likelihood(corpus, pieces)
+
+
+def test_textbook_counts_where_a_token_is_impossible():
+    """A place that no token reaches is no segmentation's; a word that none spells is an error."""
+    counts, _ = tb.unigram_expected_counts(["fun"], {"f": 0.5, "u": 0.2, "n": 0, "un": 0.3})
+    assert {token: round(n, 9) for token, n in counts.items()} == {"f": 1, "u": 0, "n": 0, "un": 1}
+    with pytest.raises(ValueError, match="no tokens of p spell the word 'nu'"):
+        tb.unigram_expected_counts(["nu"], {"f": 0.5, "u": 0.2, "n": 0, "un": 0.3})
