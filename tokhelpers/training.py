@@ -344,7 +344,8 @@ def _grown(
                 f"min_frequency={min_frequency:,} is larger than every count: the most frequent pair "
                 f"occurs {top:,} times, give at most that"
             )
-        _warn_of_fewer(vocab_size, len(vocab) + len(tokens), f" at min_frequency={min_frequency:,}")
+        at = f" at min_frequency={min_frequency:,}" if least > 1 else ""
+        _warn_of_fewer(vocab_size, len(vocab) + len(tokens), at)
     return vocab | {token: len(vocab) + i for i, token in enumerate(tokens)}, merges
 
 
