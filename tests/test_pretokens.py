@@ -564,3 +564,15 @@ def test_parts_and_wrapped_tokenizers_count_alike():
     assert everything(count_pretokens(texts, read(tokenizer))) == expected
     wrapped = PreTrainedTokenizerFast(tokenizer_object=tokenizer)
     assert everything(count_pretokens(texts, wrapped)) == expected
+
+
+def test_documents_mapped_to_counts():
+    """As the lecture gives its corpus: each word with how often it occurs."""
+    tokenizer = with_pattern(GPT_2)
+    corpus = {"cat": 10, "bat": 5, "a cat": 2, "": 3, "never": 0}
+    counted = count_pretokens(corpus, tokenizer)
+    assert dict(counted) == {"cat": 10, "bat": 5, "a": 2, "Ġcat": 2}
+    assert (counted.documents, counted.chars) == (20, 55)
+    for n in (-1, 1.5, "2", None):
+        with pytest.raises(ValueError, match="'bat' has the count .* give whole numbers"):
+            count_pretokens({"bat": n}, tokenizer)

@@ -293,6 +293,13 @@ def test_the_number_of_workers_does_not_matter(name):
         assert TRAINERS[name](counts, vocab_size=1_000).to_str() == once.to_str()
 
 
+def test_documents_mapped_to_counts_train_as_the_documents_do():
+    corpus = {"cat": 10, "bat": 5, "bag": 12, "tag": 4, "cats": 5}
+    whole = quietly(th.train_byte_level_bpe, documents(corpus), vocab_size=259)
+    assert th.train_byte_level_bpe(corpus, vocab_size=259).to_str() == whole.to_str()
+    assert read(whole).pairs() == [("a", "t"), ("a", "g"), ("c", "at")]  # the lecture's
+
+
 # --- options --------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", ["wordpiece", "sentencepiece_bpe", "byte_level_bpe", "unigram"])
 def test_digits_stand_alone(name):

@@ -1,14 +1,13 @@
 """How well a tokenizer does: compression, fertility, Renyi efficiency, tokens unused or unreachable."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import repeat
 
 import numpy as np
 import pandas as pd
 from tokenizers import Tokenizer, models
 
 from .extension import Extension, added_content, extended
-from .pretokens import Pretokens
+from .pretokens import Pretokens, documents_with_counts
 from .segmentation import segment, symbols_of
 from .surgery import Parts, build, read
 from .training import counted
@@ -153,11 +152,10 @@ def _library_counts(tokenizer: Tokenizer | Parts, corpus) -> np.ndarray:
     backend = build(tokenizer) if isinstance(tokenizer, Parts) else tokenizer
     backend = getattr(backend, "backend_tokenizer", backend)
     counts = np.zeros(_size(backend), np.int64)
-    exact = getattr(corpus, "counts", None)
-    texts = exact or list(corpus)
+    texts, times = zip(*documents_with_counts(corpus), strict=True)
     encoded = backend.encode_batch_fast(list(texts), add_special_tokens=False)
-    for encoding, times in zip(encoded, exact.values() if exact else repeat(1), strict=False):
-        np.add.at(counts, encoding.ids, times)
+    for encoding, n in zip(encoded, times, strict=True):
+        np.add.at(counts, encoding.ids, n)
     return counts
 
 

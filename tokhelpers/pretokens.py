@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import islice, repeat
+from numbers import Integral
 
 import numpy as np
 import regex
@@ -81,12 +82,12 @@ def count_pretokens(
 ) -> Pretokens:
     """Count the pre-tokens of a corpus as the tokenizer's own normalizer and pre-tokenizer cut it.
 
-    ``corpus`` iterates over documents (str), or is a corpus that knows exact counts (``.counts``:
-    document -> how often). A tokenizer without pre-tokenizer (SentencePiece style) has its
+    ``corpus`` iterates over documents (str), or maps documents to how often they occur, or is a
+    corpus that knows this (``.counts``). A tokenizer without pre-tokenizer (SentencePiece style) has its
     normalised text cut before each run of the space symbol, which none of its tokens crosses.
     ``executor`` is any ``concurrent.futures.Executor``; the counts do not depend on it. Special
     tokens in the text count as plain text. Raises TypeError for a single string, ValueError for a
-    text without documents or with lone surrogates.
+    text without documents or with lone surrogates, and for counts that are no whole numbers.
 
     >>> from tokenizers import Tokenizer, models, pre_tokenizers
     >>> tokenizer = Tokenizer(models.BPE())
@@ -99,8 +100,7 @@ def count_pretokens(
     if isinstance(corpus, Pretokens):
         raise TypeError("these are counts already, made from documents: use them as they are")
     rules = cutting_rules(tokenizer)
-    exact = getattr(corpus, "counts", None)
-    weighted = exact.items() if exact is not None else zip(corpus, repeat(1))
+    weighted = documents_with_counts(corpus)
     if executor is None:
         counts, sizes = _tally(weighted, rules)
     else:
@@ -113,6 +113,25 @@ def count_pretokens(
         raise ValueError(f"the corpus has no text in its {documents:,} documents: nothing to count")
     numbers = np.fromiter(counts.values(), np.int64, len(counts))
     return Pretokens(list(counts), numbers, chars, size, spaced_words, documents, rules)
+
+
+def documents_with_counts(corpus: Iterable[str]) -> Iterator[tuple[str, int]]:
+    """The documents of a corpus, each with how often it occurs: 1, or what the corpus says.
+
+    >>> list(documents_with_counts(["a", "b", "a"])), list(documents_with_counts({"a": 2}))
+    ([('a', 1), ('b', 1), ('a', 1)], [('a', 2)])
+    """
+    exact = corpus if isinstance(corpus, Mapping) else getattr(corpus, "counts", None)
+    if exact is None:
+        yield from zip(corpus, repeat(1))
+        return
+    for document, n in exact.items():
+        if not isinstance(n, Integral) or n < 0:
+            raise ValueError(
+                f"the document {document!r:.40} has the count {n!r}: give whole numbers"
+            )
+        if n:
+            yield document, int(n)
 
 
 def _in_order(executor, weighted, rules, batch=20_000, ahead=8):

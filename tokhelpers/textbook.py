@@ -12,7 +12,8 @@ What all of them share:
   up again keeps its first id: `V[v] = i`, as printed, would give it a second one.
 - `M` is the list of merge rules, pairs of tokens, in learned order.
 - Pairs are counted at every position (aaa holds two pairs a, a) and replaced from the left
-  without overlap (aaa becomes aa, a). The printed loops look at chunk[k + 1] once past the end.
+  without overlap (aaa becomes aa, a). The printed loops look at chunk[k + 1] once past the end
+  (and call the chunk they are in `word` and `w` in places).
 - The printed comparison by > makes ties depend on the order of the documents. Here the smaller
   pair of ids wins, the first id before the second.
 - `trace`, a list, receives one dict a step: the table that a teacher would write on the board.
