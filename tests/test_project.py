@@ -228,12 +228,17 @@ def test_figures_are_those_of_the_notebooks():
 
 
 def mentions(path):
-    """What a notebook names of the documents, such as `table 12`, `appendix B`."""
+    """What a notebook names of the documents, such as `table 12`, `appendix B`.
+
+    The lecture's sections have names: `section wordpiece tokenization`.
+    """
     several = r"(?i:\b(table|figure|section|appendi)(?:s|x|ces)? )((?:[\dA-Z.]+(?:, | and )?)+)"
     found = re.findall(several, prose(path))
     named = {
         f"{kind.lower()} {n.strip('.')}" for kind, ns in found for n in re.split(", | and ", ns)
     }
+    titles = re.findall(r"\bsection ([A-Z][a-z][\w-]+(?: [A-Z]\w+)*)", prose(path))
+    named |= {f"section {title.lower()}" for title in titles}
     return {name.replace("appendi", "appendix") for name in named}
 
 
@@ -242,13 +247,25 @@ def test_matrix_names_every_published_table_once_a_notebook():
     keys = [(row["document"], row["item"], row["notebook"]) for row in listed]
     assert len(set(keys)) == len(keys)
     transcribed = {
-        (row["file"].split("_")[0], row["table"] or row["place"].capitalize())
+        (row["file"].split("_")[0], row["table"] or row["place"].replace("section", "Section", 1))
         for row in rows("paper/sources.csv")
     }
     assert transcribed <= {key[:2] for key in keys}
     for row in listed:
         known = (row["document"], row["item"]) in transcribed
         assert known == (not row["place"]) == (not row["what"]), row  # said in one place only
+
+
+def test_lecture_numbers_are_read_by_their_notebook():
+    places = {row["file"]: row["place"] for row in rows("paper/sources.csv")}
+    written = {path.stem[:2]: path for path in NOTEBOOKS}
+    listed = [row for row in rows("reproduced.csv") if row["document"] == "lecture"]
+    assert listed
+    for row in listed:
+        source = "\n".join(cell["source"] for cell in code(written[row["notebook"]]))
+        read = set(re.findall(r'th\.published\("(lecture_\w+)"\)', source))
+        section = {file for file, place in places.items() if place == row["item"].replace("S", "s", 1)}
+        assert read == {file.removesuffix(".csv") for file in section}
 
 
 def test_matrix_says_what_the_notebooks_show():

@@ -5,9 +5,12 @@ in slips.csv with the value recomputed here, and nothing else may stand there.
 """
 
 import csv
+import math
 import re
+from collections import Counter
 from decimal import ROUND_HALF_UP, Decimal
 from functools import cache
+from itertools import combinations, pairwise
 from pathlib import Path
 
 import pytest
@@ -27,6 +30,9 @@ RECOMPUTED = {
     "thesis_table_16.csv",
     "adaptbpe_table_01.csv",
     "adaptbpe_table_02.csv",
+    "lecture_bpe_examples.csv",
+    "lecture_wordpiece_examples.csv",
+    "lecture_unigram_tokens.csv",
 }
 
 TEXT = {
@@ -54,15 +60,15 @@ TEXT = {
     "tokenization": {"bpe", "adaptbpe", "wordpiece", "sentencepiece-bpe", "byte-level-bpe"},
     "metric": {"comet", "accuracy_percent"},
 }
-MAY_BE_EMPTY = {"added_tokens", "added_parameters", "rouge_l_long_reference"}
+MAY_BE_EMPTY = {"added_tokens", "added_parameters", "rouge_l_long_reference", "pair"}
 INTEGER = re.compile(
     r"added|languages|layers|.*_dimension|attention_heads|(added_)?parameters|minimum_frequency|"
     r".*_tokens|.*_documents|.*_words|classes|hours|minutes|beam_size|questions|examples|shots|"
-    r"bytes|correct_answers|position|fewer_unreachable"
+    r"bytes|correct_answers|position|fewer_unreachable|merges|iteration|frequency"
 )
 DECIMAL = re.compile(
     r".*_percent|.*_per_token|score|.*_half_width|rouge_l.*|.*_score|tokens|characters|"
-    r"length_penalty|mean|.*_learning_rate"
+    r"length_penalty|mean|.*_learning_rate|probability|loss"
 )
 SIGNED = re.compile(r".*_gain_percent|gain_percent|change_.*_percent")
 KEYS = {
@@ -85,6 +91,13 @@ KEYS = {
     "layout",
     "position",
     "strategy",
+    "merges",
+    "pair",
+    "word",
+    "split",
+    "iteration",
+    "token",
+    "removed",
 }
 
 
@@ -139,8 +152,12 @@ def test_sources_lists_exactly_the_files():
 
 def test_sources_are_complete():
     for r in rows("sources.csv"):
-        assert re.match(r"arXiv:\d{4}\.\d{5}$|s-space\.snu\.ac\.kr/handle/", r["identifier"])
-        assert re.match(r"(section|appendix) [\dA-L.]+$", r["place"])
+        known = r"arXiv:\d{4}\.\d{5}$|s-space\.snu\.ac\.kr/handle/|ELL881/AIL821$"
+        assert re.match(known, r["identifier"])
+        # The lecture's sections have names.
+        lecture = r["file"].startswith("lecture")
+        place = r"section [A-Z][\w-]+( [A-Z]\w+)*$" if lecture else r"(section|appendix) [\dA-L.]+$"
+        assert re.match(place, r["place"])
         assert r["document"] and r["what"] and re.match(r"(\d+|)$", r["page"])
         number = re.search(r"table_(\d+)", r["file"])
         assert r["table"] == (f"Table {int(number[1])}" if number else "")
@@ -172,7 +189,7 @@ def test_cells(name):
             elif INTEGER.fullmatch(column):
                 assert re.fullmatch(r"0|[1-9]\d*", value), (column, value)
             elif DECIMAL.fullmatch(column):
-                form = r"-?\d+\.\d+" if SIGNED.fullmatch(column) else r"\d+\.\d+|100|[15]e-[34]"
+                form = r"-?\d+\.\d+" if SIGNED.fullmatch(column) else r"\d+\.\d+|1|100|[15]e-[34]"
                 assert re.fullmatch(form, value), (column, value)
                 # Thesis Table 16 prints up to 120 % of the original.
                 assert not column.endswith("_percent") or abs(Decimal(value)) <= 120
@@ -559,3 +576,187 @@ def test_adaptbpe_data_sets():
             for r in table(number, "adaptbpe")
         }
         assert all(1 <= v < scores[d, "bpe"] for (d, k), v in scores.items() if k == "adaptbpe")
+
+
+# ---- the lecture: all that its slides show follows from a few words and how often they occur
+
+
+def tokens(row):
+    return row["split"].split(", ")
+
+
+def text(row):
+    first, *rest = tokens(row)
+    return first + "".join(token.removeprefix("##") for token in rest)
+
+
+def joined(tokens, pair):
+    """The tokens, with the pair joined wherever it stands; within a word without the prefix."""
+    out = []
+    for token in tokens:
+        if out and [out[-1], token] == pair:
+            out[-1] += token.removeprefix("##")
+        else:
+            out.append(token)
+    return out
+
+
+def frequencies(words):
+    """How often each token occurs, and each pair of neighbours."""
+    single, pairs = Counter(), Counter()
+    for row in words:
+        for token in tokens(row):
+            single[token] += int(row["frequency"])
+        for pair in pairwise(tokens(row)):
+            pairs[pair] += int(row["frequency"])
+    return single, pairs
+
+
+@pytest.mark.parametrize("method", ["bpe", "wordpiece"])
+def test_lecture_vocabularies_grow_by_the_merged_pair(method):
+    first, *rest = rows(f"lecture_{method}_merges.csv")
+    words = [r for r in rows(f"lecture_{method}_corpus.csv") if r.get("merges", "0") == "0"]
+    vocabulary = sorted(frequencies(words)[0])
+    assert first == {"merges": "0", "pair": "", "vocabulary": ", ".join(vocabulary)}
+    for i, r in enumerate(rest, 1):
+        left, right = r["pair"].split(", ")
+        vocabulary.append(left + right.removeprefix("##"))
+        assert (r["merges"], r["vocabulary"]) == (str(i), ", ".join(vocabulary))
+    assert len(rest) == 3
+
+
+def test_lecture_bpe_tables_follow_from_the_words():
+    merges = rows("lecture_bpe_merges.csv")
+    missing = {}
+    for i in range(4):
+        words = [r for r in rows("lecture_bpe_corpus.csv") if r["merges"] == str(i)]
+        assert all(text(r) == r["word"] for r in words) and len(words) == 5
+        if i < 3:
+            # The most frequent pair is merged; the slides have no table for the third merge.
+            pairs = frequencies(words)[1]
+            best = merges[i + 1]["pair"].split(", ")
+            assert pairs[tuple(best)] == max(pairs.values())
+            after = [r for r in rows("lecture_bpe_corpus.csv") if r["merges"] == str(i + 1)]
+            merged = [{**r, "merges": str(i + 1), "split": joined(tokens(r), best)} for r in words]
+            assert [{**r, "split": tokens(r)} for r in after] == merged
+        printed = {
+            r["pair"]: int(r["frequency"])
+            for r in rows("lecture_bpe_pairs.csv")
+            if r["merges"] == str(i)
+        }
+        if printed:
+            counted = {"".join(pair): n for pair, n in pairs.items()}
+            assert printed.items() <= counted.items()
+            missing[i] = counted.items() - printed.items()
+    assert missing == {0: {("ta", 4)}, 1: {("ta", 4)}}  # said in sources.csv
+
+
+def test_lecture_wordpiece_scores_follow_from_the_words():
+    words = rows("lecture_wordpiece_corpus.csv")
+    assert all(text(r) == r["word"] for r in words) and len(words) == 8
+    shown = 0
+    for i, merge in enumerate(rows("lecture_wordpiece_merges.csv")[1:]):
+        single, pairs = frequencies(words)
+        score = {p: Decimal(n) / (single[p[0]] * single[p[1]]) for p, n in pairs.items()}
+        for r in rows("lecture_wordpiece_scores.csv"):
+            if r["merges"] == str(i):
+                value = score[tuple(r["pair"].split(", "))]
+                assert Decimal(r["score"]) == Decimal(rounded(value, "0.01"))
+                shown += 1
+        best = merge["pair"].split(", ")
+        assert score[tuple(best)] == max(score.values())
+        words = [{**r, "split": ", ".join(joined(tokens(r), best))} for r in words]
+    assert shown == len(rows("lecture_wordpiece_scores.csv")) == 16
+
+
+def test_lecture_bpe_examples():
+    base, *merges = rows("lecture_bpe_merges.csv")
+    for r in rows("lecture_bpe_examples.csv"):
+        cut = [c if c in base["vocabulary"].split(", ") else "[UNK]" for c in r["word"]]
+        for merge in merges:
+            cut = joined(cut, merge["pair"].split(", "))
+        assert tokens(r) == cut
+    word = text(rows("lecture_bpe_examples.csv")[0])
+    assert slips("lecture_bpe_examples.csv") == {"word announced": ("bag", word)}
+
+
+def test_lecture_wordpiece_examples():
+    vocabulary = rows("lecture_wordpiece_merges.csv")[-1]["vocabulary"].split(", ")
+    wrong = {}
+    for r in rows("lecture_wordpiece_examples.csv"):
+        if r["tokenization"] == "bpe":
+            # The slide names no merges: the word stays as its characters.
+            letters = {c for row in rows("lecture_wordpiece_corpus.csv") for c in row["word"]}
+            cut = [c if c in letters else "<UNK>" for c in r["word"]]
+        else:
+            cut, rest = [], r["word"]
+            while rest:
+                prefix = "##" if cut else ""
+                fit = [n for n in range(len(rest), 0, -1) if prefix + rest[:n] in vocabulary]
+                if not fit:
+                    cut = ["<UNK>"]
+                    break
+                cut.append(prefix + rest[: fit[0]])
+                rest = rest[fit[0] :]
+        if tokens(r) != cut:
+            wrong[f"{r['tokenization']} {r['word']} split"] = (r["split"], ", ".join(cut))
+    assert wrong == slips("lecture_wordpiece_examples.csv")
+
+
+def lecture_unigram(iteration):
+    """Of one iteration: the tokens' frequencies and printed probabilities, and the words' rows."""
+    listed = [r for r in rows("lecture_unigram_tokens.csv") if r["iteration"] == iteration]
+    frequency = {r["token"]: int(r["frequency"]) for r in listed}
+    probability = {r["token"]: Decimal(r["probability"]) for r in listed}
+    words = [r for r in rows("lecture_unigram_words.csv") if r["iteration"] == iteration]
+    return frequency, probability, words
+
+
+def ways(word, probability):
+    """All ways to cut a word into tokens, and the probability of each."""
+    found = {}
+    for n in range(len(word)):
+        for places in combinations(range(1, len(word)), n):
+            cut = [word[a:b] for a, b in pairwise((0, *places, len(word)))]
+            if all(token in probability for token in cut):
+                found[", ".join(cut)] = math.prod(probability[token] for token in cut)
+    return found
+
+
+def test_lecture_unigram_frequencies_are_of_substrings():
+    frequency, _, words = lecture_unigram("1")
+    counted = Counter()
+    for r in words:
+        for a, b in combinations(range(len(r["word"]) + 1), 2):
+            if b - a < len(r["word"]):
+                counted[r["word"][a:b]] += int(r["frequency"])
+    assert frequency == counted
+    # The loss is the same without any token; the lecture takes un.
+    assert lecture_unigram("2")[0] == {x: n for x, n in frequency.items() if x != "un"}
+    assert "hu" not in frequency
+    right = f"{frequency['su']}/{sum(frequency.values())}"
+    assert slips("lecture_unigram_tokens.csv") == {"stated probability of hu": ("15/155", right)}
+
+
+@pytest.mark.parametrize("iteration", ["1", "2"])
+def test_lecture_unigram_probabilities_scores_and_losses(iteration):
+    """Scores and losses are computed from the printed probabilities, with base 10."""
+    frequency, probability, words = lecture_unigram(iteration)
+    for token, p in probability.items():
+        share = Decimal(frequency[token]) / sum(frequency.values())
+        assert p == Decimal(rounded(share, "0.0001"))
+    if iteration == "1":
+        printed = {r["split"]: r["probability"] for r in rows("lecture_unigram_segmentations.csv")}
+        found = ways("run", probability)
+        assert printed == {cut: rounded(p, printed[cut]) for cut, p in found.items()}
+    for r in words:
+        found = ways(r["word"], probability)
+        assert found[r["split"]] == max(found.values())
+        assert r["score"] == rounded(found[r["split"]], r["score"])
+    losses = [r for r in rows("lecture_unigram_losses.csv") if r["iteration"] == iteration]
+    longer = {x for x in probability if len(x) > 1}
+    assert {r["removed"] for r in losses} == {"none", *longer}
+    for r in losses:
+        left = {x: p for x, p in probability.items() if x != r["removed"]}
+        best = [(int(w["frequency"]), max(ways(w["word"], left).values())) for w in words]
+        assert r["loss"] == rounded(-sum(n * p.log10() for n, p in best), r["loss"])

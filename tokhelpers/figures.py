@@ -100,7 +100,7 @@ def published(table: str) -> pd.DataFrame:
     folder = CHECKOUT / "data" / "paper"
     file = folder / f"{table}.csv"
     if not file.exists():
-        names = ", ".join(sorted(f.stem for f in folder.glob("*_table_*.csv")))
+        names = ", ".join(sorted({f.stem for f in folder.glob("*.csv")} - {"sources", "slips"}))
         raise FileNotFoundError(
             f"no published table is called {table!r}; there are {names or 'none'}"
         )

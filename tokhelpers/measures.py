@@ -94,7 +94,7 @@ def evaluate(
 ) -> pd.Series:
     """Measure a tokenizer on a corpus.
 
-    ``corpus`` iterates over documents, or is counts by this tokenizer's rules; ``added`` are tokens
+    ``corpus`` iterates over documents (or maps them to counts), or is counts by this tokenizer's rules; ``added`` are tokens
     whose use is asked for. Special tokens in the text count as plain text, and none are added.
     Returns ``bytes_per_token`` and ``chars_per_token`` (of the text as given, UTF-8),
     ``tokens_per_word`` (words between white space), ``renyi_efficiency`` (power 2.5, over the

@@ -89,7 +89,7 @@ def train_sentencepiece_bpe(
     """Train a SentencePiece BPE tokenizer: merge the pairs that build the most frequent form.
 
     Spaces become ``▁``, one more stands before the text, and tokens begin at most with one ``▁``.
-    Ties: the shorter form, then code points. ``corpus`` iterates over documents, or is counts by
+    Ties: the shorter form, then code points. ``corpus`` iterates over documents (or maps them to counts), or is counts by
     the same rules; ``normalizer`` comes before the spaces are written. ``vocab_size`` counts
     everything: ids go to the special tokens, 256 byte tokens (with ``byte_fallback``; without it,
     ``unk``), characters, merged tokens. ``isolate_digits`` and ``isolate_punctuation`` cut text
@@ -135,7 +135,7 @@ def train_byte_level_bpe(
 ) -> Tokenizer:
     """Train a byte-level BPE tokenizer: begin with the 256 bytes, merge the most frequent pair.
 
-    ``corpus`` iterates over documents, or is counts by the same ``normalizer`` and
+    ``corpus`` iterates over documents (or maps them to counts), or is counts by the same ``normalizer`` and
     ``pre_tokenizer`` (``tokenizers`` objects; the pre-tokenizer must end in ``ByteLevel``, and is
     GPT-2's by default). ``vocab_size`` counts special tokens, which come first, and the 256 bytes.
     ``isolate_digits`` and ``isolate_punctuation`` cut text there first. ``max_token_length`` is in
