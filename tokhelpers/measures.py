@@ -94,13 +94,14 @@ def evaluate(
 ) -> pd.Series:
     """Measure a tokenizer on a corpus.
 
-    ``corpus`` iterates over documents (or maps them to counts), or is counts by this tokenizer's rules; ``added`` are tokens
-    whose use is asked for. Special tokens in the text count as plain text, and none are added.
-    Returns ``bytes_per_token`` and ``chars_per_token`` (of the text as given, UTF-8),
-    ``tokens_per_word`` (words between white space), ``renyi_efficiency`` (power 2.5, over the
-    tokens produced), ``unused_added`` (share of ``added`` never produced; NaN without ``added``),
-    ``tokens``, ``words``, ``chars`` and ``bytes``. Raises ValueError for an empty corpus, and for
-    counts where the tokenizer has added tokens that are not special: they cut raw text.
+    ``corpus`` iterates over documents (or maps them to counts), or is counts by this tokenizer's
+    rules; ``added`` are tokens whose use is asked for. Special tokens in the text count as plain
+    text, and none are added. Returns ``bytes_per_token`` and ``chars_per_token`` (of the text as
+    given, UTF-8), ``tokens_per_word`` (words between white space), ``renyi_efficiency`` (power 2.5,
+    over the tokens produced), ``unused_added`` (share of ``added`` never produced; NaN without
+    ``added``), ``tokens``, ``words``, ``chars`` and ``bytes``. Raises ValueError for an empty
+    corpus, and for counts where the tokenizer has added tokens that are not special: they cut raw
+    text.
 
     Source: Purason et al. 2025, sections 4.1 and 5; Zouhar et al. 2023 for the efficiency.
 

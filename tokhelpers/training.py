@@ -33,13 +33,13 @@ def train_wordpiece(
     The score is the pair's frequency over the product of its parts' frequencies (float64; equal
     fractions tie exactly while that product is below 2**53); ties go to the smaller pair of ids.
     Pairs that occur less than ``min_frequency`` times are no candidates. ``corpus`` iterates over
-    documents, or is counts by the same ``normalizer`` and ``pre_tokenizer`` (``tokenizers`` objects;
-    by default those of cased BERT, which isolate punctuation). ``vocab_size`` counts everything;
-    ids go to ``unk`` and the special tokens, then characters, then merged tokens.
-    ``max_word_length``: longer pre-tokens (in characters) are left out with a warning, and become
-    ``unk`` when text is tokenized. Warns when the text yields fewer tokens. Raises ValueError for a
-    vocabulary that is too small, special tokens given twice, a pre-token with the prefix in it, a
-    minimum frequency above every count, and an empty corpus.
+    documents (or maps them to counts), or is counts by the same ``normalizer`` and
+    ``pre_tokenizer`` (``tokenizers`` objects; by default those of cased BERT, which isolate
+    punctuation). ``vocab_size`` counts everything; ids go to ``unk`` and the special tokens, then
+    characters, then merged tokens. ``max_word_length``: longer pre-tokens (in characters) are left
+    out with a warning, and become ``unk`` when text is tokenized. Warns when the text yields fewer
+    tokens. Raises ValueError for a vocabulary that is too small, special tokens given twice, a
+    pre-token with the prefix in it, a minimum frequency above every count, and an empty corpus.
 
     Source: thesis, section 4.1.2.1 and Algorithm 1 (its tokenization is Algorithm 4).
 
@@ -89,17 +89,17 @@ def train_sentencepiece_bpe(
     """Train a SentencePiece BPE tokenizer: merge the pairs that build the most frequent form.
 
     Spaces become ``▁``, one more stands before the text, and tokens begin at most with one ``▁``.
-    Ties: the shorter form, then code points. ``corpus`` iterates over documents (or maps them to counts), or is counts by
-    the same rules; ``normalizer`` comes before the spaces are written. ``vocab_size`` counts
-    everything: ids go to the special tokens, 256 byte tokens (with ``byte_fallback``; without it,
-    ``unk``), characters, merged tokens. ``isolate_digits`` and ``isolate_punctuation`` cut text
-    there. ``split_by_script`` allows no token of two scripts (Han and kana count as one), and with
-    ``split_by_number`` none of digits and letters: both are sentencepiece's defaults.
-    ``max_token_length`` is in characters, sentencepiece's by default; longer pre-tokens than
-    ``max_word_length`` are left out with a warning. Warns when the text yields fewer tokens.
-    Decoding gives the normalised text back, a literal ``▁`` as a space; special tokens that the text
-    spells are found in it, unless the tokenizer's ``encode_special_tokens`` is set. Raises
-    ValueError as ``train_wordpiece``.
+    Ties: the shorter form, then code points. ``corpus`` iterates over documents (or maps them to
+    counts), or is counts by the same rules; ``normalizer`` comes before the spaces are written.
+    ``vocab_size`` counts everything: ids go to the special tokens, 256 byte tokens (with
+    ``byte_fallback``; without it, ``unk``), characters, merged tokens. ``isolate_digits`` and
+    ``isolate_punctuation`` cut text there. ``split_by_script`` allows no token of two scripts (Han
+    and kana count as one), and with ``split_by_number`` none of digits and letters: both are
+    sentencepiece's defaults. ``max_token_length`` is in characters, sentencepiece's by default;
+    longer pre-tokens than ``max_word_length`` are left out with a warning. Warns when the text
+    yields fewer tokens. Decoding gives the normalised text back, a literal ``▁`` as a space;
+    special tokens that the text spells are found in it, unless the tokenizer's
+    ``encode_special_tokens`` is set. Raises ValueError as ``train_wordpiece``.
 
     Source: thesis, section 4.1.2.2 and Algorithm 2 (its tokenization is Algorithm 5). Starting from
     characters, one pair at a time builds a form: see ``textbook.train_sentencepiece_bpe``.
