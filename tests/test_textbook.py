@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from tokenizers import models, pre_tokenizers, trainers
 
 from tokhelpers import textbook as tb
+from tokhelpers.figures import published
 
 few = settings(deadline=None, max_examples=100, derandomize=True)
 
@@ -42,6 +43,19 @@ def tokens_of(ids, V):
 
 
 # ---- the lecture: BPE --------------------------------------------------------------------------
+# The slides' numbers stand in data/paper.
+
+
+def slide(table, **where):
+    """The rows of a published table that have the given values."""
+    rows = published(f"lecture_{table}").to_dict("records")
+    return [row for row in rows if all(row[k] == v for k, v in where.items())]
+
+
+def column(table, key, value, **where):
+    """Two columns of a published table: one as keys, one as values."""
+    return {row[key]: row[value] for row in slide(table, **where)}
+
 
 CATS = {"cat": 10, "bat": 5, "bag": 12, "tag": 4, "cats": 5}
 
@@ -52,27 +66,17 @@ def test_lecture_bpe_tables():
     assert list(V) == ["a", "b", "c", "g", "s", "t", "at", "ag", "cat"]
     assert list(V.values()) == list(range(9))
     assert M == [("a", "t"), ("a", "g"), ("c", "at")]
-    # The slides leave out (t, a) of tag, with its dots.
-    slide = {("c", "a"): 15, ("a", "t"): 20, ("b", "a"): 17, ("a", "g"): 16, ("t", "s"): 5}
-    assert trace[0]["counts"] == slide | {("t", "a"): 4}
-    slide = {("a", "g"): 16, ("c", "at"): 15, ("b", "a"): 12, ("b", "at"): 5, ("at", "s"): 5}
-    assert trace[1]["counts"] == slide | {("t", "a"): 4}
+    for i in (0, 1):
+        # The slides leave out (t, a) of tag, with its dots.
+        counts = {"".join(pair): n for pair, n in trace[i]["counts"].items()}
+        assert counts == column("bpe_pairs", "pair", "frequency", merges=i) | {"ta": 4}
+    for i, step in enumerate(trace, 1):
+        assert [", ".join(step["merge"])] == [r["pair"] for r in slide("bpe_merges", merges=i)]
+        on_slide = slide("bpe_corpus", merges=i)
+        assert step["corpus"] == [(r["split"].split(", "), r["frequency"]) for r in on_slide]
+        (now,) = slide("bpe_merges", merges=i)
+        assert now["vocabulary"].split(", ") == list(V)[: 6 + i]
     assert [step["token"] for step in trace] == ["at", "ag", "cat"]
-    assert trace[0]["corpus"] == [
-        (["c", "at"], 10),
-        (["b", "at"], 5),
-        (["b", "a", "g"], 12),
-        (["t", "a", "g"], 4),
-        (["c", "at", "s"], 5),
-    ]
-    assert trace[1]["corpus"][2:4] == [(["b", "ag"], 12), (["t", "ag"], 4)]
-    assert trace[2]["corpus"] == [
-        (["cat"], 10),
-        (["b", "at"], 5),
-        (["b", "ag"], 12),
-        (["t", "ag"], 4),
-        (["cat", "s"], 5),
-    ]
 
 
 def test_lecture_bpe_tokenizes():
@@ -84,6 +88,8 @@ def test_lecture_bpe_tokenizes():
         {"rule": ("a", "g"), "tokens": ["b", "ag", "s"]},
     ]
     assert tb.tokenize_bpe("mat", V, M) == ["[UNK]", "at"]
+    for word, split in column("bpe_examples", "word", "split").items():
+        assert ", ".join(tb.tokenize_bpe(word, V, M)) == split
     assert tb.tokenize_bpe(["bags", "", "mat"], V, M) == ["b", "ag", "s", "[UNK]", "at"]
     assert tb.tokenize_bpe("bags", V, [list(m) for m in M]) == ["b", "ag", "s"]  # rules from JSON
 
@@ -108,16 +114,13 @@ def test_lecture_wordpiece_scores_and_merges():
     V = tb.train_wordpiece(FLOWERS, 17, tie="first", trace=trace)
     assert list(V) == [*LETTERS, "su", "##er", "##ed"]
     assert [step["merge"] for step in trace] == [("s", "##u"), ("##e", "##r"), ("##e", "##d")]
-    slides = [
-        "s ##u 0.33, ##u ##n 0.2, ##n ##f 0.2, ##f ##l 0.11, ##l ##o 0.11, ##e ##r 0.25, "
-        "##e ##d 0.25",
-        "su ##n 0.2, ##n ##f 0.2, ##f ##l 0.11, ##e ##r 0.25, ##e ##d 0.25",
-        "su ##n 0.2, ##n ##f 0.2, ##f ##l 0.11, ##e ##d 1",
-    ]
-    for step, slide in zip(trace, slides, strict=True):
-        for row in slide.split(", "):
-            left, right, score = row.split()
-            assert round(float(step["scores"][left, right]), 2) == float(score)
+    for i, step in enumerate(trace):
+        scores = {", ".join(p): round(float(score), 2) for p, score in step["scores"].items()}
+        on_slide = column("wordpiece_scores", "pair", "score", merges=i)
+        assert on_slide and on_slide.items() <= scores.items()
+        (after,) = slide("wordpiece_merges", merges=i + 1)
+        assert ", ".join(step["merge"]) == after["pair"]
+        assert ", ".join(list(V)[: 15 + i]) == after["vocabulary"]
     # Exact, so that ties are ties.
     assert trace[0]["scores"]["s", "##u"] == Fraction(3, 3 * 3)
     assert trace[0]["scores"]["##e", "##r"] == trace[0]["scores"]["##e", "##d"] == Fraction(1, 4)
@@ -140,6 +143,8 @@ def test_lecture_wordpiece_tokenizes():
     trace = []
     ids = tb.tokenize_wordpiece("fused", V, trace=trace)
     assert tokens_of(ids, V) == ["f", "##u", "##s", "##ed"]
+    examples = column("wordpiece_examples", "word", "split", tokenization="wordpiece")
+    assert examples == {"fused": ", ".join(tokens_of(ids, V)), "funny": "<UNK>"}
     assert [step["tried"] for step in trace] == [
         ["fused", "fuse", "fus", "fu", "f"],
         ["##used", "##use", "##us", "##u"],
@@ -160,20 +165,14 @@ SLIDES = {"e_step": "substrings", "drop": 0, "log": math.log10, "digits": 4}
 
 def test_lecture_unigram_frequencies_and_probabilities():
     seed = tb.unigram_seed(RUNS)
-    slide = "r 3, u 31, n 26, ru 3, un 26, b 5, g 5, bu 5, ug 5, f 13, fu 13, s 10, su 10"
-    assert seed == {row.split()[0]: int(row.split()[1]) for row in slide.split(", ")}
+    assert seed == column("unigram_tokens", "token", "frequency", iteration=1)
     assert sum(seed.values()) == 155  # P(su) is 10/155; the slide's "hu" and 15/155 are left over
     trace = []
     tb.train_unigram(RUNS, 12, **(SLIDES | {"digits": None}), trace=trace)
-    slides = [
-        "r 0.0194, u 0.2, n 0.1677, ru 0.0194, un 0.1677, b 0.0323, g 0.0323, bu 0.0323, "
-        "ug 0.0323, f 0.0839, fu 0.0839, s 0.0645, su 0.0645",
-        "r 0.0233, u 0.2403, n 0.2016, ru 0.0233, b 0.0388, g 0.0388, bu 0.0388, ug 0.0388, "
-        "f 0.1008, fu 0.1008, s 0.0775, su 0.0775",
-    ]
-    for step, slide in zip(trace, slides, strict=True):
+    assert len(trace) == 2
+    for i, step in enumerate(trace, 1):
         p = {x: round(probability, 4) for x, probability in step["p"].items()}
-        assert p == {row.split()[0]: float(row.split()[1]) for row in slide.split(", ")}
+        assert p == column("unigram_tokens", "token", "probability", iteration=i)
 
 
 def test_lecture_unigram_segmentations_and_losses():
@@ -182,33 +181,20 @@ def test_lecture_unigram_segmentations_and_losses():
     tb.train_unigram(RUNS, 11, **SLIDES, trace=trace)
     first, second, _ = trace
 
-    def table(step):
-        return {
-            word: (*tokens, round(math.exp(score), 8))
-            for word, (tokens, score) in step["segmentation"].items()
-        }
-
-    assert table(first) == {
-        "run": ("ru", "n", 0.00325338),
-        "bug": ("bu", "g", 0.00104329),
-        "fun": ("fu", "n", 0.01407003),
-        "sun": ("su", "n", 0.01081665),
-    }
-    assert table(second) == {
-        "run": ("ru", "n", 0.00469728),
-        "bug": ("bu", "g", 0.00150544),
-        "fun": ("fu", "n", 0.02032128),
-        "sun": ("su", "n", 0.015624),
-    }
-    assert round(first["loss"], 3) == 66.102
-    assert {round(loss, 3) for loss in first["losses"].values()} == {66.102}
-    assert first["losses"].keys() == {"ru", "un", "bu", "ug", "fu", "su"}
+    for i, step in enumerate((first, second), 1):
+        table = {w: (", ".join(x), math.exp(s)) for w, (x, s) in step["segmentation"].items()}
+        on_slide = slide("unigram_words", iteration=i)
+        assert {r["word"]: r["frequency"] for r in on_slide} == RUNS
+        for r in on_slide:
+            split, score = table[r["word"]]
+            assert (split, round(score, 8)) == (r["split"], r["score"])
+        losses = column("unigram_losses", "removed", "loss", iteration=i)
+        assert round(step["loss"], 3) == losses.pop("none")
+        assert step["losses"].keys() == losses.keys()
+        for x, loss in losses.items():
+            assert round(step["losses"][x], 4 if (i, x) == (2, "ru") else 3) == loss
+    assert len({round(loss, 3) for loss in first["losses"].values()}) == 1
     assert first["removed"] == ["un"]  # the slide takes un "randomly"; here, the last of equals
-    assert round(second["loss"], 3) == 61.155
-    slide = {"ru": 63.0126, "bu": 61.155, "ug": 61.155, "fu": 69.205, "su": 67.347}
-    for x, loss in slide.items():
-        assert round(second["losses"][x], 4 if x == "ru" else 3) == loss
-    assert second["losses"].keys() == slide.keys()
     assert second["removed"] == ["ug"]  # the slide: bu or ug
 
 
@@ -224,10 +210,12 @@ def test_lecture_unigram_losses_unrounded():
 
 
 def test_lecture_unigram_probability_of_run():
-    p = {"r": 0.0194, "u": 0.2, "n": 0.1677, "ru": 0.0194, "un": 0.1677}
-    by_hand = {("r", "u", "n"): 0.000650676, ("ru", "n"): 0.00325338, ("r", "un"): 0.00325338}
-    for tokens, probability in by_hand.items():
-        assert math.prod(p[x] for x in tokens) == pytest.approx(probability, abs=5e-10)
+    p = column("unigram_tokens", "token", "probability", iteration=1)
+    by_hand = column("unigram_segmentations", "split", "probability")
+    assert len(by_hand) == 3
+    for split, probability in by_hand.items():
+        value = math.prod(p[x] for x in split.split(", "))
+        assert value == pytest.approx(probability, abs=5e-10)
     trace = []
     tokens, score = tb.tokenize_unigram("run", p, trace=trace)
     assert tokens == ["ru", "n"]
