@@ -320,6 +320,12 @@ def test_punctuation_stands_alone(name):
     assert made.encode("well...").tokens[-3:] == [".", ".", "."]
 
 
+def test_punctuation_stands_alone_in_wordpiece_of_another_pre_tokenizer():
+    options = {"pre_tokenizer": pre_tokenizers.WhitespaceSplit(), "isolate_punctuation": True}
+    made = quietly(th.train_wordpiece, ["well... (well)"] * 4, vocab_size=300, **options)
+    assert made.encode("well...").tokens == ["well", ".", ".", "."]
+
+
 @each_trainer
 def test_special_tokens_are_found_in_text(name):
     special = ["<pad>", "<mask>"]

@@ -26,6 +26,7 @@ def train_wordpiece(
     normalizer=None,
     pre_tokenizer=None,
     isolate_digits: bool = False,
+    isolate_punctuation: bool = False,
     max_word_length: int = 100,
 ) -> Tokenizer:
     """Train a WordPiece tokenizer: merge the pair with the best score.
@@ -35,11 +36,12 @@ def train_wordpiece(
     Pairs that occur less than ``min_frequency`` times are no candidates. ``corpus`` iterates over
     documents (or maps them to counts), or is counts by the same ``normalizer`` and
     ``pre_tokenizer`` (``tokenizers`` objects; by default those of cased BERT, which isolate
-    punctuation). ``vocab_size`` counts everything; ids go to ``unk`` and the special tokens, then
-    characters, then merged tokens. ``max_word_length``: longer pre-tokens (in characters) are left
-    out with a warning, and become ``unk`` when text is tokenized. Warns when the text yields fewer
-    tokens. Raises ValueError for a vocabulary that is too small, special tokens given twice, a
-    pre-token with the prefix in it, a minimum frequency above every count, and an empty corpus.
+    punctuation); ``isolate_digits`` and ``isolate_punctuation`` cut text there as well.
+    ``vocab_size`` counts everything; ids go to ``unk`` and the special tokens, then characters,
+    then merged tokens. ``max_word_length``: longer pre-tokens (in characters) are left out with a
+    warning, and become ``unk`` when text is tokenized. Warns when the text yields fewer tokens.
+    Raises ValueError for a vocabulary that is too small, special tokens given twice, a pre-token
+    with the prefix in it, a minimum frequency above every count, and an empty corpus.
 
     Source: thesis, section 4.1.2.1 and Algorithm 1 (its tokenization is Algorithm 4).
 
@@ -51,7 +53,7 @@ def train_wordpiece(
         normalizer = normalizers.BertNormalizer(strip_accents=False, lowercase=False)
     if pre_tokenizer is None:
         pre_tokenizer = cut.BertPreTokenizer()
-    shell = _shell(normalizer, [pre_tokenizer, *_isolating(isolate_digits, False)])
+    shell = _shell(normalizer, [pre_tokenizer, *_isolating(isolate_digits, isolate_punctuation)])
     words, counts = _short_enough(counted(corpus, shell), max_word_length)
     with_prefix = next((word for word in words if prefix and prefix in word), None)
     if with_prefix is not None:
