@@ -166,9 +166,11 @@ def _merge_words(
         if last < end - 1:
             used[end - 1 - begin] = False
         for j in range(max(first - 1, begin), min(last + 1, end - 1)):
-            if used[j - begin] or used[j + 1 - begin]:
-                key = pair_key(symbols[j], symbols[j + 1])
-                _see(table, rows, sightings, filled, key, 0, 0, w, -weight)
+            if symbols[j] == a and symbols[j + 1] == b:
+                rows[pair, COUNT] -= weight
+            elif used[j - begin] or used[j + 1 - begin]:
+                i = table[slot_of(table, rows, pair_key(symbols[j], symbols[j + 1]))]
+                rows[i, COUNT] -= weight
         m = j = first
         while j < end:
             fresh[m - begin] = used[j - begin]
