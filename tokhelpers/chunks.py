@@ -6,6 +6,7 @@ what all roads to pre-tokens begin with, and from then on only unique chunks are
 
 from collections import namedtuple
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 from numba import njit
@@ -131,22 +132,59 @@ def _enter_again(c):
         c.table[slot] = i
 
 
+@njit(cache=True, nogil=True)
+def _join(table, hashes, ends, counts, unique, used, more_hashes, more_ends, more_counts, more):
+    """Add other chunks and their counts, for which there must be room."""
+    start = 0
+    for i in range(len(more_hashes)):
+        end, key = more_ends[i], more_hashes[i]
+        chunk = _place(table, hashes, ends, unique, used, more, start, end, key)
+        counts[chunk, 0] += more_counts[i, 0]
+        counts[chunk, 1] += more_counts[i, 1]
+        start = end
+
+
+def _add(c: Chunks, sizes: np.ndarray, texts: list[bytes], times: list[int]) -> Chunks:
+    """The chunks with those of more documents; the sizes of these are added in place."""
+    offsets = np.cumsum([0, *map(len, texts)])
+    text = np.frombuffer(b"".join(texts) or b"\0", np.uint8)
+    weights, at = np.array(times, np.int64), np.zeros(2, np.int64)
+    while not _count(*c, text, offsets, weights, sizes, at):
+        c = _more_room(c)
+    return c
+
+
 def count_chunks(
     batches: Iterable[tuple[list[bytes], list[int]]],
 ) -> tuple[list[str], np.ndarray, np.ndarray]:
     """Count the chunks of documents, which come in batches of (UTF-8 texts, how often each).
 
     A chunk ends at a single space between two characters that are neither white space nor ``▁``.
-    Returns the unique chunks in order of appearance, their counts (int64, a row a chunk: without
-    and with a space before it), and the sizes of the text: characters, bytes, words between white
-    space, documents.
+    Returns the unique chunks, their counts (int64, a row a chunk: without and with a space before
+    it), and the sizes of the text: characters, bytes, words between white space, documents. Two
+    threads take turns with the batches, so the order of the chunks depends on these alone.
 
     >>> chunks, counts, sizes = count_chunks([([b"a cat", b"a  cat"], [1, 2])])
     >>> chunks, counts.tolist(), sizes.tolist()
     (['a', 'cat', 'a  cat'], [[1, 0], [0, 1], [2, 0]], [17, 17, 6, 3])
     """
-    room = 1 << 12
-    c = Chunks(
+    sizes = np.zeros((2, 4), np.int64)
+    with ThreadPoolExecutor(2) as pool:
+        sides = [pool.submit(_nothing) for _ in range(2)]
+        for turn, (texts, times) in enumerate(batches):
+            side = turn % 2
+            sides[side] = pool.submit(_add, sides[side].result(), sizes[side], texts, times)
+        c, more = (side.result() for side in sides)
+    n, size = more.used
+    while c.used[0] + n > len(c.hashes) or c.used[1] + size > len(c.text):
+        c = _more_room(c)
+    _join(*c, more.hashes[:n], more.ends[:n], more.counts, more.text)
+    n, used = c.used.tolist()
+    return list(_slices(c.text[:used], c.ends[:n])), c.counts[:n], sizes.sum(0)
+
+
+def _nothing(room: int = 1 << 12) -> Chunks:
+    return Chunks(
         np.full(4 * room, -1, np.int32),
         np.empty(room, np.uint64),
         np.empty(room, np.int64),
@@ -154,15 +192,6 @@ def count_chunks(
         np.empty(8 * room, np.uint8),
         np.zeros(2, np.int64),
     )
-    sizes = np.zeros(4, np.int64)
-    for texts, times in batches:
-        offsets = np.cumsum([0, *map(len, texts)])
-        text = np.frombuffer(b"".join(texts) or b"\0", np.uint8)
-        weights, at = np.array(times, np.int64), np.zeros(2, np.int64)
-        while not _count(*c, text, offsets, weights, sizes, at):
-            c = _more_room(c)
-    n, used = c.used.tolist()
-    return list(_slices(c.text[:used], c.ends[:n])), c.counts[:n], sizes
 
 
 def _slices(text: np.ndarray, ends: np.ndarray) -> Iterator[str]:
