@@ -58,6 +58,21 @@ def test_transformers_tokenizers_are_read_too(mistral):
     assert isinstance(read(wrapped), Parts) and read(wrapped).vocab == read(mistral).vocab
 
 
+def test_wordpiece_is_read_where_it_is_asked_for():
+    tokenizer = th.train_wordpiece(["sun sun flow flows"], vocab_size=15, special_tokens=["[PAD]"])
+    parts = read(tokenizer, wordpiece=True)
+    assert parts.wordpiece and len(parts.merges) == 0
+    assert build(parts).to_str() == tokenizer.to_str()
+    with pytest.raises(
+        ValueError, match="a BPE tokenizer is needed, this one's model is WordPiece"
+    ):
+        read(tokenizer)
+    with pytest.raises(ValueError, match="a BPE tokenizer is needed"):
+        read(parts)
+
+
 def test_a_model_that_is_not_bpe():
+    with pytest.raises(ValueError, match="BPE or WordPiece tokenizer is needed, .* is Unigram"):
+        read(Tokenizer(models.Unigram([("a", 0.0)], unk_id=0)), wordpiece=True)
     with pytest.raises(ValueError, match="model is Unigram"):
         read(Tokenizer(models.Unigram([("a", 0.0)], unk_id=0)))

@@ -1,4 +1,4 @@
-"""Take a BPE tokenizer apart into vocabulary, merges and settings, and put one together again.
+"""Take a tokenizer apart into vocabulary, merges and settings, and put one together again.
 
 Everything that changes a tokenizer does it here: read the parts, compute new ones, build. The
 tokenizer that came in is never touched.
@@ -17,11 +17,11 @@ from tokenizers import AddedToken, Tokenizer, models
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """A BPE tokenizer taken apart.
+    """A BPE or WordPiece tokenizer taken apart.
 
     ``vocab`` maps a token in its stored form to its id; ``merges`` is an int32 array with one row
-    a merge, in order of priority: id of the left part, of the right part, of the result;
-    ``settings`` is everything else that ``tokenizer.json`` holds.
+    a merge, in order of priority: id of the left part, of the right part, of the result (none in
+    WordPiece); ``settings`` is everything else that ``tokenizer.json`` holds.
     """
 
     settings: dict
@@ -42,6 +42,11 @@ class Parts:
     def merge_skipping(self) -> bool:
         """Whether a pre-token that is in the vocabulary is taken whole, without merging."""
         return bool(self.settings["model"].get("ignore_merges"))
+
+    @property
+    def wordpiece(self) -> bool:
+        """Whether the model is WordPiece, which takes the longest match and has no merges."""
+        return self.settings["model"]["type"] == "WordPiece"
 
     @cached_property
     def byte_level(self) -> bool:
@@ -65,12 +70,12 @@ class Parts:
         return list(zip(left, right, strict=True))
 
 
-def read(tokenizer: Tokenizer | Parts) -> Parts:
-    """Take a BPE tokenizer apart.
+def read(tokenizer: Tokenizer | Parts, *, wordpiece: bool = False) -> Parts:
+    """Take a BPE tokenizer apart, or with ``wordpiece`` a WordPiece one.
 
     Takes a ``tokenizers.Tokenizer``, a ``transformers`` tokenizer that wraps one, or parts already
-    read, which it returns. Raises TypeError for anything else, ValueError for a model other than
-    BPE and for merges that name tokens outside the vocabulary.
+    read, which it returns. Raises TypeError for anything else, ValueError for another model and for
+    merges that name tokens outside the vocabulary.
 
     >>> from tokenizers import Tokenizer, models
     >>> parts = read(Tokenizer(models.BPE({"a": 0, "b": 1, "ab": 2}, [("a", "b")])))
@@ -78,7 +83,7 @@ def read(tokenizer: Tokenizer | Parts) -> Parts:
     ([[0, 1, 2]], [('a', 'b')])
     """
     if isinstance(tokenizer, Parts):
-        return tokenizer
+        return _of_kind(tokenizer, wordpiece)
     backend = getattr(tokenizer, "backend_tokenizer", tokenizer)
     if not isinstance(backend, Tokenizer):
         raise TypeError(
@@ -87,7 +92,17 @@ def read(tokenizer: Tokenizer | Parts) -> Parts:
         )
     # the serialised form is the whole truth about a tokenizer, so a cache keyed by it cannot go
     # stale when somebody changes the object
-    return _parse(backend.to_str())
+    return _of_kind(_parse(backend.to_str()), wordpiece)
+
+
+def _of_kind(parts: Parts, wordpiece: bool) -> Parts:
+    kind = parts.settings["model"]["type"]
+    if kind != "BPE" and not (wordpiece and kind == "WordPiece"):
+        raise ValueError(
+            f"a BPE{' or WordPiece' * wordpiece} tokenizer is needed, this one's model is {kind}; "
+            "Llama-3, Qwen and Mistral are BPE"
+        )
+    return parts
 
 
 @lru_cache(maxsize=3)
@@ -97,12 +112,9 @@ def _parse(serialised: str) -> Parts:
     try:
         settings = json.loads(serialised)
         model = settings["model"]
-        if model["type"] != "BPE":
-            raise ValueError(
-                f"a BPE tokenizer is needed, this one's model is {model['type']}; "
-                "Llama-3, Qwen and Mistral are BPE"
-            )
-        vocab, merges = model.pop("vocab"), model.pop("merges")
+        if model["type"] not in ("BPE", "WordPiece"):
+            return Parts(settings, {}, merge_ids({}, []))  # refused by read
+        vocab, merges = model.pop("vocab"), model.pop("merges", [])
         table = merge_ids(vocab, merges, prefix=model.get("continuing_subword_prefix") or "")
     finally:
         if collecting:
@@ -156,7 +168,10 @@ def build(parts: Parts) -> Tokenizer:
     # vocabulary and merges go in as objects: written as JSON and read again they take twice as long
     empty = {"type": "BPE", "vocab": {}, "merges": []}
     made = Tokenizer.from_str(json.dumps({**settings, "added_tokens": [], "model": empty}))
-    made.model = models.BPE(vocab, parts.pairs(), **options)
+    if parts.wordpiece:
+        made.model = models.WordPiece(vocab, **options)
+    else:
+        made.model = models.BPE(vocab, parts.pairs(), **options)
     made.add_tokens([AddedToken(**{k: v for k, v in t.items() if k != "id"}) for t in in_order])
     moved = [t for t, i in added.items() if made.token_to_id(t) != i]
     if moved:
