@@ -14,8 +14,8 @@ from .surgery import Parts
 
 
 # --- a hash table from a pair of ids to a number ------------------------------------------------
-# Compiled code in merges.py holds copies of these three: numba does not notice when they change, so
-# that file is to be touched as well.
+# Compiled code in merges.py and adaptbpe.py holds copies of these three: numba does not notice when
+# they change, so those files are to be touched as well.
 @njit(cache=True, nogil=True)
 def pair_key(a, b):
     return (np.int64(a) << 32) | np.int64(b)

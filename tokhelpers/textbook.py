@@ -724,3 +724,70 @@ def train_unigram(
         step["losses"] = {x: loss + increase[x] for x in increase}
         step["removed"] = order[:n_drop]
         p = {x: p[x] for x in p if x not in step["removed"]}
+
+
+# ---- AdaptBPE: Algorithm 1 ---------------------------------------------------------------------
+
+
+def tokenize_adapt_bpe(text, V, M, added, *, trace=None):
+    """AdaptBPE, Algorithm 1: the longest matches of the added tokens first, then BPE.
+
+    text: one word (pre-token, line 1) or an iterable of words, written as V's tokens are (byte
+    characters for byte-level BPE). added: tokens, all in V. Returns the list of tokens. Of equally
+    long matches the leftmost is taken. Where a rule ranks above one that makes its parts, BPE
+    encoders that replace one pair at a time can differ; training gives no such rules.
+    trace: dicts with match and tokens (a list of what stands so far) for each match, then with
+    rule and tokens (after). Raises ValueError for a token that V lacks, among added or in the
+    result. Source: Balde et al., 2024, Algorithm 1.
+
+    >>> V, M = train_bpe({"hyper": 5, "cholera": 3}, 16)
+    >>> V |= {"ester": 16, "chol": 17}
+    >>> tokenize_adapt_bpe("hyperchol", V, M, ["chol"])
+    ['hyper', 'chol']
+    """
+    if isinstance(added, str):
+        raise TypeError(f"added is one string, {added[:20]!r}: give a list of tokens")
+    ranks = {tuple(m): rank for rank, m in enumerate(M)}
+    tokens = []
+    for word in [text] if isinstance(text, str) else text:
+        # Mended, lines 15-17: the printed mark of what is taken, "-", occurs in words and tokens.
+        split, remaining = {}, list(word)
+        while True:
+            idx_match, longest_match = -1, ""
+            for i in range(len(word)):
+                for v in added:
+                    if len(v) > len(longest_match) and remaining[i : i + len(v)] == list(v):
+                        idx_match, longest_match = i, v
+            if idx_match == -1:
+                break
+            split[idx_match] = longest_match
+            for i in range(idx_match, idx_match + len(longest_match)):
+                remaining[i] = None
+            if trace is not None:
+                rest = {i: char for i, char in enumerate(remaining) if char is not None}
+                now = [sw for _, sw in sorted((split | rest).items())]
+                trace.append({"match": longest_match, "tokens": now})
+
+        # Mended, line 21: as printed only the matches are kept; its comment names the rest too.
+        split |= {i: char for i, char in enumerate(remaining) if char is not None}
+        subwords = [sw for _, sw in sorted(split.items())]
+        # Mended, lines 22 and 45: a word of one subword has no pairs, and is done at once.
+        while pairs := [pair for pair in pairwise(subwords) if pair in ranks]:
+            bigram, new_word, i = min(pairs, key=ranks.get), [], 0
+            while i < len(subwords):  # mended, line 32: index fails behind the last `first`
+                if tuple(subwords[i : i + 2]) == bigram:
+                    new_word.append("".join(bigram))
+                    i += 2
+                else:
+                    new_word.append(subwords[i])
+                    i += 1
+            subwords = new_word
+            if trace is not None:
+                trace.append({"rule": bigram, "tokens": list(subwords)})
+        tokens += subwords  # line 50, once a word: its indentation leaves this open
+    for token in [*added, *tokens]:
+        if token not in V:
+            raise ValueError(
+                f"the token {token!r} is not in V: V must hold all characters and added"
+            )
+    return tokens
