@@ -30,6 +30,7 @@ _HOME = {
     "medvoc": "selection",
     "evaluate": "measures",
     "unreachable": "measures",
+    "reachability": "reachability",
     "sweep": "measures",
     "Profile": "profiles",
     "profile": "profiles",
