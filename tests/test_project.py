@@ -143,6 +143,11 @@ def test_public_name_is_documented(name):
         assert ">>> " in doc, f"{name} has no example"
 
 
+def test_no_public_name_is_a_module():
+    """`th.name` would be the module once something imports that."""
+    assert not set(th.__all__) & {path.stem for path in (ROOT / "tokhelpers").glob("*.py")}
+
+
 def imports(path):
     """The package's modules that a module imports, at the top or inside functions."""
     found = set()

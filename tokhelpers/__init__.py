@@ -30,7 +30,7 @@ _HOME = {
     "medvoc": "selection",
     "evaluate": "measures",
     "unreachable": "measures",
-    "reachability": "reachability",
+    "reachability": "reach",
     "sweep": "measures",
     "Profile": "profiles",
     "profile": "profiles",

@@ -11,7 +11,7 @@ from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_to
 
 import tokhelpers as th
 from tokhelpers.pretokens import GPT_2, LLAMA_3, PATTERNS, QWEN, TEKKEN, to_bytes_form
-from tokhelpers.reachability import BEFORE, BEHIND, LETTER, PLACES, reachability
+from tokhelpers.reach import BEFORE, BEHIND, LETTER, PLACES, reachability
 from tokhelpers.surgery import build, read
 
 REAL = {  # reached by merges, by skipping, always split, part of a character, reserved, byte tokens
