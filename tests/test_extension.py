@@ -293,3 +293,13 @@ def test_a_continued_merge_that_recurs_is_wired_in_once(base):
     twice = th.Extension(tokens, first + [("q", "x")] + last, continued=True)
     assert read(th.extend(base, twice)).pairs() == read(base).pairs() + first + last
     assert th.extend(base, twice).to_str() == th.extend(base, once).to_str()
+
+
+def test_characters_come_first_and_need_no_merges(mistral):
+    extension = th.continue_bpe(mistral, ["ᎠᎡ ᎠᎡ ᎠᎡᎢ sata"] * 9, 6)
+    assert (extension.tokens[:3], extension.characters) == (["Ꭰ", "Ꭱ", "Ꭲ"], 3)
+    assert len(extension.merges) == 3
+    for k in range(7):
+        new = th.extend(mistral, extension, k)
+        assert len(read(new).merges) == len(read(mistral).merges) + max(0, k - 3)
+        assert th.unreachable(new) == []

@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -10,6 +10,7 @@ from tokenizers import Tokenizer
 
 from .merges import learn_tokens
 from .pretokens import Pretokens, byte_alphabet, to_bytes_form
+from .sentencepiece_models import PieceRules, default_rules, learn_pieces
 from .surgery import Parts, build, merge_ids, read
 from .training import counted
 
@@ -24,6 +25,7 @@ class Extension:
     of tokens in learned order and ``frequencies`` the count of each at its turn; both are empty
     for a plain list of tokens. ``continued`` says that the merges were learned on top of the
     tokenizer's own: then the first k tokens need the merges up to the k-th token's, and no others.
+    The first ``characters`` tokens are single characters, which need none.
 
     >>> Extension(tokens=["infor", "mation"])
     Extension(2 tokens, 0 merges)
@@ -33,6 +35,7 @@ class Extension:
     merges: Sequence[tuple[str, str]] = ()
     frequencies: Sequence[int] = ()
     continued: bool = False
+    characters: int = 0
 
     def __repr__(self) -> str:
         return f"Extension({len(self.tokens):,} tokens, {len(self.merges):,} merges)"
@@ -45,6 +48,7 @@ def continue_bpe(
     *,
     min_frequency: int = 1,
     max_token_length: int | None = None,
+    rules: PieceRules | None = None,
 ) -> Extension:
     """Learn new tokens by continuing a BPE tokenizer's training on more text.
 
@@ -53,6 +57,12 @@ def continue_bpe(
     vocabulary already (no merge led to it before) comes on top. ``corpus`` iterates over documents
     or is counts by this tokenizer's rules. ``max_token_length`` is in characters of the stored
     form. Warns, and returns what there is, when the text yields fewer tokens.
+
+    ``rules`` are for tokenizers that are not byte-level: what a token may be, which characters are
+    added first, whether the text is NFKC-normalised. By default SentencePiece's (those of Llama-2
+    and Mistral v1; ``piece_rules`` reads them from a ``.model``) where the tokenizer has no
+    pre-tokenizer or ``Metaspace``, and none where it has another. Byte and unknown tokens are never
+    merged.
 
     Source: Purason et al. 2025, section 3.1.
 
@@ -67,16 +77,29 @@ def continue_bpe(
         raise ValueError(f"n_tokens={n_tokens}: ask for zero or more new tokens")
     if min_frequency < 1:
         raise ValueError(f"min_frequency={min_frequency}: a pair must occur at least once")
-    tokens, merges, frequencies = learn_tokens(
-        words, parts, n_tokens, min_frequency=min_frequency, max_token_length=max_token_length
-    )
+    if rules is not None and parts.byte_level:
+        raise ValueError(
+            "rules are for SentencePiece tokenizers, this one is byte-level: leave them out"
+        )
+    rules = rules or default_rules(parts)
+    if rules is None:
+        tokens, merges, frequencies = learn_tokens(
+            words, parts, n_tokens, min_frequency=min_frequency, max_token_length=max_token_length
+        )
+        characters = 0
+    else:
+        if max_token_length is not None:
+            rules = replace(rules, max_sentencepiece_length=max_token_length)
+        tokens, merges, frequencies, characters = learn_pieces(
+            words, parts, n_tokens, rules, min_frequency=min_frequency
+        )
     if len(tokens) < n_tokens:
         warnings.warn(
             f"asked for {n_tokens:,} new tokens; this text yields {len(tokens):,} at "
             f"min_frequency={min_frequency}: lower min_frequency or bring more text",
             stacklevel=2,
         )
-    return Extension(tokens, merges, frequencies, continued=True)
+    return Extension(tokens, merges, frequencies, continued=True, characters=characters)
 
 
 def naive_extension(
@@ -196,7 +219,7 @@ def _own_merges(extension, vocab, tokens) -> list[tuple[str, str]]:
     if not extension.continued:
         usable = (m for m in extension.merges if {*m, m[0] + m[1]} <= vocab.keys())
         return list(dict.fromkeys(usable))
-    missing, needed = set(tokens), []
+    missing, needed = set(tokens[extension.characters :]), []
     for merge in extension.merges:
         if not missing:
             break

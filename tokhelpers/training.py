@@ -2,7 +2,6 @@
 
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from functools import lru_cache
 
 import numpy as np
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, processors
@@ -10,6 +9,7 @@ from tokenizers import pre_tokenizers as cut
 
 from .merges import learn_merges, learn_vocabulary
 from .pretokens import Pretokens, byte_alphabet, count_pretokens, cutting_rules
+from .sentencepiece_models import script_rules
 from .surgery import Parts
 
 BYTE_TOKENS = [f"<0x{byte:02X}>" for byte in range(256)]  # SentencePiece's, for byte fallback
@@ -113,7 +113,7 @@ def train_sentencepiece_bpe(
     shell = _spaced_shell(normalizer, isolate_digits, isolate_punctuation)
     words, counts = _short_enough(counted(corpus, shell), max_word_length)
     start = _start(special_tokens, None if byte_fallback else unk, BYTE_TOKENS * byte_fallback)
-    rules = _script_rules(split_by_script, split_by_number)
+    rules = script_rules(split_by_script, split_by_number)
     vocab, merges = _grown(
         words, counts, start, vocab_size, min_frequency, max_token_length, best="form", rules=rules
     )
@@ -368,35 +368,6 @@ def _characters(words: list[str], prefix: str) -> tuple[list[str], np.ndarray, n
     place = np.zeros(1 + int(keys.max()), np.int32)
     place[present[order]] = np.arange(len(order))
     return [tokens[i] for i in order], place[keys], offsets
-
-
-def _script_rules(by_script: bool, by_number: bool) -> Callable[[str], bool] | None:
-    """Whether a token stays within one script, as sentencepiece asks by default."""
-    if not by_script:
-        return None
-
-    def one_script(token: str) -> bool:
-        before = None
-        for character in token.removeprefix("▁"):
-            script = _script(character)
-            if script == "Zinh":
-                script = before
-            elif character in "0123456789" and not by_number:
-                script = None
-            if None not in (script, before) and script != before:
-                return False
-            before = script
-        return True
-
-    return one_script
-
-
-@lru_cache
-def _script(character: str) -> str:
-    from fontTools.unicodedata import script
-
-    kana = {"Hira", "Kana"}
-    return "Hani" if script(character) in kana or character == "ー" else script(character)
 
 
 def _finished(shell: Tokenizer, model, decoder, special: list[str]) -> Tokenizer:

@@ -1,0 +1,333 @@
+"""SentencePiece BPE models: the rules of their pieces, continued training by them, the file back."""
+
+import json
+import os
+import unicodedata
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from uuid import uuid4
+
+import numpy as np
+from tokenizers import Tokenizer
+
+from .merges import learn_vocabulary
+from .pretokens import BEFORE_META, Pretokens
+from .pretrained import _spm_proto
+from .segmentation import segment, symbols_of
+from .surgery import Parts, read
+
+DIGITS = frozenset("0123456789０１２３４５６７８９")  # those that sentencepiece knows
+
+
+@dataclass(frozen=True)
+class PieceRules:
+    """What the pieces of a SentencePiece BPE model may be; the defaults are Llama-2's and Mistral v1's.
+
+    The names are those of sentencepiece's trainer. ``max_sentencepiece_length`` is in characters,
+    ``▁`` included; ``split_by_unicode_script`` allows no piece of two scripts (Han, Hiragana and
+    Katakana are one, inherited marks go with their base), and with ``split_by_number`` none of
+    digits and letters; ``split_digits`` keeps every digit alone. ``▁`` stands only at the start of
+    a piece; ``allow_whitespace_only_pieces`` allows those of nothing else.
+    ``character_coverage``: new characters become tokens, the most frequent first, until this share
+    of the text's characters is covered; 0 adds none. ``nfkc`` says that text is NFKC-normalised
+    before it is learned from.
+
+    >>> PieceRules(split_digits=False).max_sentencepiece_length
+    16
+    """
+
+    max_sentencepiece_length: int | None = 16
+    split_by_unicode_script: bool = True
+    split_by_number: bool = True
+    split_digits: bool = True
+    allow_whitespace_only_pieces: bool = True
+    character_coverage: float = 0.99995
+    nfkc: bool = True
+
+
+# a tokenizer with a pre-tokenizer has its rules there
+NO_RULES = PieceRules(None, False, False, False, True, 0, False)
+
+
+def piece_rules(model: str | os.PathLike) -> PieceRules:
+    """The rules by which a SentencePiece BPE model was trained, from its ``.model`` file.
+
+    Raises ValueError for a file that is no such model, or one that cannot be converted to a
+    ``tokenizers.Tokenizer`` (a normalizer other than identity, ``▁`` at the end of pieces).
+
+    >>> from tokhelpers.pretrained import source_file
+    >>> piece_rules(source_file("mistral-v1")) == PieceRules()
+    True
+    """
+    spec = _spm_proto(Path(model).read_bytes()).trainer_spec
+    read_here = {f.name: getattr(spec, f.name) for f in fields(PieceRules) if f.name != "nfkc"}
+    read_here["character_coverage"] = round(read_here["character_coverage"], 6)  # stored in 32 bits
+    return PieceRules(**read_here)
+
+
+def default_rules(parts: Parts) -> PieceRules | None:
+    """The rules for a tokenizer of which only ``tokenizer.json`` is known; None if byte-level."""
+    if parts.byte_level:
+        return None
+    pre_tokenizer = parts.settings["pre_tokenizer"]
+    if pre_tokenizer is None or pre_tokenizer["type"] == "Metaspace":
+        return PieceRules()
+    return NO_RULES
+
+
+# --- which pieces are allowed -------------------------------------------------------------------
+def piece_check(rules: PieceRules, reserved: set[str]) -> Callable[[str], bool]:
+    """Whether a piece, joined from two others, keeps to the rules and spells no reserved token.
+
+    Source: sentencepiece's trainer (its ``IsValidSentencePiece``).
+
+    >>> valid = piece_check(PieceRules(), {"</s>"})
+    >>> [valid(piece) for piece in ("▁cat", "cat▁", "▁▁", "▁7", "aж", "</s>", "食べる")]
+    [True, False, True, False, False, False, True]
+    """
+    limit = rules.max_sentencepiece_length or float("inf")
+    one_script = script_rules(rules.split_by_unicode_script, rules.split_by_number)
+
+    def valid(piece: str) -> bool:
+        if len(piece) > limit or piece in reserved:
+            return False
+        body = piece.lstrip("▁")
+        if not body:
+            return rules.allow_whitespace_only_pieces
+        if len(piece) - len(body) > 1 or "▁" in body:
+            return False
+        if rules.split_digits and not DIGITS.isdisjoint(piece):
+            return False
+        return one_script is None or one_script(piece)
+
+    return valid
+
+
+def script_rules(by_script: bool, by_number: bool) -> Callable[[str], bool] | None:
+    """Whether a token stays within one script, as sentencepiece asks by default."""
+    if not by_script:
+        return None
+
+    def one_script(token: str) -> bool:
+        before = None
+        for character in token.removeprefix("▁"):
+            script = _script(character)
+            if script == "Zinh":
+                script = before
+            elif character in DIGITS and not by_number:
+                script = None
+            if None not in (script, before) and script != before:
+                return False
+            before = script
+        return True
+
+    return one_script
+
+
+@cache
+def _script(character: str) -> str:
+    from fontTools.unicodedata import script
+
+    kana = {"Hira", "Kana"}
+    return "Hani" if script(character) in kana or character == "ー" else script(character)
+
+
+# --- continued training -------------------------------------------------------------------------
+def learn_pieces(
+    words: Pretokens, parts: Parts, n_tokens: int, rules: PieceRules, *, min_frequency: int = 1
+) -> tuple[list[str], list[tuple[str, str]], list[int], int]:
+    """Continue the training of a SentencePiece BPE tokenizer on counted pre-tokens.
+
+    New characters come first (see ``PieceRules``; they count among the ``n_tokens``), then merges
+    are learned as by ``learn_tokens``. Byte tokens and the unknown token end a word: nothing merges
+    with them. Characters and pairs below ``min_frequency`` are left out. Returns tokens, merges,
+    the frequency of each merge, and how many of the tokens are characters.
+
+    Source: Purason et al. 2025, section 3.1.
+    """
+    texts, counts = _normalised(words, parts) if rules.nfkc else (words.words, words.counts)
+    characters = _new_characters(texts, counts, parts, rules, min_frequency)[:n_tokens]
+    vocab = parts.vocab | {c: i for i, c in enumerate(characters, parts.next_id)}
+    wider = Parts(parts.settings, vocab, parts.merges)
+    apart = _apart(parts)
+    ids, offsets = segment(*symbols_of(texts, wider), wider.merges)
+    ids, offsets, counts = _without(ids, offsets, counts, [vocab[t] for t in apart if t in vocab])
+    tokens, merges, frequencies = learn_vocabulary(
+        ids,
+        offsets,
+        counts,
+        vocab,
+        n_tokens - len(characters),
+        first=parts.next_id + len(characters),
+        valid=piece_check(rules, apart),
+        min_frequency=min_frequency,
+    )
+    return characters + tokens, merges, frequencies, len(characters)
+
+
+def _apart(parts: Parts) -> set[str]:
+    """Tokens that no merge uses or builds: added ones, the unknown token, bytes."""
+    raw = {f"<0x{byte:02X}>" for byte in range(256)}
+    unknown = parts.settings["model"].get("unk_token")
+    added = {token["content"] for token in parts.settings["added_tokens"]}
+    return added | raw | {unknown} - {None}
+
+
+def _normalised(words: Pretokens, parts: Parts) -> tuple[list[str], np.ndarray]:
+    """Pre-tokens and counts as they are once the text is NFKC-normalised; that may bring in spaces."""
+    shell = {**parts.settings, "added_tokens": [], "normalizer": None, "post_processor": None}
+    empty = {"type": "BPE", "vocab": {}, "merges": []}
+    pre_tokenizer = Tokenizer.from_str(json.dumps({**shell, "model": empty})).pre_tokenizer
+    normal = Counter()
+    for word, n in zip(words.words, words.counts.tolist(), strict=True):
+        if word.isascii() or unicodedata.is_normalized("NFKC", word):
+            normal[word] += n
+            continue
+        text = unicodedata.normalize("NFKC", word).replace(" ", "▁")
+        if pre_tokenizer is None:
+            pieces = BEFORE_META.split(text)
+        else:
+            pieces = [piece for piece, _ in pre_tokenizer.pre_tokenize_str(text)]
+        for piece in pieces:
+            normal[piece] += n
+    return list(normal), np.fromiter(normal.values(), np.int64, len(normal))
+
+
+def _new_characters(texts, counts, parts: Parts, rules: PieceRules, least: int) -> list[str]:
+    """The characters that the vocabulary lacks and the coverage asks for, the most frequent first.
+
+    Control characters are no candidates: for sentencepiece a text ends at a line break.
+    """
+    codes = np.frombuffer("".join(texts).encode("utf-32-le"), np.uint32)
+    lengths = np.fromiter(map(len, texts), np.int64, len(texts))
+    seen = np.zeros(1 + int(codes.max(initial=0)), np.int64)
+    np.add.at(seen, codes, np.repeat(counts, lengths))
+    often = {chr(code): int(seen[code]) for code in np.flatnonzero(seen)}
+    often = {c: n for c, n in often.items() if unicodedata.category(c) != "Cc"}
+    known = parts.alphabet.keys() | _apart(parts)
+    new = sorted((c for c in often if c not in known), key=lambda c: (-often[c], c))
+    total = sum(often.values())
+    covered, taken = total - sum(often[c] for c in new), []
+    for character in new:
+        if covered >= rules.character_coverage * total or often[character] < least:
+            break
+        taken.append(character)
+        covered += often[character]
+    return taken
+
+
+def _without(ids, offsets, counts, apart: list[int]):
+    """Words cut at the tokens that stand apart, without these."""
+    kept = ~np.isin(ids, apart)
+    if kept.all():
+        return ids, offsets, counts
+    first = np.zeros(len(ids), bool)
+    first[offsets[:-1][np.diff(offsets) > 0]] = True
+    first[1:] |= ~kept[:-1]
+    word = np.repeat(np.arange(len(counts)), np.diff(offsets))
+    starts = np.flatnonzero(first[kept])
+    return ids[kept], np.append(starts, kept.sum()), counts[word[kept][starts]]
+
+
+# --- the file -----------------------------------------------------------------------------------
+def save_sentencepiece(
+    tokenizer: Tokenizer, path: str | os.PathLike, *, model: str | os.PathLike
+) -> None:
+    """Write an extended tokenizer as a SentencePiece ``.model``, whole or not at all.
+
+    ``model`` is the ``.model`` file from which the tokenizer was converted before it was extended.
+    New tokens are appended under their ids, each with a score below all before it, as the encoder
+    merges the pair with the highest score: with score 0 they would merge before all others. Then
+    sentencepiece's own encoder gives the tokenizer's tokens. Raises ValueError when it would not:
+    when ``tokenizer`` is no extension of ``model``, or when its merges come in another order or
+    leave out splits that sentencepiece would use.
+
+    >>> import tempfile
+    >>> from tokhelpers import Extension, extend, load_tokenizer
+    >>> from tokhelpers.pretrained import source_file
+    >>> new = extend(load_tokenizer("mistral-v1"), Extension(tokens=["▁phenotype"]))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_sentencepiece(new, f"{folder}/new.model", model=source_file("mistral-v1"))
+    ...     load_tokenizer(f"{folder}/new.model").encode("phenotype").tokens
+    ['▁phenotype']
+    """
+    parts, proto = read(tokenizer), _spm_proto(Path(model).read_bytes())
+    kinds = type(proto.pieces[0])
+    new = _appended(parts, [piece.piece for piece in proto.pieces])
+    score = np.float32(min(piece.score for piece in proto.pieces))
+    for token in new:
+        score = min(score - np.float32(1), np.nextafter(score, np.float32(-np.inf)))
+        kind = kinds.CONTROL if token in parts.special else kinds.NORMAL
+        proto.pieces.add(piece=token, score=float(score), type=kind)
+    proto.trainer_spec.vocab_size = len(proto.pieces)
+    ordinary = {piece.piece: piece.score for piece in proto.pieces if piece.type == kinds.NORMAL}
+    _check_merges(parts, ordinary)
+    path = Path(path)
+    draft = path.with_name(f"{path.name}.{uuid4().hex}.tmp")
+    try:
+        draft.write_bytes(proto.SerializeToString())
+        os.replace(draft, path)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def _appended(parts: Parts, pieces: list[str]) -> list[str]:
+    """The tokens behind the model's pieces, in order of their ids."""
+    added = parts.settings["added_tokens"]
+    ids = {i: token for token, i in parts.vocab.items()} | {t["id"]: t["content"] for t in added}
+    unlike = next((i for i, piece in enumerate(pieces) if ids.get(i) != piece), None)
+    if unlike is not None:
+        raise ValueError(
+            f"the tokenizer is no extension of this model: id {unlike} is {ids.get(unlike)!r} there and "
+            f"{pieces[unlike]!r} here; give the .model it was converted from"
+        )
+    cutting = [t["content"] for t in added if t["id"] >= len(pieces) and not t["special"]]
+    if cutting:
+        raise ValueError(
+            f"{len(cutting):,} tokens, first {cutting[0]!r}, cut the raw text (how='add_tokens'), for "
+            "which a SentencePiece model has no scores: extend with how='append' or 'regenerate'"
+        )
+    missing = next((i for i in range(len(pieces), parts.next_id) if i not in ids), None)
+    if missing is not None:
+        raise ValueError(
+            f"no token has the id {missing}: a SentencePiece model has no holes, so number the tokens "
+            "without them"
+        )
+    return [ids[i] for i in range(len(pieces), parts.next_id)]
+
+
+def _check_merges(parts: Parts, scores: dict[str, float]) -> None:
+    """Refuse merges with which sentencepiece, which has scores alone, would not agree.
+
+    It merges any two neighbours that make a piece. Where a token comes back whole when it is
+    tokenized alone, no other split of it ever comes up in a text: had it come up there, it would
+    have come up alone as well. So splits may be missing from the merges of such tokens only.
+    """
+    pairs = parts.pairs()
+    ranks = [scores.get(left + right, np.inf) for left, right in pairs]
+    highest = max(scores.values(), default=0)
+    early = next((i for i, (a, b) in enumerate(pairwise([highest, *ranks])) if a < b), None)
+    if early is not None:
+        raise ValueError(
+            f"the merge into {''.join(pairs[early])!r} comes later than the order of the ids says: "
+            "sentencepiece would merge it sooner; extend with how='append' or 'regenerate'"
+        )
+    there = set(pairs)
+    split = [
+        token
+        for token in scores
+        for i in range(1, len(token))
+        if token[:i] in scores and token[i:] in scores and (token[:i], token[i:]) not in there
+    ]
+    split = list(dict.fromkeys(split))
+    _, offsets = segment(*symbols_of(split, parts), parts.merges)
+    never = [split[i] for i in np.flatnonzero(np.diff(offsets) != 1)]
+    if never:
+        raise ValueError(
+            f"{len(never):,} tokens, first {never[0]!r}, lack merges that sentencepiece would use: "
+            "extend with how='regenerate'"
+        )
