@@ -174,7 +174,7 @@ def test_regex_and_the_library_differ_on_doubtful_characters_only(kind):
     kept = pre.Split(Regex(rf"\p{{{kind}}}+"), "removed").pre_tokenize_str(text)
     by_library = set(EVERY) - set("".join(piece for piece, _ in kept))
     differ = by_library ^ set(regex.findall(rf"\p{{{kind}}}", text))
-    assert [c for c in differ if not pretokens._is_doubtful(c)] == []
+    assert [c for c in differ if not pretokens.is_doubtful(c)] == []
 
 
 def test_what_is_composed_to_python_the_library_leaves_alone():
@@ -196,7 +196,7 @@ def test_what_is_composed_to_python_the_library_leaves_alone():
 @given(text=st.text(st.sampled_from("aeA\u1100\u1161" + "".join(MARKS)) | st.characters()))
 def test_composed_text_is_composed_to_the_library(text):
     composed = unicodedata.normalize("NFC", text)
-    if not pretokens._is_doubtful(composed):
+    if not pretokens.is_doubtful(composed):
         assert normalizers.NFC().normalize_str(composed) == composed
 
 
@@ -225,7 +225,7 @@ def real(llama, qwen):
 )
 def test_real_tokenizers_have_the_proven_rules(real, name, pattern, composed):
     rules = pretokens.cutting_rules(real[name])
-    assert pretokens._pattern(rules) == pattern
+    assert pretokens.proven_pattern(rules) == pattern
     twin = with_pattern(pattern, composed)
     texts = ["It's 12345 ①\u0301 e\u0301\n\n  x ſ"]
     assert by_the_library(texts, twin) == by_the_library(texts, real[name])
@@ -385,7 +385,7 @@ def test_unproven_rules_are_the_librarys(kind, texts):
 @pytest.mark.parametrize("kind", UNPROVEN)
 def test_unproven_rules_are_not_taken_for_proven(kind):
     rules = pretokens.cutting_rules(UNPROVEN[kind])
-    assert pretokens._pattern(rules) is None and not pretokens._cuts_at_spaces(rules)
+    assert pretokens.proven_pattern(rules) is None and not pretokens._cuts_at_spaces(rules)
 
 
 @pytest.mark.parametrize("kind", UNPROVEN)

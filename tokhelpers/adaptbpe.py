@@ -11,8 +11,16 @@ from numba import njit
 from tokenizers import AddedToken, Tokenizer, models
 
 from .extension import Extension, extended
-from .pretokens import BEFORE_META, Pretokens, cutting_rules
-from .segmentation import MergeTable, merge_table, pair_key, segment, slot_of, symbols_of
+from .pretokens import Pretokens, cutting_rules, library_cutter
+from .segmentation import (
+    MergeTable,
+    code_points,
+    merge_table,
+    pair_key,
+    segment,
+    slot_of,
+    symbols_of,
+)
 from .surgery import Parts, build, read
 
 KNOWN_WORDS = 1_000_000  # so many words are remembered before an encoder begins anew
@@ -157,7 +165,8 @@ def _cutter(parts: Parts, find_special: bool) -> Callable[[str], list]:
     cutting_rules(parts)  # refuses a tokenizer for which a document would be one word
     empty = {"added_tokens": [], "model": {"type": "BPE", "vocab": {}, "merges": []}}
     shell = Tokenizer.from_str(json.dumps(parts.settings | empty))
-    pre_tokenizer = shell.pre_tokenizer
+    rules = {"normalizer": None, "pre_tokenizer": parts.settings["pre_tokenizer"]}
+    pieces = library_cutter(json.dumps(rules))
     normal = shell.normalizer.normalize_str if shell.normalizer else str
     added = [t for t in parts.settings["added_tokens"] if find_special or not t["special"]]
     in_raw = _finder({t["content"]: t for t in added if not t["normalized"]})
@@ -169,10 +178,8 @@ def _cutter(parts: Parts, find_special: bool) -> Callable[[str], list]:
             for part in in_normal(normal(section)) if isinstance(section, str) else [section]:
                 if isinstance(part, int):
                     words.append(part)
-                elif pre_tokenizer is None:
-                    words += filter(None, BEFORE_META.split(part))
                 else:
-                    words += [word for word, _ in pre_tokenizer.pre_tokenize_str(part)]
+                    words += filter(None, pieces(part))
         return words
 
     return cut
@@ -258,9 +265,7 @@ def _take_matches(codes, offsets, edges, token_at, taken):
 def _initial(words: list[str], parts: Parts, trie) -> tuple[np.ndarray, np.ndarray]:
     """What merging starts from, as ``symbols_of`` gives it, but with the matches as tokens."""
     text = "".join(words)
-    codes = np.frombuffer(text.encode("utf-32-le"), np.uint32)
-    offsets = np.zeros(len(words) + 1, np.int64)
-    np.cumsum(np.fromiter(map(len, words), np.int64, len(words)), out=offsets[1:])
+    codes, offsets = code_points(words)
     taken = np.full(len(codes), FREE, np.int32)
     _take_matches(codes, offsets, *trie, taken)
     begins = taken != INSIDE  # where a match begins, or a gap: free, behind a match or a word's end

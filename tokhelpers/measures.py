@@ -9,7 +9,7 @@ from tokenizers import Tokenizer, models
 from .extension import Extension, added_content, extended
 from .pretokens import Pretokens, documents_with_counts
 from .segmentation import segment, symbols_of
-from .surgery import Parts, build, read
+from .surgery import BYTE_TOKENS, Parts, build, read
 from .training import counted
 
 
@@ -30,8 +30,7 @@ def unreachable(tokenizer: Tokenizer | Parts, tokens: Iterable[str] | None = Non
     parts = read(tokenizer)
     if tokens is None:
         fallback = parts.settings["model"].get("byte_fallback")
-        raw = {f"<0x{byte:02X}>" for byte in range(256)} if fallback else set()
-        left_out = parts.special | raw
+        left_out = parts.special | set(BYTE_TOKENS if fallback else ())
         tokens = [t for t in parts.vocab if t not in left_out]
     tokens = list(tokens)
     _, offsets = segment(*symbols_of(tokens, parts), parts.merges)

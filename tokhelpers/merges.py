@@ -98,7 +98,7 @@ def _see(table, rows, sightings, filled, key, start, end, word, amount):
         rows[i, KEY], rows[i, AT], rows[i, TIE] = key, start, end  # see _finish
         rows[i, HEAD] = rows[i, LAST] = -1
     rows[i, COUNT] += amount
-    if amount > 0 and rows[i, LAST] != word:
+    if rows[i, LAST] != word:
         node = filled[1]
         filled[1] += 1
         sightings[node, 0], sightings[node, 1] = word, rows[i, HEAD]
@@ -290,10 +290,9 @@ def _merge_loop(symbols, offsets, weights, form, scored, least, reply):
         priority, tie, i = heapq.heappop(heap)
         if p.rows[i, COUNT] < least:
             continue
-        if (
-            _priority(p.rows, frequency, i) != -priority
-        ):  # stale; one that rose has been pushed anew
-            if _priority(p.rows, frequency, i) < -priority:
+        now = _priority(p.rows, frequency, i)
+        if now != -priority:  # stale; one that rose has been pushed anew
+            if now < -priority:
                 _push(heap, p.rows, frequency, i, least)
             continue
         if len(form.text):

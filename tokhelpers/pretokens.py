@@ -181,7 +181,7 @@ def cutting_rules(tokenizer: Tokenizer | Parts) -> str:
 
 # --- which road: a proven pattern, or the library --------------------------------------------------
 @lru_cache
-def _pattern(rules: str) -> str | None:
+def proven_pattern(rules: str) -> str | None:
     """The proven pattern behind these rules; NFC commutes with cutting before a space."""
     rules = json.loads(rules)
     if rules["normalizer"] not in (None, {"type": "NFC"}):
@@ -239,7 +239,7 @@ def _chunk_counts(chunks: list[str], counts: np.ndarray, rules: str) -> dict[str
     settings = json.loads(rules)
     normal = _steps(settings["normalizer"], "normalizers")
     later = _steps(settings["pre_tokenizer"], "pretokenizers")
-    cut, pretokens = _library_cutter(rules), Counter()
+    cut, pretokens = library_cutter(rules), Counter()
     meta = "▁" * (normal == META)
     anything = normal == META and len(later) < 2
     letters = normal == META and {s["type"] for s in later[1:]} <= {"Digits", "Punctuation"}
@@ -259,7 +259,7 @@ def _tally(
 
     ``first`` is the number of the first document, for messages.
     """
-    pattern = _pattern(rules)
+    pattern = proven_pattern(rules)
     if pattern is None and not _cuts_at_spaces(rules):
         return _library_counts(weighted, rules, first)
     chunks, counts, sizes = count_chunks(_in_bytes(weighted, first))
@@ -300,7 +300,7 @@ def _complaint(some, first: int) -> Exception:
 
 def _library_counts(weighted, rules: str, first: int) -> tuple[dict[str, int], np.ndarray]:
     """The slow road: the library normalises and cuts each document."""
-    cut, counts, sizes = _library_cutter(rules), Counter(), np.zeros(4, np.int64)
+    cut, counts, sizes = library_cutter(rules), Counter(), np.zeros(4, np.int64)
     for number, (text, times) in enumerate(weighted, first):
         [raw], _ = next(_in_bytes([(text, times)], number))
         for piece in cut(text):
@@ -310,7 +310,7 @@ def _library_counts(weighted, rules: str, first: int) -> tuple[dict[str, int], n
     return counts, sizes
 
 
-def _library_cutter(rules: str) -> Callable[[str], list[str]]:
+def library_cutter(rules: str) -> Callable[[str], list[str]]:
     """The slow road: the library normalises and cuts."""
     settings = json.loads(Tokenizer(models.BPE()).to_str()) | json.loads(rules)
     shell = Tokenizer.from_str(json.dumps(settings))
@@ -326,7 +326,7 @@ def _library_cutter(rules: str) -> Callable[[str], list[str]]:
     return cut
 
 
-def _is_doubtful(word: str) -> bool:
+def is_doubtful(word: str) -> bool:
     """Whether the regex module and the library may class a character of the word differently.
 
     They do so with characters newer than this Python's Unicode version, and with U+0295, which
@@ -342,18 +342,18 @@ def _pattern_counts(chunks: list[str], seen: np.ndarray, rules: str) -> dict[str
 
     ``seen`` says how often each chunk stands without and with a space before it.
     """
-    pattern = _pattern(rules)
+    pattern = proven_pattern(rules)
     find = regex.compile(pattern).findall
     letters_are_one = PATTERNS[pattern]
     composed, compose = json.loads(rules)["normalizer"] is not None, NFC().normalize_str
-    cut, counts, doubtful = _library_cutter(rules), Counter(), Counter()
+    cut, counts, doubtful = library_cutter(rules), Counter(), Counter()
     for space, often in zip(("", " "), seen.T.tolist(), strict=True):
         for word, n in zip(chunks, often, strict=True):
             if not n:
                 continue
             if word.isascii():
                 whole = letters_are_one and word.isalpha()
-            elif _is_doubtful(word):
+            elif is_doubtful(word):
                 for piece in cut(space + word):
                     doubtful[piece] += n
                 continue

@@ -13,15 +13,15 @@ from tokenizers.normalizers import NFC
 
 from .extension import added_content
 from .pretokens import (
-    _is_doubtful,
-    _library_cutter,
-    _pattern,
     byte_alphabet,
     cutting_rules,
+    is_doubtful,
+    library_cutter,
+    proven_pattern,
     to_bytes_form,
 )
 from .segmentation import merge_table, segment, symbols_of
-from .surgery import Parts, build, read
+from .surgery import BYTE_TOKENS, Parts, build, read
 
 MERGES = "by merges"
 SKIPPING = "only by merge skipping"
@@ -116,7 +116,7 @@ def _tokens(parts: Parts) -> pd.DataFrame:
     added = {t["id"]: t for t in parts.settings["added_tokens"]}
     stored = dict(sorted({**parts.tokens, **{i: t["content"] for i, t in added.items()}}.items()))
     fallback = parts.settings["model"].get("byte_fallback")
-    raw = {f"<0x{byte:02X}>": byte for byte in range(256)} if fallback else {}
+    raw = {token: byte for byte, token in enumerate(BYTE_TOKENS)} if fallback else {}
     spaces = parts.byte_level or "▁" in cutting_rules(parts)
     texts, kinds = [], []
     for i, token in stored.items():
@@ -137,7 +137,7 @@ def _tokens(parts: Parts) -> pd.DataFrame:
 # --- is a token in the encoding of a text? --------------------------------------------------------
 def _cutter(rules: str) -> Callable[[list[str]], tuple[list[str], np.ndarray]]:
     """Texts into pre-tokens in stored form, flat, and the number of each one's text."""
-    pattern, by_library = _pattern(rules), _library_cutter(rules)
+    pattern, by_library = proven_pattern(rules), library_cutter(rules)
     find = regex.compile(pattern or "").findall
     composed, compose = json.loads(rules)["normalizer"] is not None, NFC().normalize_str
 
@@ -148,7 +148,7 @@ def _cutter(rules: str) -> Callable[[list[str]], tuple[list[str], np.ndarray]]:
     def cut(texts: list[str]) -> tuple[list[str], np.ndarray]:
         if pattern is None:
             return flat([by_library(text) for text in texts])
-        doubtful = [not text.isascii() and _is_doubtful(text) for text in texts]
+        doubtful = [not text.isascii() and is_doubtful(text) for text in texts]
         if composed:  # by the library: its Unicode is older than Python's
             texts = [text if is_normalized("NFC", text) else compose(text) for text in texts]
         pairs = list(zip(texts, doubtful, strict=True))
@@ -227,7 +227,7 @@ def _search(table: pd.DataFrame, parts: Parts, find: Callable) -> None:
             examples[rows[k]] = examples[rows[k]] or asked[k]
         return made
 
-    places = _places(rows, texts, _pattern(cutting_rules(parts)) is not None, look)
+    places = _places(rows, texts, proven_pattern(cutting_rules(parts)) is not None, look)
     missing = np.array([i for i in rows if examples[i] is None], np.int64)
     own = [letter for letter in map(texts.__getitem__, rows) if letter and letter.isalpha()]
     own = [letter for letter in own if len(letter) == 1][:OWN_LETTERS]

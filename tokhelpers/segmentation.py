@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 from numba import njit
 
-from .surgery import Parts
+from .surgery import BYTE_TOKENS, Parts
 
 
 # --- a hash table from a pair of ids to a number ------------------------------------------------
@@ -142,6 +142,17 @@ def segment(symbols, offsets, merges) -> tuple[np.ndarray, np.ndarray]:
     return np.concatenate(list(halves)), np.concatenate([[0], np.cumsum(lengths)])
 
 
+def code_points(words: list[str]) -> tuple[np.ndarray, np.ndarray]:
+    """The characters of words (uint32, flat) and the offsets of the words (int64, one more).
+
+    >>> [array.tolist() for array in code_points(["ab", "", "c"])]
+    [[97, 98, 99], [0, 2, 2, 3]]
+    """
+    codes = np.frombuffer("".join(words).encode("utf-32-le"), np.uint32)
+    lengths = np.fromiter(map(len, words), np.int64, len(words))
+    return codes, np.concatenate([[0], np.cumsum(lengths)])
+
+
 def symbols_of(words: list[str], parts: Parts) -> tuple[np.ndarray, np.ndarray]:
     """The ids a BPE encoder starts from: one a character, or its bytes where it falls back to them.
 
@@ -149,8 +160,8 @@ def symbols_of(words: list[str], parts: Parts) -> tuple[np.ndarray, np.ndarray]:
     more than words). Where the model has neither the character nor byte tokens, the unknown token
     stands for it; where it has none of these, nothing does, as in the library.
     """
-    codes = np.frombuffer("".join(words).encode("utf-32-le"), np.uint32)
-    sizes = np.fromiter(map(len, words), np.int64, len(words))
+    codes, offsets = code_points(words)
+    sizes = np.diff(offsets)
     last = max(map(ord, parts.alphabet), default=0)
     table = np.full(1 + max(last, int(codes.max(initial=0))), -1, np.int32)
     for character, i in parts.alphabet.items():
@@ -168,7 +179,7 @@ def _fall_back(codes, ids, sizes, unknown, parts):
     unk = parts.vocab.get(model.get("unk_token"))
     pieces = {}
     for code in np.unique(codes[unknown]).tolist():
-        raw = [parts.vocab.get(f"<0x{byte:02X}>") for byte in chr(code).encode()]
+        raw = [parts.vocab.get(BYTE_TOKENS[byte]) for byte in chr(code).encode()]
         usable = model.get("byte_fallback") and None not in raw
         pieces[code] = raw if usable else [unk] if unk is not None else []
     word = np.repeat(np.arange(len(sizes)), sizes)

@@ -6,7 +6,6 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from uuid import uuid4
@@ -15,12 +14,11 @@ import numpy as np
 from tokenizers import Tokenizer
 
 from .merges import learn_vocabulary
-from .pretokens import BEFORE_META, Pretokens
+from .pretokens import Pretokens, library_cutter
 from .pretrained import _spm_proto
-from .segmentation import segment, symbols_of
-from .surgery import Parts, read
-
-DIGITS = frozenset("0123456789０１２３４５６７８９")  # those that sentencepiece knows
+from .scripts import DIGITS, script_rules
+from .segmentation import code_points, segment, symbols_of
+from .surgery import BYTE_TOKENS, Parts, read
 
 
 @dataclass(frozen=True)
@@ -107,35 +105,6 @@ def piece_check(rules: PieceRules, reserved: set[str]) -> Callable[[str], bool]:
     return valid
 
 
-def script_rules(by_script: bool, by_number: bool) -> Callable[[str], bool] | None:
-    """Whether a token stays within one script, as sentencepiece asks by default."""
-    if not by_script:
-        return None
-
-    def one_script(token: str) -> bool:
-        before = None
-        for character in token.removeprefix("▁"):
-            script = _script(character)
-            if script == "Zinh":
-                script = before
-            elif character in DIGITS and not by_number:
-                script = None
-            if None not in (script, before) and script != before:
-                return False
-            before = script
-        return True
-
-    return one_script
-
-
-@cache
-def _script(character: str) -> str:
-    from fontTools.unicodedata import script
-
-    kana = {"Hira", "Kana"}
-    return "Hani" if script(character) in kana or character == "ー" else script(character)
-
-
 # --- continued training -------------------------------------------------------------------------
 def learn_pieces(
     words: Pretokens, parts: Parts, n_tokens: int, rules: PieceRules, *, min_frequency: int = 1
@@ -171,28 +140,22 @@ def learn_pieces(
 
 def _apart(parts: Parts) -> set[str]:
     """Tokens that no merge uses or builds: added ones, the unknown token, bytes."""
-    raw = {f"<0x{byte:02X}>" for byte in range(256)}
     unknown = parts.settings["model"].get("unk_token")
     added = {token["content"] for token in parts.settings["added_tokens"]}
-    return added | raw | {unknown} - {None}
+    return added | set(BYTE_TOKENS) | {unknown} - {None}
 
 
 def _normalised(words: Pretokens, parts: Parts) -> tuple[list[str], np.ndarray]:
     """Pre-tokens and counts as they are once the text is NFKC-normalised; that may bring in spaces."""
-    shell = {**parts.settings, "added_tokens": [], "normalizer": None, "post_processor": None}
-    empty = {"type": "BPE", "vocab": {}, "merges": []}
-    pre_tokenizer = Tokenizer.from_str(json.dumps({**shell, "model": empty})).pre_tokenizer
+    rules = {"normalizer": None, "pre_tokenizer": parts.settings["pre_tokenizer"]}
+    cut = library_cutter(json.dumps(rules))
     normal = Counter()
     for word, n in zip(words.words, words.counts.tolist(), strict=True):
         if word.isascii() or unicodedata.is_normalized("NFKC", word):
             normal[word] += n
             continue
         text = unicodedata.normalize("NFKC", word).replace(" ", "▁")
-        if pre_tokenizer is None:
-            pieces = BEFORE_META.split(text)
-        else:
-            pieces = [piece for piece, _ in pre_tokenizer.pre_tokenize_str(text)]
-        for piece in pieces:
+        for piece in cut(text):
             normal[piece] += n
     return list(normal), np.fromiter(normal.values(), np.int64, len(normal))
 
@@ -202,10 +165,9 @@ def _new_characters(texts, counts, parts: Parts, rules: PieceRules, least: int) 
 
     Control characters are no candidates: for sentencepiece a text ends at a line break.
     """
-    codes = np.frombuffer("".join(texts).encode("utf-32-le"), np.uint32)
-    lengths = np.fromiter(map(len, texts), np.int64, len(texts))
+    codes, offsets = code_points(texts)
     seen = np.zeros(1 + int(codes.max(initial=0)), np.int64)
-    np.add.at(seen, codes, np.repeat(counts, lengths))
+    np.add.at(seen, codes, np.repeat(counts, np.diff(offsets)))
     often = {chr(code): int(seen[code]) for code in np.flatnonzero(seen)}
     often = {c: n for c, n in often.items() if unicodedata.category(c) != "Cc"}
     known = parts.alphabet.keys() | _apart(parts)

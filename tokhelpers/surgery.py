@@ -14,6 +14,8 @@ from itertools import chain
 import numpy as np
 from tokenizers import AddedToken, Tokenizer, models
 
+BYTE_TOKENS = [f"<0x{byte:02X}>" for byte in range(256)]  # SentencePiece's, for byte fallback
+
 
 @dataclass(frozen=True, eq=False)
 class Parts:

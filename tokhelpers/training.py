@@ -9,10 +9,9 @@ from tokenizers import pre_tokenizers as cut
 
 from .merges import learn_merges, learn_vocabulary
 from .pretokens import Pretokens, byte_alphabet, count_pretokens, cutting_rules
-from .sentencepiece_models import script_rules
-from .surgery import Parts
-
-BYTE_TOKENS = [f"<0x{byte:02X}>" for byte in range(256)]  # SentencePiece's, for byte fallback
+from .scripts import script_rules
+from .segmentation import code_points
+from .surgery import BYTE_TOKENS, Parts
 
 
 def train_wordpiece(
@@ -356,12 +355,10 @@ def _characters(words: list[str], prefix: str) -> tuple[list[str], np.ndarray, n
 
     Characters inside words carry the prefix.
     """
-    codes = np.frombuffer("".join(words).encode("utf-32-le"), np.uint32).astype(np.int64)
-    lengths = np.fromiter(map(len, words), np.int64, len(words))
-    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    codes, offsets = code_points(words)
     inside = np.full(len(codes), bool(prefix))
     inside[offsets[:-1]] = False
-    keys = 2 * codes + inside
+    keys = 2 * codes.astype(np.int64) + inside
     present = np.flatnonzero(np.bincount(keys))
     tokens = [prefix * (key & 1) + chr(key >> 1) for key in present.tolist()]
     order = sorted(range(len(tokens)), key=tokens.__getitem__)
