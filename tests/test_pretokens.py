@@ -548,6 +548,15 @@ def test_a_tokenizer_that_would_make_a_word_of_every_document():
     across.normalizer = normalizers.Replace(" ", "▁")
     with pytest.raises(ValueError, match="'a▁' cross spaces"):
         count_pretokens(["a b"], across)
+    across.normalizer, across.pre_tokenizer = None, pre.Metaspace(split=False)
+    with pytest.raises(ValueError, match="'a▁' cross spaces"):
+        count_pretokens(["a b"], across)
+
+
+def test_metaspace_that_does_not_cut_is_cut_before_runs_of_spaces():
+    tokenizer = Tokenizer(models.BPE({"a": 0, "b": 1, "▁": 2}, []))
+    tokenizer.pre_tokenizer = pre.Metaspace(split=False)
+    assert dict(count_pretokens(["a  b a"], tokenizer)) == {"▁a": 2, "▁▁b": 1}
 
 
 def test_no_tokenizer_at_all():

@@ -24,6 +24,7 @@ _HOME = {
     "Extension": "extension",
     "continue_bpe": "extension",
     "naive_extension": "extension",
+    "thesis_extension": "extension",
     "extend": "extension",
     "AdaptBPE": "adaptbpe",
     "adapt_bpe": "adaptbpe",

@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 from tokenizers import AddedToken, Tokenizer, models
 
-from .extension import Extension, extended
+from .extension import Extension
 from .pretokens import Pretokens, cutting_rules, library_cutter
 from .segmentation import (
     MergeTable,
@@ -22,6 +22,7 @@ from .segmentation import (
     symbols_of,
 )
 from .surgery import Parts, build, read
+from .wiring import extended
 
 KNOWN_WORDS = 1_000_000  # so many words are remembered before an encoder begins anew
 FREE, INSIDE = -1, -2  # of a character: in no match, in a match but not its first

@@ -1,20 +1,18 @@
-"""Which tokens to add to a BPE tokenizer, and how to wire them in."""
+"""Which tokens to add to a tokenizer: learned on top of its own, or those of a second tokenizer."""
 
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
-import numpy as np
 from tokenizers import Tokenizer
 
+from . import textbook
 from .merges import learn_tokens
-from .pretokens import Pretokens, byte_alphabet, to_bytes_form
+from .pretokens import Pretokens
 from .sentencepiece_models import PieceRules, default_rules, learn_pieces
-from .surgery import Parts, build, merge_ids, read
+from .surgery import Parts, build, read
 from .training import counted
-
-WAYS = ("append", "regenerate", "prepend", "add_tokens")
+from .wiring import always_split, extended
 
 
 @dataclass(frozen=True, repr=False)
@@ -107,31 +105,76 @@ def naive_extension(
 ) -> Extension:
     """Take the tokens of a separately trained tokenizer that the vocabulary lacks, in its order.
 
-    ``supplement`` is a BPE tokenizer whose tokens are stored in the same form; all of its merges
-    come along, for ``extend(how="append")``. Raises ValueError when it cannot give ``n_tokens``.
+    ``supplement`` is a tokenizer of the same family (byte-level BPE, SentencePiece BPE, WordPiece);
+    all merges it has come along, for ``extend(how="append")``. Raises ValueError when it cannot
+    give ``n_tokens``, and for one of another family.
 
-    Source: Purason et al. 2025, section 3.1 (the naive approach).
+    Source: Purason et al. 2025, section 3.1 (the naive approach); thesis, Algorithm 7 (WordPiece).
 
     >>> from tokhelpers.training import train_byte_level_bpe
     >>> base = train_byte_level_bpe(["bag bat bat"], vocab_size=258)
     >>> naive_extension(base, train_byte_level_bpe(["cat bat cat"], vocab_size=259)).tokens
     ['at', 'cat', 'bat']
     """
-    old, new = read(tokenizer), read(supplement)
-    if old.byte_level != new.byte_level:
-        raise ValueError(
-            "the supplement stores its tokens in another form (one is byte-level, the other is not): "
-            "train it with the tokenizer's own pre-tokenizer"
-        )
-    known = old.vocab.keys() | old.special | new.special
+    old, new = _of_one_family(tokenizer, supplement)
     by_id = sorted(new.vocab, key=new.vocab.get)
-    tokens = [token for token in by_id if token not in known]
+    return _first_new(by_id, old, new, n_tokens, new.pairs())
+
+
+def thesis_extension(
+    tokenizer: Tokenizer, supplement: Tokenizer, n_tokens: int | None = None
+) -> Extension:
+    """Take the tokens and merges of a separately trained tokenizer as the thesis does.
+
+    New characters come first, then the tokens of the supplement's merges, in their order. Each
+    brings, for ``extend(how="append")``: in byte-level BPE the supplement's merge for it
+    (Algorithm 9); in SentencePiece BPE every split into two tokens that are there by then
+    (Algorithm 8); in WordPiece nothing, tokens come in order of their ids (Algorithm 7). Raises
+    ValueError as ``naive_extension``.
+
+    Source: thesis, section 4.3, Algorithms 7-9.
+
+    >>> from tokhelpers.training import train_byte_level_bpe
+    >>> base = train_byte_level_bpe(["bag bat bat"], vocab_size=258)
+    >>> thesis_extension(base, train_byte_level_bpe(["cat bat cat"], vocab_size=259)).merges
+    [('a', 't'), ('c', 'at'), ('b', 'at')]
+    """
+    old, new = _of_one_family(tokenizer, supplement)
+    if old.wordpiece:
+        return naive_extension(old, new, n_tokens)
+    algorithm = (
+        textbook.extend_byte_level_bpe if old.byte_level else textbook.extend_sentencepiece_bpe
+    )
+    vocab, merges = algorithm(old.vocab, old.pairs(), new.vocab, new.pairs())
+    return _first_new(vocab, old, new, n_tokens, merges[len(old.merges) :])
+
+
+def _of_one_family(tokenizer, supplement) -> tuple[Parts, Parts]:
+    """Both tokenizers taken apart, once it is sure that they store tokens alike."""
+    old, new = (read(t, wordpiece=True) for t in (tokenizer, supplement))
+    if _family(old) != _family(new):
+        raise ValueError(
+            f"the supplement stores its tokens in another form: it is {_family(new)}, the tokenizer "
+            f"{_family(old)}; train it with the tokenizer's own model and pre-tokenizer"
+        )
+    return old, new
+
+
+def _family(parts: Parts) -> str:
+    if parts.wordpiece:
+        return f"WordPiece with {parts.settings['model']['continuing_subword_prefix']!r}"
+    return "byte-level BPE" if parts.byte_level else "BPE of characters (SentencePiece style)"
+
+
+def _first_new(tokens: Iterable[str], old: Parts, new: Parts, n_tokens, merges) -> Extension:
+    known = old.vocab.keys() | old.special | new.special
+    tokens = [token for token in tokens if token not in known]
     if n_tokens is not None and n_tokens > len(tokens):
         raise ValueError(
             f"asked for {n_tokens:,} tokens; the supplement has {len(tokens):,} that the vocabulary "
             "lacks: train a larger one"
         )
-    return Extension(tokens[:n_tokens], new.pairs())
+    return Extension(tokens[:n_tokens], merges)
 
 
 def extend(
@@ -146,128 +189,33 @@ def extend(
     - ``regenerate``: every split of a new token into two tokens becomes a merge, after the old
       ones, in order of the new tokens, longer left part first (the paper's "regen");
     - ``prepend``: what ``append`` adds, but before the old ones; a merge both have moves up;
+    - ``scaffold``: the old tokens of which a new one consists are merged from left to right, after
+      the old merges; what comes about on the way is added as well, before it (MEDVOC-LLM);
     - ``add_tokens``: no merges; text is cut at the tokens before anything else happens, inside
       words too (the library's added tokens: not special, matched in the raw text; its byte-level
       decoder misreads those that are accented letters without a space before them).
 
+    A WordPiece tokenizer, which has no merges, takes ``append``. Warns of tokens that the
+    normalizer changes or the pre-tokenizer cuts in every text (``add_tokens`` cuts before these).
     Raises ValueError for more tokens than there are, for tokens the vocabulary has already, given
     twice or not in stored form, and for an unknown ``how``.
 
-    Source: Purason et al. 2025, section 3.1 and Appendix F.
+    Source: Purason et al. 2025, section 3.1 and Appendix F; section 2.1 for MEDVOC-LLM.
 
     >>> from tokhelpers.training import train_byte_level_bpe
     >>> base = train_byte_level_bpe(["bag bat bat"], vocab_size=258)
     >>> extend(base, Extension(tokens=["bat"])).encode("bat bag").tokens
     ['bat', 'Ġba', 'g']
     """
-    return build(extended(read(tokenizer), extension, n_tokens, how=how))
-
-
-def extended(
-    parts: Parts, extension: Extension, n_tokens: int | None = None, *, how: str = "append"
-) -> Parts:
-    """What ``extend`` does, on parts: much cheaper where many sizes are only measured."""
-    if how not in WAYS:
-        raise ValueError(f"how={how!r}: use one of {', '.join(WAYS)}")
-    tokens = _taken(parts, extension, n_tokens)
-    vocab = {**parts.vocab, **{token: parts.next_id + i for i, token in enumerate(tokens)}}
-    if how == "add_tokens":
-        return _with_added(parts, tokens)
-    if how == "regenerate" or not extension.merges:
-        new = _regenerated(parts, vocab, tokens)
-    else:
-        new = _own_merges(extension, vocab, tokens)
-    rows = merge_ids(vocab, new)
-    if how == "prepend":
-        merges = np.concatenate([rows, parts.merges[~_among(parts.merges, rows)]])
-    else:
-        merges = np.concatenate([parts.merges, rows[~_among(rows, parts.merges)]])
-    return Parts(parts.settings, vocab, merges)
-
-
-def _taken(parts, extension, n_tokens) -> list[str]:
-    """The first tokens of an extension, checked."""
-    if n_tokens is not None and not 0 <= n_tokens <= len(extension.tokens):
-        raise ValueError(
-            f"asked for {n_tokens:,} new tokens; the extension has {len(extension.tokens):,}: ask for "
-            "at most these, or learn more"
+    parts = read(tokenizer, wordpiece=True)
+    new = extended(parts, extension, n_tokens, how=how)
+    tokens = extension.tokens[:n_tokens] if how != "add_tokens" else []
+    split = always_split(parts, tokens)
+    if split:
+        warnings.warn(
+            f"{len(split):,} of the {len(tokens):,} new tokens, first {split[0]!r}, can never be "
+            "produced: the normalizer changes them or the pre-tokenizer cuts them in every text; "
+            "leave them out (they hold their ids now)",
+            stacklevel=2,
         )
-    tokens = list(extension.tokens[:n_tokens])
-    known = [t for t in tokens if t in parts.vocab or t in parts.special]
-    if known:
-        raise ValueError(
-            f"{len(known):,} of the {len(tokens):,} tokens are in the vocabulary already, first "
-            f"{known[0]!r}: leave them out"
-        )
-    if len(set(tokens)) < len(tokens):
-        twice = next(t for t in tokens if tokens.count(t) > 1)
-        raise ValueError(f"the token {twice!r} is given more than once: give it once")
-    if parts.byte_level:
-        alphabet = set(byte_alphabet())
-        odd = [t for t in tokens if not t or not alphabet.issuperset(t)]
-        if odd:
-            hint = to_bytes_form(odd[:1])[0]
-            raise ValueError(
-                f"the token {odd[0]!r} is not in the form in which this tokenizer stores tokens: "
-                + (f"write it as {hint!r}" if hint else "an empty token cannot be added")
-            )
-    return tokens
-
-
-def _own_merges(extension, vocab, tokens) -> list[tuple[str, str]]:
-    """The extension's merges that the first tokens need, each once."""
-    if not extension.continued:
-        usable = (m for m in extension.merges if {*m, m[0] + m[1]} <= vocab.keys())
-        return list(dict.fromkeys(usable))
-    missing, needed = set(tokens[extension.characters :]), []
-    for merge in extension.merges:
-        if not missing:
-            break
-        needed.append(merge)
-        missing.discard(merge[0] + merge[1])
-    return list(dict.fromkeys(needed))  # a pair can come about again after it was merged
-
-
-def _regenerated(parts, vocab, tokens) -> list[tuple[str, str]]:
-    """All splits of each new token into two tokens, in order of the tokens, longer left part first."""
-    from transformers.convert_slow_tokenizer import generate_merges
-
-    ordinary = {token: i for token, i in vocab.items() if token not in parts.special}
-    return generate_merges(ordinary, {token: -i for i, token in enumerate(tokens)})
-
-
-def _among(rows: np.ndarray, others: np.ndarray) -> np.ndarray:
-    """Which merges are, as pairs, among others."""
-    keys, known = (r[:, 0].astype(np.int64) << 32 | r[:, 1] for r in (rows, others))
-    known = np.append(np.sort(known), -1)
-    return known[np.searchsorted(known[:-1], keys)] == keys
-
-
-def _with_added(parts: Parts, tokens: list[str]) -> Parts:
-    """Tokens as the library's added tokens; one that is no whole text can only hold its id."""
-    settings, vocab = dict(parts.settings), dict(parts.vocab)
-    added = list(settings["added_tokens"])
-    flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized", "special"), False)
-    for i, token in enumerate(tokens, parts.next_id):
-        content = added_content(parts, token)
-        if content is None:
-            vocab[token] = i
-        else:
-            added.append({"id": i, "content": content, **flags})
-    settings["added_tokens"] = added
-    return Parts(settings, vocab, parts.merges)
-
-
-def added_content(parts: Parts, token: str) -> str | None:
-    """The text that a stored token stands for; None where its bytes are no whole characters."""
-    if not parts.byte_level:
-        return token.replace("▁", " ")
-    try:
-        return bytes(map(_byte_of().__getitem__, token)).decode()
-    except UnicodeDecodeError:
-        return None
-
-
-@lru_cache
-def _byte_of() -> dict[str, int]:
-    return {character: byte for byte, character in enumerate(byte_alphabet())}
+    return build(new)

@@ -6,11 +6,12 @@ import numpy as np
 import pandas as pd
 from tokenizers import Tokenizer, models
 
-from .extension import Extension, added_content, extended
+from .extension import Extension
 from .pretokens import Pretokens, documents_with_counts
 from .segmentation import segment, symbols_of
 from .surgery import BYTE_TOKENS, Parts, build, read
 from .training import counted
+from .wiring import extended, stored_text
 
 
 def unreachable(tokenizer: Tokenizer | Parts, tokens: Iterable[str] | None = None) -> list[str]:
@@ -166,7 +167,7 @@ def _ids_of(tokenizer: Tokenizer | Parts, added_tokens, tokens: Sequence[str]) -
     known = {t["content"]: t["id"] for t in added_tokens}
     if isinstance(tokenizer, Parts):
         ids = {t: tokenizer.vocab.get(t) for t in tokens}
-        ids |= {t: known.get(added_content(tokenizer, t)) for t in tokens if ids[t] is None}
+        ids |= {t: known.get(stored_text(tokenizer, t)) for t in tokens if ids[t] is None}
     else:
         ids = {t: tokenizer.token_to_id(t) for t in tokens}
     missing = [t for t in tokens if ids[t] is None]

@@ -166,17 +166,27 @@ def cutting_rules(tokenizer: Tokenizer | Parts) -> str:
         if backend.pre_tokenizer is not None:
             shell.pre_tokenizer = backend.pre_tokenizer
         settings = json.loads(shell.to_str())
-        vocab = () if backend.pre_tokenizer else backend.get_vocab(with_added_tokens=False)
+        cuts = cuts_text(settings["pre_tokenizer"])
+        vocab = () if cuts else backend.get_vocab(with_added_tokens=False)
     rules = {part: settings[part] for part in ("normalizer", "pre_tokenizer")}
-    if rules["pre_tokenizer"] is None:
+    if not cuts_text(rules["pre_tokenizer"]):
         crossing = [token for token in vocab if BEFORE_META.search(token)]
-        if crossing or "▁" not in json.dumps(rules["normalizer"], ensure_ascii=False):
+        if crossing or "▁" not in json.dumps(rules, ensure_ascii=False):
             raise ValueError(
                 "the tokenizer has no pre-tokenizer, so every document would be one word"
                 + (f", and tokens such as {crossing[0]!r} cross spaces" if crossing else "")
                 + ": give it a pre-tokenizer"
             )
     return json.dumps(rules, ensure_ascii=False)
+
+
+def cuts_text(pre_tokenizer: dict | None) -> bool:
+    """Whether a pre-tokenizer, as JSON, cuts at all: ``Metaspace`` may be told not to.
+
+    >>> cuts_text({"type": "Metaspace", "split": False}), cuts_text({"type": "Whitespace"})
+    (False, True)
+    """
+    return pre_tokenizer is not None and pre_tokenizer.get("split") is not False
 
 
 # --- which road: a proven pattern, or the library --------------------------------------------------
@@ -315,13 +325,15 @@ def library_cutter(rules: str) -> Callable[[str], list[str]]:
     settings = json.loads(Tokenizer(models.BPE()).to_str()) | json.loads(rules)
     shell = Tokenizer.from_str(json.dumps(settings))
     normalizer, pre_tokenizer = shell.normalizer, shell.pre_tokenizer
+    whole = not cuts_text(settings["pre_tokenizer"])
 
     def cut(text: str) -> list[str]:
         if normalizer is not None:
             text = normalizer.normalize_str(text)
-        if pre_tokenizer is None:
-            return BEFORE_META.split(text)
-        return [piece for piece, _ in pre_tokenizer.pre_tokenize_str(text)]
+        pieces = [text]
+        if pre_tokenizer is not None:
+            pieces = [piece for piece, _ in pre_tokenizer.pre_tokenize_str(text)]
+        return [word for piece in pieces for word in BEFORE_META.split(piece)] if whole else pieces
 
     return cut
 

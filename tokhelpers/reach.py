@@ -11,7 +11,6 @@ import regex
 from tokenizers import Tokenizer
 from tokenizers.normalizers import NFC
 
-from .extension import added_content
 from .pretokens import (
     byte_alphabet,
     cutting_rules,
@@ -22,6 +21,7 @@ from .pretokens import (
 )
 from .segmentation import merge_table, segment, symbols_of
 from .surgery import BYTE_TOKENS, Parts, build, read
+from .wiring import stored_text
 
 MERGES = "by merges"
 SKIPPING = "only by merge skipping"
@@ -126,7 +126,7 @@ def _tokens(parts: Parts) -> pd.DataFrame:
         elif token in raw:
             text, kind = chr(raw[token]) if raw[token] < 128 else None, BYTE
         elif spaces:
-            text = added_content(parts, token)
+            text = stored_text(parts, token)
             kind = FRAGMENT if text is None else None
         texts.append(text)
         kinds.append(kind)

@@ -16,11 +16,12 @@ import regex
 from tokenizers import Tokenizer
 
 from .adaptbpe import AdaptBPE, adapt_bpe
-from .extension import Extension, extended
+from .extension import Extension
 from .merges import learn_vocabulary
 from .pretokens import Pretokens, documents_with_counts
 from .segmentation import segment, symbols_of
 from .surgery import Parts, read
+from .wiring import extended
 
 find_words = regex.compile(r"[\p{L}\p{M}\p{N}\u200c\u200d]+").findall  # and joiners, as in Persian
 
