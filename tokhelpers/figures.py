@@ -1,4 +1,4 @@
-"""One style for all figures, one way to save them, published numbers, and source for notebook cells."""
+"""One style for all figures, one way to save them, and source for notebook cells."""
 
 import ast
 import inspect
@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pandas as pd
 
-CHECKOUT = Path(__file__).parent.parent
+from .records import CHECKOUT
+
 # Okabe and Ito's palette without its yellow: told apart with colour-blind eyes, dark enough to print
 COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#444444"]
 
@@ -87,24 +88,6 @@ def label_lines(axes, *, gap: float = 0.04) -> None:
             fontsize="small",
             annotation_clip=False,
         )
-
-
-def published(table: str) -> pd.DataFrame:
-    """A published table, as transcribed in ``data/paper``; ``sources.csv`` there says where it stands.
-
-    Raises FileNotFoundError, naming the tables there are, for an unknown one.
-
-    >>> int(published("paper_table_08").unreachable_tokens[0])
-    588
-    """
-    folder = CHECKOUT / "data" / "paper"
-    file = folder / f"{table}.csv"
-    if not file.exists():
-        names = ", ".join(sorted({f.stem for f in folder.glob("*.csv")} - {"sources", "slips"}))
-        raise FileNotFoundError(
-            f"no published table is called {table!r}; there are {names or 'none'}"
-        )
-    return pd.read_csv(file)
 
 
 def show_source(function: Callable, *, docstring: bool = False):

@@ -1,5 +1,6 @@
 """The four tokenizers trained from scratch: three on the one merge loop, and Unigram."""
 
+import sys
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 
@@ -17,7 +18,7 @@ from .surgery import BYTE_TOKENS, Parts
 def train_wordpiece(
     corpus: Iterable[str] | Pretokens,
     *,
-    vocab_size: int,
+    vocab_size: int | None,
     min_frequency: int = 0,
     prefix: str = "##",
     unk: str = "[UNK]",
@@ -36,9 +37,10 @@ def train_wordpiece(
     documents (or maps them to counts), or is counts by the same ``normalizer`` and
     ``pre_tokenizer`` (``tokenizers`` objects; by default those of cased BERT, which isolate
     punctuation); ``isolate_digits`` and ``isolate_punctuation`` cut text there as well.
-    ``vocab_size`` counts everything; ids go to ``unk`` and the special tokens, then characters,
-    then merged tokens. ``max_word_length``: longer pre-tokens (in characters) are left out with a
-    warning, and become ``unk`` when text is tokenized. Warns when the text yields fewer tokens.
+    ``vocab_size`` counts everything (None: as many as ``min_frequency`` allows); ids go to ``unk``
+    and the special tokens, then characters, then merged tokens. ``max_word_length``: longer
+    pre-tokens (in characters) are left out with a warning, and become ``unk`` when text is
+    tokenized. Warns when the text yields fewer tokens.
     Raises ValueError for a vocabulary that is too small, special tokens given twice, a pre-token
     with the prefix in it, a minimum frequency above every count, and an empty corpus.
 
@@ -74,7 +76,7 @@ def train_wordpiece(
 def train_sentencepiece_bpe(
     corpus: Iterable[str] | Pretokens,
     *,
-    vocab_size: int,
+    vocab_size: int | None,
     min_frequency: int = 0,
     byte_fallback: bool = True,
     unk: str = "<unk>",
@@ -92,8 +94,9 @@ def train_sentencepiece_bpe(
     Spaces become ``▁``, one more stands before the text, and tokens begin at most with one ``▁``.
     Ties: the shorter form, then code points. ``corpus`` iterates over documents (or maps them to
     counts), or is counts by the same rules; ``normalizer`` comes before the spaces are written.
-    ``vocab_size`` counts everything: ids go to the special tokens, 256 byte tokens (with
-    ``byte_fallback``; without it, ``unk``), characters, merged tokens. ``isolate_digits`` and
+    ``vocab_size`` counts everything (None: as many as ``min_frequency`` allows): ids go to the
+    special tokens, 256 byte tokens (with ``byte_fallback``; without it, ``unk``), characters,
+    merged tokens. ``isolate_digits`` and
     ``isolate_punctuation`` cut text there. ``split_by_script`` allows no token of two scripts (Han
     and kana count as one), and with ``split_by_number`` none of digits and letters: both are
     sentencepiece's defaults. ``max_token_length`` is in characters, sentencepiece's by default;
@@ -124,7 +127,7 @@ def train_sentencepiece_bpe(
 def train_byte_level_bpe(
     corpus: Iterable[str] | Pretokens,
     *,
-    vocab_size: int,
+    vocab_size: int | None,
     min_frequency: int = 0,
     pre_tokenizer=None,
     normalizer=None,
@@ -136,9 +139,10 @@ def train_byte_level_bpe(
 ) -> Tokenizer:
     """Train a byte-level BPE tokenizer: begin with the 256 bytes, merge the most frequent pair.
 
-    ``corpus`` iterates over documents (or maps them to counts), or is counts by the same ``normalizer`` and
-    ``pre_tokenizer`` (``tokenizers`` objects; the pre-tokenizer must end in ``ByteLevel``, and is
-    GPT-2's by default). ``vocab_size`` counts special tokens, which come first, and the 256 bytes.
+    ``corpus`` iterates over documents (or maps them to counts), or is counts by the same
+    ``normalizer`` and ``pre_tokenizer`` (``tokenizers`` objects; the pre-tokenizer must end in
+    ``ByteLevel``, and is GPT-2's by default). ``vocab_size`` counts special tokens, which come
+    first, and the 256 bytes; None stands for as many as ``min_frequency`` allows.
     ``isolate_digits`` and ``isolate_punctuation`` cut text there first. ``max_token_length`` is in
     bytes; pre-tokens of more than ``max_word_length`` bytes are left out with a warning. Warns when
     the text holds fewer tokens. Raises ValueError as ``train_wordpiece``.
@@ -324,7 +328,8 @@ def _grown(
 ) -> tuple[dict[str, int], list[tuple[str, str]]]:  # fmt: skip
     """The vocabulary and merges that the words lead to, from the tokens in `start` and characters."""
     characters, places, offsets = _characters(words, prefix)
-    _check_size(vocab_size, start, set(characters))
+    if vocab_size is not None:
+        _check_size(vocab_size, start, set(characters))
     vocab = {token: i for i, token in enumerate(dict.fromkeys([*start, *characters]))}
     reserved = set(start)  # text that spells a special token or a byte token is not taken for it
     limit = max_token_length or float("inf")
@@ -333,7 +338,8 @@ def _grown(
         return len(token) <= limit and token not in reserved and (rules is None or rules(token))
 
     symbols = np.array([vocab[c] for c in characters], np.int32)[places]
-    wanted, least = vocab_size - len(vocab), max(1, min_frequency)
+    wanted = sys.maxsize if vocab_size is None else vocab_size - len(vocab)
+    least = max(1, min_frequency)
     tokens, merges, _ = learn_vocabulary(
         symbols, offsets, counts, vocab, wanted, prefix=prefix, valid=valid, min_frequency=least,
         best=best,
@@ -346,7 +352,8 @@ def _grown(
                 f"occurs {top:,} times, give at most that"
             )
         at = f" at min_frequency={min_frequency:,}" if least > 1 else ""
-        _warn_of_fewer(vocab_size, len(vocab) + len(tokens), at)
+        if vocab_size is not None:
+            _warn_of_fewer(vocab_size, len(vocab) + len(tokens), at)
     return vocab | {token: len(vocab) + i for i, token in enumerate(tokens)}, merges
 
 
