@@ -30,6 +30,8 @@ lab: $(READY)  ## open JupyterLab on the notebooks
 bench: $(READY)  ## speed and memory against the peers, as ratios in one run
 	$(BIN)/python benchmarks/extension.py
 	$(BIN)/python benchmarks/training.py
+	$(BIN)/python benchmarks/languages.py
+	$(BIN)/python benchmarks/adaptbpe.py
 
 full: $(READY)  ## run every notebook in the full profile: offline, longer
 	TOKHELPERS_PROFILE=full $(BIN)/python -m tokhelpers figures $(ONLY)

@@ -155,6 +155,24 @@ def test_token_counts(llama, finnish):
     assert counts.tolist() == np.bincount(ids, minlength=len(counts)).tolist()
 
 
+@pytest.mark.parametrize("name", ["llama-3", "mistral-v1"])
+def test_evaluate_measures_the_encoder(name, finnish):
+    """Also where an added token that is not special cuts the raw text."""
+    base, texts = th.load_tokenizer(name), finnish[:100]
+    added = th.continue_bpe(base, texts, 50).tokens
+    cutting = Tokenizer.from_str(base.to_str())
+    cutting.add_tokens([AddedToken("ei", single_word=True, normalized=False)])
+    for tokenizer in (base, cutting):
+        encoder = adapt_bpe(tokenizer, added)
+        ids = encoder.ids_batch(texts)
+        found = th.evaluate(encoder, texts, added=added)
+        assert found.tokens == sum(map(len, ids))
+        used = {encoder.parts.tokens.get(i) for i in set().union(*ids)}
+        assert found.unused_added == np.mean([token not in used for token in added])
+    with pytest.raises(ValueError, match="give documents, not counts"):
+        th.evaluate(encoder, th.count_pretokens(texts, cutting))
+
+
 def test_each_call_and_thread_gives_the_same(llama, finnish):
     added = th.continue_bpe(llama, finnish[:200], 300)
     texts, encoder = finnish[:400], adapt_bpe(llama, added)

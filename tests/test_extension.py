@@ -103,6 +103,16 @@ def test_a_merge_into_a_known_token_makes_it_reachable_and_is_not_counted():
     assert th.unreachable(none) == ["abc"]
 
 
+def test_merges_into_known_tokens_behind_the_last_new_one_come_along():
+    """Where the text is exhausted: `abc` is known, and no merge leads there but the last."""
+    base = Tokenizer(models.BPE({"a": 0, "b": 1, "c": 2, "abc": 3}, []))
+    base.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    with pytest.warns(UserWarning, match="yields 1"):
+        learned = th.continue_bpe(base, ["abc"], 10)
+    assert learned.merges == [("a", "b"), ("ab", "c")] and learned.tokens == ["ab"]
+    assert th.unreachable(base) == ["abc"] and th.unreachable(th.extend(base, learned)) == []
+
+
 def test_append_takes_the_supplements_merges_once(base, naive):
     merges = read(th.extend(base, naive, how="append")).pairs()
     assert len(set(merges)) == len(merges)

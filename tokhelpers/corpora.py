@@ -256,10 +256,14 @@ def _check_language(language: str) -> None:
 
 def _word_counts(language: str) -> dict[str, int]:
     """The words of a list, and round(frequency * 1e9); those with count 0 left out."""
-    from wordfreq import get_frequency_dict
+    import wordfreq
 
-    frequencies = get_frequency_dict(language, "best")
-    return {word: count for word, f in frequencies.items() if (count := round(f * 1e9))}
+    frequencies = wordfreq.get_frequency_dict(language, "best")
+    counts = {word: count for word, f in frequencies.items() if (count := round(f * 1e9))}
+    for read in (wordfreq.get_frequency_dict, wordfreq.get_frequency_list):
+        if hasattr(read, "cache_clear"):  # they keep every list: many languages, many gigabytes
+            read.cache_clear()
+    return counts
 
 
 @lru_cache(maxsize=2)

@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from functools import partial
+from functools import lru_cache, partial
 from itertools import product
 from multiprocessing import get_context
 
@@ -120,13 +120,17 @@ def compare_languages(
     """
     pairs = list(product(tokenizers, languages))
     if workers == 1:
-        return _stacked(pairs, (compare_language(*pair, **options) for pair in pairs))
+        return _stacked(pairs, map(partial(_compare, options), pairs))
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
         return _stacked(pairs, pool.map(partial(_compare, options), pairs))
 
 
 def _compare(options: dict, pair: tuple[str, str]) -> pd.DataFrame:
-    return compare_language(*pair, **options)
+    name, language = pair
+    return compare_language(_loaded(name), language, **options)
+
+
+_loaded = lru_cache(maxsize=1)(load_tokenizer)  # once for all languages
 
 
 def _stacked(pairs, tables) -> pd.DataFrame:

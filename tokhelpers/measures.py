@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 from tokenizers import Tokenizer, models
 
+from .adaptbpe import AdaptBPE
 from .extension import Extension
 from .pretokens import Pretokens, documents_with_counts
 from .segmentation import segment, symbols_of
@@ -90,9 +91,12 @@ def _sum_by_id(ids, weights, size) -> np.ndarray:
 
 
 def evaluate(
-    tokenizer: Tokenizer | Parts, corpus: Iterable[str] | Pretokens, *, added: Sequence[str] = ()
+    tokenizer: Tokenizer | Parts | AdaptBPE,
+    corpus: Iterable[str] | Pretokens,
+    *,
+    added: Sequence[str] = (),
 ) -> pd.Series:
-    """Measure a tokenizer on a corpus.
+    """Measure a tokenizer, or an AdaptBPE encoder, on a corpus.
 
     ``corpus`` iterates over documents (or maps them to counts), or is counts by this tokenizer's
     rules; ``added`` are tokens whose use is asked for. Special tokens in the text count as plain
@@ -110,14 +114,20 @@ def evaluate(
     >>> evaluate(tokenizer, ["bat bat"], added=["ba"])[["bytes_per_token", "unused_added"]].tolist()
     [1.4, 0.0]
     """
-    if _is_bpe(tokenizer):
+    encoder = tokenizer if isinstance(tokenizer, AdaptBPE) else None
+    if encoder:
+        tokenizer = encoder.parts
+    elif _is_bpe(tokenizer):
         tokenizer = read(tokenizer)  # taken apart once
     added_tokens = _added_tokens(tokenizer)
     cuts_text = any(not t["special"] for t in added_tokens)
     if cuts_text and isinstance(corpus, Iterator):
         corpus = list(corpus)  # it is read twice
     words = counted(corpus, tokenizer)
-    counts = _library_counts(tokenizer, corpus) if cuts_text else token_counts(tokenizer, words)
+    if cuts_text:
+        counts = _counts_in_text(encoder or tokenizer, corpus)
+    else:
+        counts = encoder.token_counts(words) if encoder else token_counts(tokenizer, words)
     ids = _ids_of(tokenizer, added_tokens, added)
     total = int(counts.sum())
     nan = float("nan")
@@ -144,19 +154,23 @@ def _added_tokens(tokenizer: Tokenizer | Parts) -> list[dict]:
     return [{"id": i, "content": t.content, "special": t.special} for i, t in added]
 
 
-def _library_counts(tokenizer: Tokenizer | Parts, corpus) -> np.ndarray:
-    """Token counts by the library's own encoder: the only way when added tokens cut raw text."""
+def _counts_in_text(tokenizer: Tokenizer | Parts | AdaptBPE, corpus) -> np.ndarray:
+    """Token counts by encoding whole documents: the only way when added tokens cut raw text."""
     if isinstance(corpus, Pretokens):
         raise ValueError(
             "this tokenizer has added tokens, which cut raw text: give documents, not counts"
         )
-    backend = build(tokenizer) if isinstance(tokenizer, Parts) else tokenizer
-    backend = getattr(backend, "backend_tokenizer", backend)
-    counts = np.zeros(_size(backend), np.int64)
     texts, times = zip(*documents_with_counts(corpus), strict=True)
-    encoded = backend.encode_batch_fast(list(texts), add_special_tokens=False)
-    for encoding, n in zip(encoded, times, strict=True):
-        np.add.at(counts, encoding.ids, n)
+    if isinstance(tokenizer, AdaptBPE):
+        size, ids = tokenizer.parts.next_id, tokenizer.ids_batch(texts)
+    else:
+        backend = build(tokenizer) if isinstance(tokenizer, Parts) else tokenizer
+        backend = getattr(backend, "backend_tokenizer", backend)
+        encoded = backend.encode_batch_fast(list(texts), add_special_tokens=False)
+        size, ids = _size(backend), (encoding.ids for encoding in encoded)
+    counts = np.zeros(size, np.int64)
+    for some, n in zip(ids, times, strict=True):
+        np.add.at(counts, some, n)
     return counts
 
 

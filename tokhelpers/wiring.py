@@ -81,6 +81,8 @@ def _own_merges(extension, vocab, tokens) -> list[tuple[str, str]]:
     if not extension.continued:
         usable = (m for m in extension.merges if {*m, m[0] + m[1]} <= vocab.keys())
         return list(dict.fromkeys(usable))
+    if len(tokens) == len(extension.tokens):
+        return list(dict.fromkeys(extension.merges))  # those into old tokens at the end as well
     missing, needed = set(tokens[extension.characters :]), []
     for merge in extension.merges:
         if not missing:

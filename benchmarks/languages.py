@@ -1,0 +1,88 @@
+"""One language of the many-language sweep, on one core, against building and encoding each size.
+
+Both count, learn naive and continued tokens, and measure six sizes of each on the same texts. The
+peer trains its supplement with the Hugging Face trainer, puts every extended tokenizer together
+and encodes the test text with it; its continued tokens are ours, as no library learns them.
+
+    python benchmarks/languages.py [--tokenizer qwen] [--languages fi ru hi de] [--runs 1]
+"""
+
+import argparse
+import os
+import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from measuring import compare, print_ratio
+
+import tokhelpers as th
+from tokhelpers.languages import SIZES
+
+CHARS = {"train": 3_500_000, "test": 1_000_000}
+
+
+def one_core() -> None:
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+
+
+def ours(languages: list[str], name: str) -> dict[str, float]:
+    one_core()
+    tokenizer = th.load_tokenizer(name)
+    th.compare_language(tokenizer, "fi", sizes=[10], train_chars=9_000, test_chars=9_000)
+    began = time.perf_counter()
+    for language in languages:
+        th.compare_language(tokenizer, language)
+    seconds = time.perf_counter() - began
+    return {"seconds": seconds, "seconds a language": seconds / len(languages)}
+
+
+def rebuilt(languages: list[str], name: str) -> dict[str, float]:
+    from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+
+    one_core()
+    tokenizer = th.load_tokenizer(name)
+    th.compare_language(tokenizer, "fi", sizes=[10], train_chars=9_000, test_chars=9_000)
+    began = time.perf_counter()
+    for language in languages:
+        train, test = (
+            list(th.load_corpus(f"wordfreq:{language}", chars=n, split=split))
+            for split, n in CHARS.items()
+        )
+        supplement = Tokenizer(models.BPE())
+        supplement.normalizer = tokenizer.normalizer
+        supplement.pre_tokenizer = tokenizer.pre_tokenizer
+        trainer = trainers.BpeTrainer(
+            vocab_size=max(SIZES) + 8_000,
+            initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+            show_progress=False,
+        )
+        supplement.train_from_iterator(train, trainer)
+        naive = th.naive_extension(tokenizer, supplement)
+        continued = th.continue_bpe(tokenizer, train, max(SIZES))
+        for extension, how in ((naive, "regenerate"), (continued, "append")):
+            for size in (n for n in SIZES if n <= len(extension.tokens)):
+                longer = th.extend(tokenizer, extension, size, how=how)
+                th.unreachable(longer, extension.tokens[:size])
+                for encoding in longer.encode_batch_fast(test):
+                    _ = encoding.ids
+    seconds = time.perf_counter() - began
+    return {"seconds": seconds, "seconds a language": seconds / len(languages)}
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--tokenizer", default="qwen")
+    options.add_argument("--languages", nargs="+", default=["fi", "ru", "hi", "de"])
+    options.add_argument("--runs", type=int, default=1)
+    options = options.parse_args()
+    contenders = {"ours": ours, "each size built and encoded": rebuilt}
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "languages.txt"
+        path.write_text("\n".join(options.languages), encoding="utf-8")
+        result = compare(contenders, path, options.tokenizer, runs=options.runs)
+    print_ratio(result, "ours", "each size built and encoded")
+
+
+if __name__ == "__main__":
+    main()
