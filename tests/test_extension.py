@@ -1,17 +1,20 @@
 """Extending: which tokens, how wired in, and what must not change."""
 
 import json
+import warnings
+from collections import Counter
 from itertools import pairwise
 
+import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from tokenizers import AddedToken, Tokenizer, models, normalizers, pre_tokenizers, processors
 
 import tokhelpers as th
 from tokhelpers import textbook
 from tokhelpers.reach import reachability
-from tokhelpers.surgery import build, read
+from tokhelpers.surgery import Parts, build, merge_ids, read
 from tokhelpers.wiring import WAYS, always_split
 
 TEXT = ["the cat sat on the mat", "a bat, a hat; that cat!", "ääkkösiä öisin, yötä päivää"]
@@ -387,6 +390,64 @@ def test_a_continued_merge_that_recurs_is_wired_in_once(base):
     twice = th.Extension(tokens, first + [("q", "x")] + last, continued=True)
     assert read(th.extend(base, twice)).pairs() == read(base).pairs() + first + last
     assert th.extend(base, twice).to_str() == th.extend(base, once).to_str()
+
+
+def continued_slowly(base: Tokenizer, counts: dict[str, int], n_tokens: int):
+    """Continued training by its definition: encode, count pairs, add the best merge, encode anew."""
+    parts, merges, frequencies = read(base), [], []
+    while len(parts.vocab) < base.get_vocab_size() + n_tokens:
+        model, pairs = build(parts).model, Counter()
+        for word, n in counts.items():
+            for pair in pairwise(token.id for token in model.tokenize(word)):
+                pairs[pair] += n
+        if not pairs:
+            break
+        best = min(pairs, key=lambda pair: (-pairs[pair], pair))
+        merges.append(tuple(parts.tokens[i] for i in best))
+        frequencies.append(pairs[best])
+        vocab = {"".join(merges[-1]): parts.next_id} | parts.vocab
+        parts = Parts(
+            parts.settings,
+            vocab,
+            np.concatenate([parts.merges, merge_ids(vocab, merges[-1:])]).astype(np.int32),
+        )
+    return merges, frequencies
+
+
+@st.composite
+def tokenizers_with_gaps(draw):
+    """Tokenizers of a few letters in which some tokens have merges missing, so are unreachable."""
+    tokens = draw(st.lists(st.text("abc", min_size=2, max_size=5), unique=True, max_size=12))
+    vocab = {token: i for i, token in enumerate([*"abc", *tokens])}
+    splits = [(t[:k], t[k:]) for t in tokens for k in range(1, len(t))]
+    splits = [pair for pair in splits if set(pair) <= vocab.keys()]
+    merges = draw(st.lists(st.sampled_from(splits), unique=True)) if splits else []
+    base = Tokenizer(models.BPE(vocab, merges))
+    base.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    return base
+
+
+@given(
+    tokenizers_with_gaps(),
+    st.dictionaries(st.text("abc", min_size=1, max_size=12), st.integers(1, 9), min_size=1),
+    st.integers(1, 8),
+)
+@example(  # b comes about again behind c d, and takes the e that a later token would build on
+    Tokenizer(
+        models.BPE({c: i for i, c in enumerate("abcde")} | {"cd": 5, "cde": 6}, [("cd", "e")])
+    ),
+    {"cdea": 5, "cd": 9, "acdea": 2},
+    5,
+)
+def test_continued_training_sees_what_an_encoder_leaves(base, counts, n_tokens):
+    """Also where a merge leads to an old token, whose own merges then apply at once."""
+    base.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        learned = th.continue_bpe(base, counts, n_tokens)
+    merges, frequencies = continued_slowly(base, counts, n_tokens)
+    assert (learned.merges, learned.frequencies) == (merges, frequencies)
+    assert th.unreachable(th.extend(base, learned), learned.tokens) == []
 
 
 def test_characters_come_first_and_need_no_merges(mistral):

@@ -11,14 +11,16 @@ import numpy as np
 from numba import njit
 
 from .pretokens import Pretokens
-from .segmentation import index_keys, pair_key, segment, slot_of, symbols_of
+from .segmentation import index_keys, merge_table, pair_key, segment, slot_of, symbols_of
 from .surgery import Parts
 
 # A row a pair: its key, count, what decides a tie, where its form stands, the last turn in which it
-# rose, its last sighting and the word of that. Sightings are linked lists: rows of a word in which
-# a pair was seen, and the sighting before; `beside` links pairs with the same left or right part.
+# rose, its last sighting and the word of that, and the rank of its merge, from 1 on, if that is
+# known (its result then stands in AT). Sightings are linked lists: rows of a word in which a pair
+# was seen, and the sighting before; `beside` links pairs with the same left or right part.
 Pairs = namedtuple("Pairs", "table rows beside sightings filled")
-KEY, COUNT, TIE, AT, TURN, HEAD, LAST, COLUMNS = 0, 1, 2, 3, 4, 5, 6, 8  # a row is a cache line
+KEY, COUNT, TIE, AT, TURN, HEAD, LAST, RANK = 0, 1, 2, 3, 4, 5, 6, 7
+COLUMNS = 8  # a row is a cache line
 REFUSED = np.int64(-(2**62))
 
 
@@ -107,10 +109,15 @@ def _see(table, rows, sightings, filled, key, start, end, word, amount):
 
 
 @njit(cache=True)
-def _finish(p, form, firsts, had):
-    """Say of the rows from `had` on what decides a tie, and link those that share a symbol."""
+def _finish(p, form, firsts, known, had):
+    """Say of the rows from `had` on what decides a tie and whether their merge is known, and link
+    those that share a symbol."""
     for i in range(had, p.filled[0]):
         key = p.rows[i, KEY]
+        if len(known.results):
+            rank = known.table[slot_of(known.table, known.keys, key)]
+            if rank >= 0:
+                p.rows[i, RANK], p.rows[i, AT] = rank + 1, known.results[rank]
         end = p.rows[i, TIE]
         p.rows[i, TIE] = _packed(form, p.rows[i, AT], end) if len(form.text) else key
         if len(firsts):
@@ -134,15 +141,16 @@ def _merge_words(
     new,
     turn,
     node,
+    single,
     risen,
 ):
     """Replace a pair in the words of its sightings from `node` on, and keep the counts exact.
 
-    From left to right in each word. `used` (the old symbol belongs to an occurrence) and `fresh`
-    (the symbol is new) are scratch space, as long as the longest word. Rows that rise are listed in
-    `risen`. Stops where there may be no room. Returns the sighting it stands at, or -1 at the end,
-    and how many occurrences it replaced. Takes arrays one by one: in tuples each use would count a
-    reference, which took half of the time.
+    From left to right in each word, or with `single` the first occurrence in each. `used` (the old
+    symbol belongs to an occurrence) and `fresh` (the symbol is new) are scratch space, as long as
+    the longest word. Rows that rise are listed in `risen`. Stops where there may be no room.
+    Returns the sighting it stands at, or -1 at the end, and how many occurrences it replaced. Takes
+    arrays one by one: in tuples each use would count a reference, which took half of the time.
     """
     a, b = np.int32(rows[pair, KEY] >> 32), np.int32(rows[pair, KEY] & 0xFFFFFFFF)
     merged = np.int64(0)
@@ -160,6 +168,9 @@ def _merge_words(
                 first = j if first < 0 else first
                 last = j = j + 1
                 used[j - begin] = True
+                if single:
+                    used[j + 1 - begin : end - begin] = False
+                    break
             j += 1
         if first < 0:  # merged away since it was seen here
             continue
@@ -197,20 +208,20 @@ def _merge_words(
 
 
 @njit(cache=True)
-def _merge_pair(p, firsts, form, words, frequency, i, new, turn, used, fresh):
+def _merge_pair(p, firsts, form, known, words, frequency, i, new, turn, single, used, fresh):
     """Replace pair `i` in all words; the pairs, and the rows that may have risen."""
     had, risen = p.filled[0], [np.int64(0) for _ in range(0)]
     node, merged = p.rows[i, HEAD], np.int64(0)
     while node >= 0:
         node, n = _merge_words(
             p.table, p.rows, p.sightings, p.filled, words.symbols, words.starts, words.bounds,
-            used, fresh, i, new, turn, node, risen,
+            used, fresh, i, new, turn, node, single, risen,
         )  # fmt: skip
         merged += n
         if node >= 0:
             w = p.sightings[node, 0]
             p = _reserve(p, 2 * (words.bounds[w, 1] - words.bounds[w, 0]))
-    _finish(p, form, firsts, had)
+    _finish(p, form, firsts, known, had)
     if len(frequency):  # the parts are rarer now, so every pair with one of them scores higher
         a, b = p.rows[i, KEY] >> 32, p.rows[i, KEY] & 0xFFFFFFFF
         for symbol, sign in ((a, -1), (b, -1), (np.int64(new), 1)):
@@ -228,7 +239,12 @@ def _merge_pair(p, firsts, form, words, frequency, i, new, turn, used, fresh):
 
 @njit(cache=True)
 def _priority(rows, frequency, i):
-    """A pair's count, or with symbol frequencies its score: the count over the product of these."""
+    """A pair's count, or with symbol frequencies its score: the count over the product of these.
+
+    A known merge goes before all counts, that of the lowest rank first.
+    """
+    if rows[i, RANK] > 0:
+        return np.float64(2**52 - rows[i, RANK])
     if len(frequency) == 0:
         return np.float64(rows[i, COUNT])
     a, b = rows[i, KEY] >> 32, rows[i, KEY] & 0xFFFFFFFF
@@ -237,8 +253,21 @@ def _priority(rows, frequency, i):
 
 @njit(cache=True)
 def _push(heap, rows, frequency, i, least):
-    if rows[i, COUNT] >= least:
+    if rows[i, COUNT] >= (least if rows[i, RANK] == 0 else 1):
         heapq.heappush(heap, (-_priority(rows, frequency, i), rows[i, TIE], np.int64(i)))
+
+
+@njit(cache=True)
+def _remember(rows, i, result, rank):
+    """Note what a pair becomes, and the rank of its merge; below zero it is refused for good.
+
+    A function of its own: what the generator writes into rows itself is lost (numba 0.68.1).
+    """
+    rows[i, AT] = result
+    if result < 0:
+        rows[i, COUNT] = REFUSED
+    else:
+        rows[i, RANK] = rank
 
 
 # bounds: where a word begins, where it ends by now, where it ended at first, and how often it occurs
@@ -246,11 +275,12 @@ Words = namedtuple("Words", "symbols starts bounds")
 
 
 @njit(cache=True)
-def _merge_loop(symbols, offsets, weights, form, scored, least, reply):
+def _merge_loop(symbols, offsets, weights, form, scored, known, first, least, reply):
     """Yield the best pair and its count, again and again; `reply[0]` says what it becomes.
 
     A reply below zero refuses the pair for good. Best is the highest priority, then the lower tie,
-    among the pairs that occur `least` times.
+    among the pairs that occur `least` times. With `first` at least 0, symbols from there on are
+    new; see `learn_merges` for what a merge into an older one brings with it.
     """
     starts = np.arange(len(form.text))  # where each symbol's first character stands
     words = Words(
@@ -280,15 +310,15 @@ def _merge_loop(symbols, offsets, weights, form, scored, least, reply):
         if scored:
             for j in range(offsets[w], offsets[w + 1]):
                 frequency[symbols[j]] += weights[w]
-    _finish(p, form, firsts, 0)
-    used, fresh = np.zeros(longest, np.bool_), np.zeros(longest, np.bool_)
+    _finish(p, form, firsts, known, 0)
+    used, fresh = np.zeros(longest, np.uint8), np.zeros(longest, np.uint8)
     heap = [(0.0, np.int64(0), np.int64(0)) for _ in range(0)]
     for i in range(p.filled[0]):
         _push(heap, p.rows, frequency, i, least)
-    turn = 0
+    turn, learned, newest = np.int64(0), np.int64(len(known.results)), np.int64(first - 1)
     while len(heap) > 0:
         priority, tie, i = heapq.heappop(heap)
-        if p.rows[i, COUNT] < least:
+        if p.rows[i, COUNT] < (least if p.rows[i, RANK] == 0 else 1):
             continue
         now = _priority(p.rows, frequency, i)
         if now != -priority:  # stale; one that rose has been pushed anew
@@ -298,18 +328,27 @@ def _merge_loop(symbols, offsets, weights, form, scored, least, reply):
         if len(form.text):
             i = _first_form(heap, p, form, i, priority, tie >> FORM_BITS)
         a, b = np.int32(p.rows[i, KEY] >> 32), np.int32(p.rows[i, KEY] & 0xFFFFFFFF)
-        yield a, b, p.rows[i, COUNT]
-        new = np.int32(reply[0])
+        if p.rows[i, RANK] == 0:
+            yield a, b, p.rows[i, COUNT]
+            if reply[0] >= 0 and first >= 0:
+                learned += 1
+            _remember(p.rows, i, reply[0], learned if first >= 0 else 0)
+        new = np.int32(p.rows[i, AT])
         if new < 0:
-            p.rows[i, COUNT] = REFUSED
             continue
+        single = first >= 0 and new <= newest  # what comes about may take what stands next to it
+        newest = max(newest, np.int64(new))
         if scored and new >= len(frequency):
             had, more = len(frequency), np.zeros(2 * new, np.int64)
             more[:had] = frequency
             frequency, firsts = more, _longer(firsts, 2 * new)
             firsts[had:] = -1
         turn += 1
-        p, risen = _merge_pair(p, firsts, form, words, frequency, i, new, turn, used, fresh)
+        p, risen = _merge_pair(
+            p, firsts, form, known, words, frequency, i, new, turn, single, used, fresh
+        )
+        if single:
+            risen.append(i)
         for i in risen:
             _push(heap, p.rows, frequency, i, least)
 
@@ -322,6 +361,8 @@ def learn_merges(
     *,
     min_frequency: int = 1,
     best: str = "pair",
+    known: np.ndarray | None = None,
+    first: int = -1,
 ) -> Iterator[tuple[int, int, int, int]]:
     """Learn merges: again and again the best pair of neighbours becomes one symbol.
 
@@ -333,6 +374,11 @@ def learn_merges(
     - ``form``: the highest count, then the shorter merged form, then the first in the order of its
       symbols; begins from single characters, where no two pairs have one form at the same time;
     - ``score``: the highest count over the product of the two parts' counts, then the smaller ids.
+
+    To continue a tokenizer's training, give its merges as ``known`` and in ``first`` the id from
+    which symbols are new. The words must have been segmented by these merges. Where a merge leads
+    to an older symbol, pairs can come about whose merge is known: they are merged first, and do not
+    show, as an encoder will do. Otherwise later merges would build on pairs that no encoder leaves.
 
     Pairs below ``min_frequency`` are no candidates. Yields left, right, result and count of each
     merge; stop taking when you have enough. Pairs are counted at every position (``aaa`` holds
@@ -356,6 +402,8 @@ def learn_merges(
         np.ascontiguousarray(counts, np.int64),
         _form_of(symbols) if best == "form" else Form(np.zeros(0, np.int32), 1),
         best == "score",
+        merge_table(np.empty((0, 3), np.int32) if known is None else known),
+        first,
         max(1, min_frequency),
         reply,
     )
@@ -378,6 +426,7 @@ def learn_vocabulary(
     n_tokens: int,
     *,
     first: int | None = None,
+    known: np.ndarray | None = None,
     prefix: str = "",
     valid: Callable[[str], bool] | None = None,
     **options,
@@ -386,9 +435,10 @@ def learn_vocabulary(
 
     ``symbols``, ``offsets``, ``counts`` and ``options`` as for ``learn_merges``; ``vocab`` names the
     symbols. A merge into a token that is in it already is kept and counts as no new token. New ids
-    begin at ``first`` (above the vocabulary's by default). The right part loses ``prefix`` when it
-    is joined; a token that is not ``valid`` is never built. Returns tokens, merges and the
-    frequency of each merge, in learned order.
+    begin at ``first`` (above the vocabulary's by default). ``known`` are the merges by which the
+    words were segmented, to continue from there (see ``learn_merges``). The right part loses
+    ``prefix`` when it is joined; a token that is not ``valid`` is never built. Returns tokens,
+    merges and the frequency of each merge, in learned order.
 
     >>> import numpy as np
     >>> words = np.array([0, 1, 0, 1, 2], np.int32), np.array([0, 2, 5]), np.array([5, 1])
@@ -409,6 +459,8 @@ def learn_vocabulary(
             tokens.append(token)
         return vocab[token]
 
+    if known is not None:
+        options |= {"known": known, "first": first}
     learned = learn_merges(symbols, offsets, counts, becomes, **options)
     while len(tokens) < n_tokens and (merge := next(learned, None)):
         left, right, _, count = merge
@@ -443,6 +495,7 @@ def learn_tokens(
         parts.vocab,
         n_tokens,
         first=parts.next_id,
+        known=parts.merges,
         min_frequency=min_frequency,
         valid=lambda token: len(token) <= limit,
     )

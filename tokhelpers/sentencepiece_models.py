@@ -132,6 +132,7 @@ def learn_pieces(
         vocab,
         n_tokens - len(characters),
         first=parts.next_id + len(characters),
+        known=wider.merges,
         valid=piece_check(rules, apart),
         min_frequency=min_frequency,
     )
