@@ -69,8 +69,8 @@ def main() -> None:
         path = Path(folder) / "hpo.txt"
         path.write_text("\n".join(th.load_corpus("hpo")).replace("\r", " "), encoding="utf-8")
         result = compare(contenders, path, options.tokens, runs=options.runs)
-    for peer in list(contenders)[1:]:
-        print_ratio(result, "ours", peer)
+    print_ratio(result, "ours", "library, plain BPE")
+    print_ratio(result, "textbook", "ours")
 
 
 if __name__ == "__main__":
