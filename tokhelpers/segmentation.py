@@ -67,8 +67,12 @@ def _push_pair(heap, merges, left, right, position):
 
 
 @njit(cache=True, nogil=True)
-def _segment(symbols, offsets, merges, out, lengths):
-    """Merge within each word, always the pair of best rank, the leftmost of equals."""
+def _segment(symbols, offsets, merges, out, lengths, last):
+    """Merge within each word, always the pair of best rank, the leftmost of equals.
+
+    Writes the tokens into `out`, how many each word has into `lengths`, and into `last` the rank of
+    the last merge in each, or -1.
+    """
     longest = 1
     for w in range(len(offsets) - 1):
         longest = max(longest, offsets[w + 1] - offsets[w])
@@ -85,6 +89,7 @@ def _segment(symbols, offsets, merges, out, lengths):
             after[j] = j + 1 if j + 1 < n else -1
             if j > 0:
                 _push_pair(heap, merges, symbol[j - 1], symbol[j], j - 1)
+        last[w] = -1
         while len(heap) > 0:
             top = heapq.heappop(heap)
             j = top & 0xFFFFFFFF
@@ -95,6 +100,7 @@ def _segment(symbols, offsets, merges, out, lengths):
             rank = merges.table[slot_of(merges.table, merges.keys, pair_key(symbol[j], symbol[k]))]
             if rank < 0 or merges.results[rank] != result:
                 continue
+            last[w] = rank
             symbol[j] = result
             symbol[k] = -1
             after[j] = after[k]
@@ -125,21 +131,36 @@ def segment(symbols, offsets, merges) -> tuple[np.ndarray, np.ndarray]:
     >>> ids.tolist(), offsets.tolist()
     ([2, 0], [0, 2])
     """
+    ids, offsets, _ = segment_tracing(symbols, offsets, merges)
+    return ids, offsets
+
+
+def segment_tracing(symbols, offsets, merges) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """What ``segment`` gives, and for each word the rank of the last merge in it (-1 if none).
+
+    >>> import numpy as np
+    >>> merges = np.array([[0, 1, 2], [2, 0, 3]], np.int32)
+    >>> segment_tracing(np.array([0, 1, 0], np.int32), np.array([0, 3]), merges)[2].tolist()
+    [1]
+    """
     if not isinstance(merges, MergeTable):
         merges = merge_table(merges)
     symbols = np.ascontiguousarray(symbols, np.int32)
     offsets = np.ascontiguousarray(offsets, np.int64)
     lengths = np.zeros(len(offsets) - 1, np.int64)
+    last = np.full(len(lengths), -1, np.int32)
 
-    def part(first: int, last: int) -> np.ndarray:
-        out = np.empty(offsets[last] - offsets[first], np.int32)
-        n = _segment(symbols, offsets[first : last + 1], merges, out, lengths[first:last])
+    def part(first: int, end: int) -> np.ndarray:
+        out = np.empty(offsets[end] - offsets[first], np.int32)
+        n = _segment(
+            symbols, offsets[first : end + 1], merges, out, lengths[first:end], last[first:end]
+        )
         return out[:n]
 
     middle = len(lengths) // 2
     with ThreadPoolExecutor(2) as pool:  # the compiled loop lets go of the interpreter's lock
         halves = pool.map(part, (0, middle), (middle, len(lengths)))
-    return np.concatenate(list(halves)), np.concatenate([[0], np.cumsum(lengths)])
+    return np.concatenate(list(halves)), np.concatenate([[0], np.cumsum(lengths)]), last
 
 
 def code_points(words: list[str]) -> tuple[np.ndarray, np.ndarray]:

@@ -1,7 +1,8 @@
 """The algorithms, written to be read: short, slow, standard library only.
 
 Plain BPE and Unigram as the lecture teaches them, and Algorithms 1-9 of the thesis: training
-(1-3), tokenizing (4-6) and extending (7-9) WordPiece, SentencePiece BPE and byte-level BPE.
+(1-3), tokenizing (4-6) and extending (7-9) WordPiece, SentencePiece BPE and byte-level BPE; then
+AdaptBPE, and the paper's two pruning orders.
 The thesis: J. Kim, master's thesis, Seoul National University, 2025, sections 4.1 and 4.3.
 The lecture: T. Chakraborty, Tokenization Strategies (ELL881/AIL821, IIT Delhi).
 
@@ -791,3 +792,61 @@ def tokenize_adapt_bpe(text, V, M, added, *, trace=None):
                 f"the token {token!r} is not in V: V must hold all characters and added"
             )
     return tokens
+
+
+# ---- pruning: the paper's Algorithms 1 and 2 ---------------------------------------------------
+
+
+def prune_leaves(V, M, counts, *, unreachable=(), trace=None):
+    """Frequency leaf pruning, the paper's Algorithm 1: which token goes first, and which then.
+
+    V: token -> id. M: one merge for each token that has one, the last that leads to it. counts:
+    token -> how often it occurs in a text (0 where it is missing). unreachable: tokens of V that no
+    merge leads to; they are leaves. The other tokens without a merge are atomic and never go.
+    Returns the list of tokens in the order of pruning. Ties go to the larger id. trace: dicts with
+    token, count, and parts (what its count flowed to). Source: Purason et al., 2025, Algorithm 1.
+
+    >>> V = {token: i for i, token in enumerate(["a", "b", "c", "ab", "abc"])}
+    >>> prune_leaves(V, [("a", "b"), ("ab", "c")], {"ab": 1, "abc": 2})
+    ['abc', 'ab']
+    """
+    token_splits = {"".join(m): tuple(m) for m in M}
+    atomics = V.keys() - token_splits.keys() - set(unreachable)
+    downstream = Counter(part for m in token_splits.values() for part in set(m))
+    queue = {v: counts.get(v, 0) for v in V if v not in atomics and not downstream[v]}
+    flowed, prune_order = Counter(), []
+    while queue:
+        token = min(queue, key=lambda v: (queue[v], -V[v]))
+        count = queue.pop(token)
+        prune_order.append(token)
+        parts = token_splits.get(token, ())
+        # Mended: the printed line updates the parts "in queue", where they are not yet.
+        for part in parts:
+            flowed[part] += count
+        for part in sorted(set(parts)):
+            downstream[part] -= 1
+            if downstream[part] == 0 and part not in atomics:
+                queue[part] = counts.get(part, 0) + flowed[part]
+        if trace is not None:
+            trace.append({"token": token, "count": count, "parts": list(parts)})
+    return prune_order
+
+
+def prune_by_merges(V, token_counts, merge_counts, *, atomics=()):
+    """Merge-based pruning, the paper's Algorithm 2: tokens by how often they take part.
+
+    V: token -> id. token_counts: token -> how often it occurs in a text as it is tokenized;
+    merge_counts: merge -> how often it was made on the way. atomics never go. Returns the list of
+    tokens in the order of pruning: by count, then the longer (in characters of V's form), then the
+    larger id. Source: Purason et al., 2025, Appendix D.
+
+    >>> V = {token: i for i, token in enumerate(["a", "b", "c", "ab", "abc"])}
+    >>> prune_by_merges(V, {"ab": 1, "abc": 1}, {("a", "b"): 2, ("ab", "c"): 1}, atomics="abc")
+    ['abc', 'ab']
+    """
+    counts = Counter(token_counts)
+    for (left, right), n in merge_counts.items():
+        counts[left] += n
+        counts[right] += n
+    free = [v for v in V if v not in set(atomics)]
+    return sorted(free, key=lambda v: (counts[v], -len(v), -V[v]))

@@ -1,0 +1,240 @@
+"""Pruning orders against the textbook's, and what must hold of a pruned tokenizer."""
+
+import json
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tokenizers import AddedToken, Tokenizer, models, pre_tokenizers, processors
+
+import tokhelpers as th
+from tokhelpers import textbook
+from tokhelpers.pruning import ORDERS, prunable, splits
+from tokhelpers.surgery import read
+
+TEXT = ["the cat sat on the mat", "a bat, a hat; that cat!", "ääkkösiä öisin, yötä päivää"] * 3
+LEAVES = ("leaf-frequency", "leaf-id")
+
+
+@pytest.fixture(scope="module")
+def base() -> Tokenizer:
+    """A small tokenizer with special tokens at both ends, padding and a template."""
+    tokenizer = th.train_byte_level_bpe(TEXT, vocab_size=298, special_tokens=["<s>", "</s>"])
+    tokenizer.add_special_tokens([AddedToken("<pad>", special=True, normalized=False)])
+    tokenizer.add_tokens([AddedToken("catty", normalized=False)])
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="<s> $A <pad>",
+        special_tokens=[("<s>", 0), ("<pad>", tokenizer.token_to_id("<pad>"))],
+    )
+    tokenizer.enable_padding(pad_id=tokenizer.token_to_id("<pad>"), pad_token="<pad>", length=8)
+    return tokenizer
+
+
+@st.composite
+def tokenizers_with_gaps(draw):
+    """Tokenizers of a few letters with some splits of each token, in any order, or none."""
+    tokens = draw(st.lists(st.text("abc", min_size=2, max_size=5), unique=True, max_size=14))
+    vocab = {token: i for i, token in enumerate([*"abc", *tokens])}
+    pairs = [(t[:k], t[k:]) for t in tokens for k in range(1, len(t))]
+    pairs = [pair for pair in pairs if set(pair) <= vocab.keys()]
+    merges = draw(st.permutations(pairs))[: draw(st.integers(0, len(pairs)))]
+    made = Tokenizer(models.BPE(vocab, merges))
+    made.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    return made
+
+
+def encoder_trace(parts, word):
+    """Tokens of a word and the merges made, by the encoder's rule, written out."""
+    ranks = {tuple(pair): rank for rank, pair in enumerate(parts.pairs())}
+    tokens, made = list(word), []
+    while pairs := [
+        (ranks[p], i) for i, p in enumerate(zip(tokens, tokens[1:], strict=False)) if p in ranks
+    ]:
+        _, i = min(pairs)
+        made.append((tokens[i], tokens[i + 1]))
+        tokens[i : i + 2] = [tokens[i] + tokens[i + 1]]
+    return tokens, made
+
+
+words = st.dictionaries(st.text("abc", min_size=1, max_size=9), st.integers(1, 9), min_size=1)
+
+
+@given(tokenizers_with_gaps(), words)
+def test_orders_equal_the_textbook(tokenizer, counts):
+    parts = read(tokenizer)
+    seen, merged, last, unreachable = Counter(), Counter(), [], []
+    for word, n in counts.items():
+        tokens, made = encoder_trace(parts, word)
+        for token in tokens:
+            seen[token] += n
+        for pair in made:
+            merged[pair] += n
+    for token in parts.vocab:
+        tokens, made = encoder_trace(parts, token)
+        if tokens != [token]:
+            unreachable.append(token)
+        elif made:
+            last.append(made[-1])
+    left, right = splits(parts)
+    name = parts.tokens
+    found = {name[i]: (name[left[i]], name[right[i]]) for i in np.flatnonzero(left >= 0).tolist()}
+    assert found == {"".join(pair): pair for pair in last}
+    vocab, free = parts.vocab, set(parts.vocab) - set("abc")
+    expected = {
+        "leaf-frequency": textbook.prune_leaves(vocab, last, seen, unreachable=unreachable),
+        "frequency": sorted(free, key=lambda token: (seen[token], -vocab[token])),
+        "id": sorted(free, key=lambda token: -vocab[token]),
+        "merges": textbook.prune_by_merges(vocab, seen, merged, atomics="abc"),
+    }
+    for by, order in expected.items():
+        assert th.pruning_order(tokenizer, counts, by=by) == order, by
+
+
+@given(tokenizers_with_gaps())
+def test_leaf_id_takes_the_largest_id_among_the_leaves(tokenizer):
+    parts = read(tokenizer)
+    left, right = splits(parts)
+    order = [parts.vocab[token] for token in th.pruning_order(tokenizer, by="leaf-id")]
+    alive = {parts.vocab[token] for token in prunable(parts)}
+    for i in order:
+        used = {int(x[j]) for x in (left, right) for j in alive if left[j] >= 0}
+        assert i == max(alive - used)
+        alive.remove(i)
+    assert not alive
+
+
+@pytest.mark.parametrize("by", ORDERS)
+def test_a_pruned_tokenizer_encodes_every_text_and_keeps_the_rest(base, by):
+    before = base.to_str()
+    order = th.pruning_order(base, TEXT, by=by)
+    for n in (0, 1, 7, len(order)):
+        small = th.prune(base, order, n)
+        old, new = base.get_vocab(), small.get_vocab()
+        assert sorted(new.values()) == list(range(len(old) - n))
+        assert set(old) - set(new) == set(order[:n])
+        ids = th.id_map(base, small)
+        assert list(ids.values()) == sorted(ids.values()) == list(range(len(new)))
+        assert all(small.id_to_token(j) == base.id_to_token(i) for i, j in ids.items())
+        encoded = small.encode("<s> yötä, catty cat")
+        assert small.decode(encoded.ids, skip_special_tokens=True) == " yötä, catty cat"
+        assert encoded.ids[0] == new["<s>"] and encoded.ids[-1] == new["<pad>"]
+        assert json.loads(small.to_str())["padding"]["pad_id"] == new["<pad>"]
+        assert "catty" in encoded.tokens
+        again = Tokenizer.from_str(small.to_str())
+        assert again.encode("yötä cat").ids == small.encode("yötä cat").ids
+    assert base.to_str() == before
+
+
+@given(tokenizers_with_gaps(), words, st.sampled_from(LEAVES), st.data())
+def test_leaf_orders_make_nothing_unreachable(tokenizer, counts, by, data):
+    order = th.pruning_order(tokenizer, counts, by=by)
+    n = data.draw(st.integers(0, len(order)))
+    assert set(th.unreachable(th.prune(tokenizer, order, n))) <= set(th.unreachable(tokenizer))
+
+
+def test_frequency_makes_tokens_unreachable(finnish, llama):
+    """The rare step to a frequent token goes first: the more are pruned, the more are lost."""
+    counts = th.count_pretokens(finnish, llama)
+    order = th.pruning_order(llama, counts, by="frequency")
+    start = set(th.unreachable(llama))
+    lost = [
+        len(set(th.unreachable(th.prune(llama, order, n))) - start)
+        for n in (40_000, 80_000, 110_000)
+    ]
+    assert 0 < lost[0] < lost[1] < lost[2]
+
+
+@pytest.mark.parametrize("name", ["llama-3", "qwen", "mistral-v1"])
+def test_real_tokenizers(name, finnish):
+    tokenizer = th.load_tokenizer(name)
+    counts = th.count_pretokens(finnish, tokenizer)
+    start, parts = set(th.unreachable(tokenizer)), read(tokenizer)
+    left, _ = splits(parts)
+    reached = {parts.tokens[i] for i in np.flatnonzero(left >= 0).tolist()}
+    assert set(prunable(parts)) - reached == start
+    for by in ORDERS:
+        order = th.pruning_order(parts, counts, by=by)
+        assert sorted(order) == sorted(prunable(parts))
+        assert order == th.pruning_order(parts, counts, by=by)
+        small = th.prune(tokenizer, order, len(order) // 2)
+        lost = set(th.unreachable(small)) - start
+        assert not lost if by in LEAVES else True
+        for text in finnish[:20]:
+            assert small.decode(small.encode(text).ids) == text.removeprefix(" ")
+        special = [t["content"] for t in parts.settings["added_tokens"]]
+        assert all(small.token_to_id(token) is not None for token in special)
+
+
+def test_merge_skipping_plays_no_part_in_the_counts(llama, finnish):
+    off = th.merge_skipping(llama, False)
+    for by in ("leaf-frequency", "frequency", "merges"):
+        assert th.pruning_order(llama, finnish[:50], by=by) == th.pruning_order(
+            off, finnish[:50], by=by
+        )
+
+
+@pytest.mark.parametrize("by", ORDERS)
+def test_pruning_twice_is_pruning_once_by_the_sum(base, by):
+    order = th.pruning_order(base, TEXT, by=by)
+    once = th.prune(base, order, 15)
+    assert th.prune(th.prune(base, order, 6), order, 9).to_str() == once.to_str()
+    assert th.prune(th.prune(base, order, 6), order[6:], 9).to_str() == once.to_str()
+
+
+def test_wordpiece_loses_tokens_only():
+    tokenizer = th.train_wordpiece(TEXT, vocab_size=60)
+    token = next(t for t in tokenizer.get_vocab() if len(t) > 3 and t != "[UNK]")
+    small = th.prune(tokenizer, [token], 1)
+    assert set(tokenizer.get_vocab()) - set(small.get_vocab()) == {token}
+    with pytest.raises(ValueError, match="model is WordPiece"):
+        th.pruning_order(tokenizer, TEXT, by="id")
+
+
+def test_roberta_style_ends_follow_their_ids():
+    tokenizer = th.train_byte_level_bpe(TEXT, vocab_size=280)
+    tokenizer.add_special_tokens(["<s>", "</s>"])
+    ends = {name: (name, tokenizer.token_to_id(name)) for name in ("<s>", "</s>")}
+    tokenizer.post_processor = processors.Sequence(
+        [processors.RobertaProcessing(ends["</s>"], ends["<s>"]), processors.ByteLevel()]
+    )
+    small = th.prune(tokenizer, th.pruning_order(tokenizer, by="id"), 10)
+    tokens = small.encode("cat").tokens
+    assert (tokens[0], tokens[-1]) == ("<s>", "</s>")
+    assert small.encode("cat").ids[-1] == small.token_to_id("</s>")
+
+
+def test_bad_input_gets_one_clear_sentence(base, mistral):
+    order = th.pruning_order(base, by="id")
+    with pytest.raises(
+        ValueError, match=r"asked to prune 999 tokens; the order has 40 .* 40 can go"
+    ):
+        th.prune(base, order, 999)
+    with pytest.raises(ValueError, match="n=-1: give the number"):
+        th.prune(base, order, -1)
+    with pytest.raises(ValueError, match="is not in this tokenizer: the order belongs to another"):
+        th.prune(base, [*order[:3], "▁phenotype"], 4)
+    with pytest.raises(ValueError, match="asked to prune 5 tokens; the order has 0"):
+        th.prune(base, ["▁phenotype", "▁notype"], 5)
+    with pytest.raises(ValueError, match="'a' must stay"):
+        th.prune(base, ["a"], 1)
+    with pytest.raises(ValueError, match="'<s>' must stay"):
+        th.prune(base, ["<s>"], 1)
+    with pytest.raises(ValueError, match="more than once"):
+        th.prune(base, [order[0], order[0]], 1)
+    with pytest.raises(TypeError, match="order is one string"):
+        th.prune(base, "cat", 1)
+    with pytest.raises(ValueError, match="by='rank': use one of leaf-frequency"):
+        th.pruning_order(base, by="rank")
+    for by in ("leaf-frequency", "frequency", "merges"):
+        with pytest.raises(ValueError, match="counts tokens in a text: give a corpus"):
+            th.pruning_order(base, by=by)
+        with pytest.raises(ValueError, match="no text in its 0 documents"):
+            th.pruning_order(base, [], by=by)
+    with pytest.raises(ValueError, match="made by another normalizer or pre-tokenizer"):
+        th.pruning_order(base, th.count_pretokens(TEXT, mistral), by="frequency")
+    broken = json.loads(base.to_str())
+    del broken["model"]["vocab"]["Ġc"]
+    with pytest.raises(Exception, match="Ġc|out of vocabulary"):
+        th.prune(Tokenizer.from_str(json.dumps(broken)), order, 1)
