@@ -171,6 +171,7 @@ def prune(tokenizer: Tokenizer, order: Sequence[str], n: int) -> Tokenizer:
     (['tag'], ['t', 'ag'], 259)
     """
     parts = read(tokenizer, wordpiece=True)
+    _check_merges(parts)
     gone = set(_first_of(parts, order, n))
     contents = {t["content"]: t["id"] for t in parts.settings["added_tokens"]}
     kept = sorted({i for token, i in (parts.vocab | contents).items() if token not in gone})
@@ -180,6 +181,22 @@ def prune(tokenizer: Tokenizer, order: Sequence[str], n: int) -> Tokenizer:
     merges = new_id[parts.merges]
     merges = merges[(merges >= 0).all(axis=1)]
     return build(Parts(_renumbered(parts.settings, new_id), vocab, merges))
+
+
+def _check_merges(parts: Parts) -> None:
+    """Refuse merges that name tokens outside the vocabulary, which would vanish unseen."""
+    known = np.zeros(1 + max(parts.next_id, int(parts.merges.max(initial=0))), bool)
+    known[list(parts.vocab.values())] = True
+    wrong = parts.merges[~known[parts.merges].all(axis=1)]
+    if len(wrong):
+        shown = "; ".join(
+            " + ".join(repr(parts.tokens.get(i, f"id {i}")) for i in pair)
+            for pair in wrong[:3, :2].tolist()
+        )
+        raise ValueError(
+            f"{len(wrong):,} merges name tokens that the vocabulary lacks, first {shown}: drop them or "
+            "add their tokens"
+        )
 
 
 def _first_of(parts: Parts, order: Sequence[str], n: int) -> list[str]:
