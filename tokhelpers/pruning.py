@@ -1,6 +1,7 @@
 """Pruning: which tokens of a BPE tokenizer may go first, and a smaller tokenizer without them."""
 
 import heapq
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from numbers import Integral
 
@@ -219,7 +220,7 @@ def _first_of(parts: Parts, order: Sequence[str], n: int) -> list[str]:
             f"{len(free):,} can go at all: prune fewer"
         )
     if len(set(order)) < len(order):
-        twice = next(token for i, token in enumerate(order) if token in order[:i])
+        twice = Counter(order).most_common(1)[0][0]
         raise ValueError(f"the order holds {twice!r} more than once: give each token once")
     strange = [token for token in order if token not in free]
     if strange:
