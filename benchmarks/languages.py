@@ -15,9 +15,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from measuring import compare, print_ratio
+from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
 import tokhelpers as th
 from tokhelpers.languages import SIZES
+from tokhelpers.surgery import build, read
+from tokhelpers.wiring import extended
 
 CHARS = {"train": 3_500_000, "test": 1_000_000}
 
@@ -27,49 +30,50 @@ def one_core() -> None:
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 
 
-def ours(languages: list[str], name: str) -> dict[str, float]:
+def timed(languages: list[str], name: str, compare_one) -> dict[str, float]:
+    """One language after the other, once everything is loaded and compiled."""
     one_core()
     tokenizer = th.load_tokenizer(name)
     th.compare_language(tokenizer, "fi", sizes=[10], train_chars=9_000, test_chars=9_000)
     began = time.perf_counter()
     for language in languages:
-        th.compare_language(tokenizer, language)
+        compare_one(tokenizer, language)
     seconds = time.perf_counter() - began
     return {"seconds": seconds, "seconds a language": seconds / len(languages)}
+
+
+def ours(languages: list[str], name: str) -> dict[str, float]:
+    return timed(languages, name, th.compare_language)
 
 
 def rebuilt(languages: list[str], name: str) -> dict[str, float]:
-    from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+    return timed(languages, name, build_each_size)
 
-    one_core()
-    tokenizer = th.load_tokenizer(name)
-    th.compare_language(tokenizer, "fi", sizes=[10], train_chars=9_000, test_chars=9_000)
-    began = time.perf_counter()
-    for language in languages:
-        train, test = (
-            list(th.load_corpus(f"wordfreq:{language}", chars=n, split=split))
-            for split, n in CHARS.items()
-        )
-        supplement = Tokenizer(models.BPE())
-        supplement.normalizer = tokenizer.normalizer
-        supplement.pre_tokenizer = tokenizer.pre_tokenizer
-        trainer = trainers.BpeTrainer(
-            vocab_size=max(SIZES) + 8_000,
-            initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-            show_progress=False,
-        )
-        supplement.train_from_iterator(train, trainer)
-        naive = th.naive_extension(tokenizer, supplement)
-        with warnings.catch_warnings(action="ignore"):  # of a list that yields fewer
-            continued = th.continue_bpe(tokenizer, train, max(SIZES))
-        for extension, how in ((naive, "regenerate"), (continued, "append")):
-            for size in (n for n in SIZES if n <= len(extension.tokens)):
-                longer = th.extend(tokenizer, extension, size, how=how)
-                th.unreachable(longer, extension.tokens[:size])
-                for encoding in longer.encode_batch_fast(test):
-                    _ = encoding.ids
-    seconds = time.perf_counter() - began
-    return {"seconds": seconds, "seconds a language": seconds / len(languages)}
+
+def build_each_size(tokenizer: Tokenizer, language: str) -> None:
+    train, test = (
+        list(th.load_corpus(f"wordfreq:{language}", chars=n, split=split))
+        for split, n in CHARS.items()
+    )
+    supplement = Tokenizer(models.BPE())
+    supplement.normalizer = tokenizer.normalizer
+    supplement.pre_tokenizer = tokenizer.pre_tokenizer
+    trainer = trainers.BpeTrainer(
+        vocab_size=max(SIZES) + 8_000,
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    supplement.train_from_iterator(train, trainer)
+    naive = th.naive_extension(tokenizer, supplement)
+    with warnings.catch_warnings(action="ignore"):  # of a list that yields fewer
+        continued = th.continue_bpe(tokenizer, train, max(SIZES))
+    base = read(tokenizer)
+    for extension, how in ((naive, "regenerate"), (continued, "append")):
+        for size in (n for n in SIZES if n <= len(extension.tokens)):
+            longer = build(extended(base, extension, size, how=how))
+            th.unreachable(longer, extension.tokens[:size])
+            for encoding in longer.encode_batch_fast(test):
+                _ = encoding.ids
 
 
 def main() -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from strategies import tokenizers_with_gaps
 from tokenizers import AddedToken, Tokenizer, models, normalizers, pre_tokenizers, processors
 
 import tokhelpers as th
@@ -412,19 +413,6 @@ def continued_slowly(base: Tokenizer, counts: dict[str, int], n_tokens: int):
             np.concatenate([parts.merges, merge_ids(vocab, merges[-1:])]).astype(np.int32),
         )
     return merges, frequencies
-
-
-@st.composite
-def tokenizers_with_gaps(draw):
-    """Tokenizers of a few letters in which some tokens have merges missing, so are unreachable."""
-    tokens = draw(st.lists(st.text("abc", min_size=2, max_size=5), unique=True, max_size=12))
-    vocab = {token: i for i, token in enumerate([*"abc", *tokens])}
-    splits = [(t[:k], t[k:]) for t in tokens for k in range(1, len(t))]
-    splits = [pair for pair in splits if set(pair) <= vocab.keys()]
-    merges = draw(st.lists(st.sampled_from(splits), unique=True)) if splits else []
-    base = Tokenizer(models.BPE(vocab, merges))
-    base.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    return base
 
 
 @given(

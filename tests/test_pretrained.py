@@ -407,8 +407,9 @@ def test_a_changed_converter_is_run_anew(cache, monkeypatch):
 
 @pytest.mark.parametrize("step", ["write", "replace"])
 def test_no_half_written_file_is_left(cache, monkeypatch, step):
-    def half(path, text, encoding):
-        path.write_bytes(text[:100].encode())
+    def half(path, content):
+        with path.open("wb") as file:
+            file.write(content[:100])
         raise OSError("no space left on device")
 
     def stop(*_):
@@ -416,7 +417,7 @@ def test_no_half_written_file_is_left(cache, monkeypatch, step):
 
     with monkeypatch.context() as patch:
         if step == "write":
-            patch.setattr(Path, "write_text", half)
+            patch.setattr(Path, "write_bytes", half)
         else:
             patch.setattr(os, "replace", stop)
         with pytest.raises((OSError, KeyboardInterrupt)):

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tokenizers import AddedToken, Tokenizer, models, pre_tokenizers, processors
+from strategies import tokenizers_with_gaps
+from tokenizers import AddedToken, Tokenizer, processors
 
 import tokhelpers as th
 from tokhelpers import textbook
@@ -30,19 +31,6 @@ def base() -> Tokenizer:
     )
     tokenizer.enable_padding(pad_id=tokenizer.token_to_id("<pad>"), pad_token="<pad>", length=8)
     return tokenizer
-
-
-@st.composite
-def tokenizers_with_gaps(draw):
-    """Tokenizers of a few letters with some splits of each token, in any order, or none."""
-    tokens = draw(st.lists(st.text("abc", min_size=2, max_size=5), unique=True, max_size=14))
-    vocab = {token: i for i, token in enumerate([*"abc", *tokens])}
-    pairs = [(t[:k], t[k:]) for t in tokens for k in range(1, len(t))]
-    pairs = [pair for pair in pairs if set(pair) <= vocab.keys()]
-    merges = draw(st.permutations(pairs))[: draw(st.integers(0, len(pairs)))]
-    made = Tokenizer(models.BPE(vocab, merges))
-    made.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    return made
 
 
 def encoder_trace(parts, word):

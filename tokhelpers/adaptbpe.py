@@ -19,6 +19,7 @@ from .segmentation import (
     pair_key,
     segment,
     slot_of,
+    sum_by_id,
     symbols_of,
 )
 from .surgery import Parts, build, read
@@ -155,9 +156,7 @@ class AdaptBPE:
     def token_counts(self, words: Pretokens) -> np.ndarray:
         """How often each id is produced on counted pre-tokens: an int64 array indexed by id."""
         ids, offsets = self.segment(words.words)
-        counts = np.zeros(self.parts.next_id, np.int64)
-        np.add.at(counts, ids, np.repeat(words.counts, np.diff(offsets)))
-        return counts
+        return sum_by_id(ids, np.repeat(words.counts, np.diff(offsets)), self.parts.next_id)
 
 
 # --- cutting text into words, as the tokenizer does ----------------------------------------------

@@ -15,7 +15,7 @@ from .extension import Extension, continue_bpe, naive_extension
 from .measures import evaluate, sweep
 from .pretokens import Pretokens, count_pretokens
 from .pretrained import load_tokenizer
-from .surgery import Parts, read
+from .surgery import Parts, read, with_skipping
 from .training import train_byte_level_bpe, train_sentencepiece_bpe
 
 # Languages with a list in wordfreq that the paper has, too: their codes here and there. Chinese and
@@ -70,8 +70,7 @@ def compare_language(
     there = [n for n in sizes if n <= min(len(e.tokens) for e, _ in ways.values())]
     tables = []
     for skipping in (True, False) if base.merge_skipping else (False,):
-        model = {**base.settings["model"], "ignore_merges": skipping}
-        parts = Parts({**base.settings, "model": model}, base.vocab, base.merges)
+        parts = with_skipping(base, skipping)
         plain = pd.DataFrame([{"way": "base", "added": 0, **evaluate(parts, test)}])
         table = pd.concat([plain, sweep(parts, ways, there, test)], ignore_index=True)
         tables.append(table.assign(merge_skipping=skipping))

@@ -9,7 +9,7 @@ from tokenizers import Tokenizer, models
 from .adaptbpe import AdaptBPE
 from .extension import Extension
 from .pretokens import Pretokens, documents_with_counts
-from .segmentation import segment, symbols_of
+from .segmentation import segment, sum_by_id, symbols_of
 from .surgery import BYTE_TOKENS, Parts, build, read
 from .training import counted
 from .wiring import extended, stored_text
@@ -62,7 +62,7 @@ def token_counts(tokenizer: Tokenizer | Parts, words: Pretokens) -> np.ndarray:
         merged = np.repeat(whole < 0, np.diff(offsets))
         ids = np.concatenate([ids[merged], whole[whole >= 0]])
         weights = np.concatenate([weights[merged], words.counts[whole >= 0]])
-    return _sum_by_id(ids, weights, parts.next_id)
+    return sum_by_id(ids, weights, parts.next_id)
 
 
 def _is_bpe(tokenizer: Tokenizer | Parts) -> bool:
@@ -82,12 +82,6 @@ def _model_counts(tokenizer, words: Pretokens) -> np.ndarray:
 
 def _size(tokenizer: Tokenizer) -> int:
     return 1 + max(tokenizer.get_vocab().values())
-
-
-def _sum_by_id(ids, weights, size) -> np.ndarray:
-    counts = np.zeros(size, np.int64)
-    np.add.at(counts, ids, weights)
-    return counts
 
 
 def evaluate(

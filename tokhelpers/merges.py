@@ -259,15 +259,14 @@ def _push(heap, rows, frequency, i, least):
 
 @njit(cache=True)
 def _remember(rows, i, result, rank):
-    """Note what a pair becomes, and the rank of its merge; below zero it is refused for good.
+    """Note what a pair becomes, if its merge has a rank; below zero it is refused for good.
 
     A function of its own: what the generator writes into rows itself is lost (numba 0.68.1).
     """
-    rows[i, AT] = result
     if result < 0:
         rows[i, COUNT] = REFUSED
-    else:
-        rows[i, RANK] = rank
+    elif rank > 0:
+        rows[i, RANK], rows[i, AT] = rank, result
 
 
 # bounds: where a word begins, where it ends by now, where it ended at first, and how often it occurs
@@ -328,12 +327,13 @@ def _merge_loop(symbols, offsets, weights, form, scored, known, first, least, re
         if len(form.text):
             i = _first_form(heap, p, form, i, priority, tie >> FORM_BITS)
         a, b = np.int32(p.rows[i, KEY] >> 32), np.int32(p.rows[i, KEY] & 0xFFFFFFFF)
+        new = np.int32(p.rows[i, AT])
         if p.rows[i, RANK] == 0:
             yield a, b, p.rows[i, COUNT]
-            if reply[0] >= 0 and first >= 0:
+            new = np.int32(reply[0])
+            if new >= 0 and first >= 0:
                 learned += 1
-            _remember(p.rows, i, reply[0], learned if first >= 0 else 0)
-        new = np.int32(p.rows[i, AT])
+            _remember(p.rows, i, new, learned if first >= 0 else 0)
         if new < 0:
             continue
         single = first >= 0 and new <= newest  # what comes about may take what stands next to it

@@ -11,11 +11,11 @@ import os
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
-from uuid import uuid4
 
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers
 
 from .pretokens import LLAMA_3, QWEN
+from .records import write_whole
 from .surgery import read
 
 CONVERSION = 1  # raise it when a converter below changes: cached tokenizers are made anew
@@ -100,19 +100,9 @@ def _from_package(name: str) -> Tokenizer:
         return tokenizer
     convert = {"llama-3": _llama_3, "qwen": _qwen, "mistral-nemo": _nemo, "mistral-v1": from_spm}
     tokenizer = convert[name](content)
-    _write(cached, tokenizer.to_str())
+    cached.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(cached, tokenizer.to_str().encode())
     return tokenizer
-
-
-def _write(path: Path, text: str) -> None:
-    """Write a file whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_suffix(f".{uuid4().hex}.tmp")  # threads and processes may write at once
-    try:
-        draft.write_text(text, encoding="utf-8")
-        os.replace(draft, path)
-    finally:
-        draft.unlink(missing_ok=True)
 
 
 # --- tiktoken files ------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from tokenizers import Tokenizer
 from .measures import token_counts
 from .pretokens import Pretokens
 from .segmentation import segment_tracing, symbols_of
-from .surgery import BYTE_TOKENS, Parts, build, read
+from .surgery import Parts, build, lacking, read, with_skipping
 from .training import counted
 
 ORDERS = ("leaf-frequency", "leaf-id", "frequency", "id", "merges")
@@ -52,7 +52,7 @@ def pruning_order(
     if not by.endswith("id"):
         if corpus is None:
             raise ValueError(f"by={by!r} counts tokens in a text: give a corpus")
-        counts = token_counts(_without_skipping(parts), counted(corpus, parts))
+        counts = token_counts(with_skipping(parts, False), counted(corpus, parts))
     left, right = splits(parts)
     names, free = parts.tokens, prunable(parts)
     ids = np.array(sorted(parts.vocab[token] for token in free), np.int64)
@@ -70,19 +70,10 @@ def pruning_order(
     return [names[i] for i in order.tolist()]
 
 
-def _without_skipping(parts: Parts) -> Parts:
-    model = {**parts.settings["model"], "ignore_merges": False}
-    return Parts({**parts.settings, "model": model}, parts.vocab, parts.merges)
-
-
 def prunable(parts: Parts) -> list[str]:
     """The tokens that may go: all but characters, bytes, special, added and unknown tokens."""
-    model = parts.settings["model"]
-    prefix = model.get("continuing_subword_prefix") or ""
-    kept = {token["content"] for token in parts.settings["added_tokens"]} | {model.get("unk_token")}
-    if model.get("byte_fallback"):
-        kept.update(BYTE_TOKENS)
-    return [t for t in parts.vocab if len(t.removeprefix(prefix)) > 1 and t not in kept]
+    prefix = parts.settings["model"].get("continuing_subword_prefix") or ""
+    return [t for t in parts.vocab if len(t.removeprefix(prefix)) > 1 and t not in parts.apart]
 
 
 def splits(parts: Parts) -> tuple[np.ndarray, np.ndarray]:
@@ -192,16 +183,9 @@ def _check_merges(parts: Parts) -> None:
     """Refuse merges that name tokens outside the vocabulary, which would vanish unseen."""
     known = np.zeros(1 + max(parts.next_id, int(parts.merges.max(initial=0))), bool)
     known[list(parts.vocab.values())] = True
-    wrong = parts.merges[~known[parts.merges].all(axis=1)]
-    if len(wrong):
-        shown = "; ".join(
-            " + ".join(repr(parts.tokens.get(i, f"id {i}")) for i in pair)
-            for pair in wrong[:3, :2].tolist()
-        )
-        raise ValueError(
-            f"{len(wrong):,} merges name tokens that the vocabulary lacks, first {shown}: drop them or "
-            "add their tokens"
-        )
+    wrong = parts.merges[~known[parts.merges].all(axis=1), :2].tolist()
+    if wrong:
+        raise lacking([parts.tokens.get(i, f"id {i}") for i in pair] for pair in wrong)
 
 
 def _first_of(parts: Parts, order: Sequence[str], n: int) -> list[str]:

@@ -7,6 +7,7 @@ import subprocess
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
+from uuid import uuid4
 
 import pandas as pd
 
@@ -84,7 +85,17 @@ def record(table: pd.DataFrame, name: str, *, command: str, seconds: float) -> N
         "json": json.dumps(how, indent=1) + "\n",
     }
     for ending, text in texts.items():
-        (folder / f"{name}.{ending}").write_text(text, encoding="utf-8")
+        write_whole(folder / f"{name}.{ending}", text.encode())
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file whole or not at all."""
+    draft = path.with_name(f"{path.name}.{uuid4().hex}.tmp")  # others may write at the same time
+    try:
+        draft.write_bytes(content)
+        os.replace(draft, path)
+    finally:
+        draft.unlink(missing_ok=True)
 
 
 def _commit() -> str:

@@ -163,6 +163,18 @@ def segment_tracing(symbols, offsets, merges) -> tuple[np.ndarray, np.ndarray, n
     return np.concatenate(list(halves)), np.concatenate([[0], np.cumsum(lengths)]), last
 
 
+def sum_by_id(ids: np.ndarray, weights: np.ndarray, size: int) -> np.ndarray:
+    """How often each id occurs, each occurrence by its weight: an int64 array of ``size``.
+
+    >>> import numpy as np
+    >>> sum_by_id(np.array([2, 0, 2]), np.array([5, 1, 3]), 4).tolist()
+    [1, 0, 8, 0]
+    """
+    counts = np.zeros(size, np.int64)
+    np.add.at(counts, ids, weights)
+    return counts
+
+
 def code_points(words: list[str]) -> tuple[np.ndarray, np.ndarray]:
     """The characters of words (uint32, flat) and the offsets of the words (int64, one more).
 

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from itertools import pairwise
 from pathlib import Path
-from uuid import uuid4
 
 import numpy as np
 from tokenizers import Tokenizer
@@ -16,9 +15,10 @@ from tokenizers import Tokenizer
 from .merges import learn_vocabulary
 from .pretokens import Pretokens, library_cutter
 from .pretrained import _spm_proto
+from .records import write_whole
 from .scripts import DIGITS, script_rules
 from .segmentation import code_points, segment, symbols_of
-from .surgery import BYTE_TOKENS, Parts, read
+from .surgery import Parts, read
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ def learn_pieces(
     characters = _new_characters(texts, counts, parts, rules, min_frequency)[:n_tokens]
     vocab = parts.vocab | {c: i for i, c in enumerate(characters, parts.next_id)}
     wider = Parts(parts.settings, vocab, parts.merges)
-    apart = _apart(parts)
+    apart = parts.apart
     ids, offsets = segment(*symbols_of(texts, wider), wider.merges)
     ids, offsets, counts = _without(ids, offsets, counts, [vocab[t] for t in apart if t in vocab])
     tokens, merges, frequencies = learn_vocabulary(
@@ -137,13 +137,6 @@ def learn_pieces(
         min_frequency=min_frequency,
     )
     return characters + tokens, merges, frequencies, len(characters)
-
-
-def _apart(parts: Parts) -> set[str]:
-    """Tokens that no merge uses or builds: added ones, the unknown token, bytes."""
-    unknown = parts.settings["model"].get("unk_token")
-    added = {token["content"] for token in parts.settings["added_tokens"]}
-    return added | set(BYTE_TOKENS) | {unknown} - {None}
 
 
 def _normalised(words: Pretokens, parts: Parts) -> tuple[list[str], np.ndarray]:
@@ -171,7 +164,7 @@ def _new_characters(texts, counts, parts: Parts, rules: PieceRules, least: int) 
     np.add.at(seen, codes, np.repeat(counts, np.diff(offsets)))
     often = {chr(code): int(seen[code]) for code in np.flatnonzero(seen)}
     often = {c: n for c, n in often.items() if unicodedata.category(c) != "Cc"}
-    known = parts.alphabet.keys() | _apart(parts)
+    known = parts.alphabet.keys() | parts.apart
     new = sorted((c for c in often if c not in known), key=lambda c: (-often[c], c))
     total = sum(often.values())
     covered, taken = total - sum(often[c] for c in new), []
@@ -229,13 +222,7 @@ def save_sentencepiece(
     proto.trainer_spec.vocab_size = len(proto.pieces)
     ordinary = {piece.piece: piece.score for piece in proto.pieces if piece.type == kinds.NORMAL}
     _check_merges(parts, ordinary)
-    path = Path(path)
-    draft = path.with_name(f"{path.name}.{uuid4().hex}.tmp")
-    try:
-        draft.write_bytes(proto.SerializeToString())
-        os.replace(draft, path)
-    finally:
-        draft.unlink(missing_ok=True)
+    write_whole(Path(path), proto.SerializeToString())
 
 
 def _appended(parts: Parts, pieces: list[str]) -> list[str]:

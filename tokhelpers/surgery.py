@@ -6,7 +6,7 @@ tokenizer that came in is never touched.
 
 import gc
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import chain
@@ -59,6 +59,12 @@ class Parts:
     def special(self) -> set[str]:
         """Contents of the special tokens."""
         return {t["content"] for t in self.settings["added_tokens"] if t["special"]}
+
+    @cached_property
+    def apart(self) -> set[str]:
+        """Tokens that no merge uses or builds: added ones, the unknown token, bytes."""
+        added = {token["content"] for token in self.settings["added_tokens"]}
+        return added | set(BYTE_TOKENS) | {self.settings["model"].get("unk_token")} - {None}
 
     @cached_property
     def next_id(self) -> int:
@@ -140,13 +146,18 @@ def merge_ids(vocab: dict[str, int], merges: Sequence, *, prefix: str = "") -> n
         joined = map("".join, merges) if not cut else (a + b[cut:] for a, b in merges)
         results = np.fromiter(map(id_of, joined), np.int32, len(merges))
     except KeyError:
-        wrong = [m for m in merges if not {*m, m[0] + m[1][cut:]} <= vocab.keys()]
-        shown = ", ".join(f"{a!r} + {b!r}" for a, b in wrong[:3])
-        raise ValueError(
-            f"{len(wrong):,} merges name tokens that the vocabulary lacks, first {shown}: "
-            "drop them or add their tokens"
-        ) from None
+        raise lacking(m for m in merges if not {*m, m[0] + m[1][cut:]} <= vocab.keys()) from None
     return np.column_stack([parts.reshape(-1, 2), results])
+
+
+def lacking(merges: Iterable[tuple[str, str]]) -> ValueError:
+    """The complaint about merges of which a part or the result is not in the vocabulary."""
+    wrong = list(merges)
+    shown = ", ".join(f"{a!r} + {b!r}" for a, b in wrong[:3])
+    return ValueError(
+        f"{len(wrong):,} merges name tokens that the vocabulary lacks, first {shown}: "
+        "drop them or add their tokens"
+    )
 
 
 def build(parts: Parts) -> Tokenizer:
@@ -195,6 +206,10 @@ def merge_skipping(tokenizer: Tokenizer, enabled: bool) -> Tokenizer:
     >>> merge_skipping(plain, True).encode("ab").tokens, plain.encode("ab").tokens
     (['ab'], ['a', 'b'])
     """
-    parts = read(tokenizer)
+    return build(with_skipping(read(tokenizer), enabled))
+
+
+def with_skipping(parts: Parts, enabled: bool) -> Parts:
+    """What ``merge_skipping`` does, on parts: without building a tokenizer."""
     model = {**parts.settings["model"], "ignore_merges": bool(enabled)}
-    return build(Parts({**parts.settings, "model": model}, parts.vocab, parts.merges))
+    return Parts({**parts.settings, "model": model}, parts.vocab, parts.merges)

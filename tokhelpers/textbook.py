@@ -813,8 +813,8 @@ def prune_leaves(V, M, counts, *, unreachable=(), trace=None):
     token_splits = {"".join(m): tuple(m) for m in M}
     atomics = V.keys() - token_splits.keys() - set(unreachable)
     downstream = Counter(part for m in token_splits.values() for part in set(m))
-    queue = {v: counts.get(v, 0) for v in V if v not in atomics and not downstream[v]}
-    flowed, prune_order = Counter(), []
+    counts, prune_order = Counter(counts), []
+    queue = {v: counts[v] for v in V if v not in atomics and not downstream[v]}
     while queue:
         token = min(queue, key=lambda v: (queue[v], -V[v]))
         count = queue.pop(token)
@@ -822,11 +822,11 @@ def prune_leaves(V, M, counts, *, unreachable=(), trace=None):
         parts = token_splits.get(token, ())
         # Mended: the printed line updates the parts "in queue", where they are not yet.
         for part in parts:
-            flowed[part] += count
+            counts[part] += count
         for part in sorted(set(parts)):
             downstream[part] -= 1
             if downstream[part] == 0 and part not in atomics:
-                queue[part] = counts.get(part, 0) + flowed[part]
+                queue[part] = counts[part]
         if trace is not None:
             trace.append({"token": token, "count": count, "parts": list(parts)})
     return prune_order

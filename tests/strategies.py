@@ -1,0 +1,20 @@
+"""Hypothesis strategies that several tests share."""
+
+from hypothesis import strategies as st
+from tokenizers import Tokenizer, models, pre_tokenizers
+
+
+@st.composite
+def tokenizers_with_gaps(draw):
+    """Tokenizers of a few letters with some splits of each token as merges, in any order, or none.
+
+    So some tokens may be unreachable.
+    """
+    tokens = draw(st.lists(st.text("abc", min_size=2, max_size=5), unique=True, max_size=14))
+    vocab = {token: i for i, token in enumerate([*"abc", *tokens])}
+    pairs = [(t[:k], t[k:]) for t in tokens for k in range(1, len(t))]
+    pairs = [pair for pair in pairs if set(pair) <= vocab.keys()]
+    merges = draw(st.permutations(pairs))[: draw(st.integers(0, len(pairs)))]
+    made = Tokenizer(models.BPE(vocab, merges))
+    made.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    return made
