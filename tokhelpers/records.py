@@ -14,7 +14,16 @@ import pandas as pd
 from .profiles import profile
 
 CHECKOUT = Path(__file__).parent.parent
-LIBRARIES = ("tokenizers", "transformers", "sentencepiece", "wordfreq", "numpy", "pandas", "numba")
+LIBRARIES = (
+    "tokenizers",
+    "transformers",
+    "torch",
+    "sentencepiece",
+    "wordfreq",
+    "numpy",
+    "pandas",
+    "numba",
+)
 
 
 def published(table: str) -> pd.DataFrame:
