@@ -4,6 +4,7 @@ import json
 import os
 import platform
 import subprocess
+from collections.abc import Callable
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
@@ -97,11 +98,11 @@ def record(table: pd.DataFrame, name: str, *, command: str, seconds: float) -> N
         write_whole(folder / f"{name}.{ending}", text.encode())
 
 
-def write_whole(path: Path, content: bytes) -> None:
-    """Write a file whole or not at all."""
+def write_whole(path: Path, content: bytes | Callable[[Path], None]) -> None:
+    """Write a file whole or not at all; ``content`` may be a function that writes it."""
     draft = path.with_name(f"{path.name}.{uuid4().hex}.tmp")  # others may write at the same time
     try:
-        draft.write_bytes(content)
+        content(draft) if callable(content) else draft.write_bytes(content)
         os.replace(draft, path)
     finally:
         draft.unlink(missing_ok=True)
