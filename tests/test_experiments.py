@@ -30,7 +30,7 @@ QUESTIONS = [
 
 def base(family: str):
     if family == "byte-level":
-        return th.train_byte_level_bpe(GENERAL, vocab_size=300, special_tokens=["<|end|>"])
+        return th.train_byte_level_bpe(GENERAL, vocab_size=300, special_tokens=["<|endoftext|>"])
     if family == "sentencepiece":
         return th.train_sentencepiece_bpe(GENERAL, vocab_size=320, special_tokens=["<s>"])
     special = ["[CLS]", "[SEP]", "[MASK]"]

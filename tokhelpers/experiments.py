@@ -32,15 +32,11 @@ from .surgery import read
 from .training import train_byte_level_bpe, train_sentencepiece_bpe, train_wordpiece
 
 ARMS = ("none", "auto", "crawled", "continued")
-HUB = {
-    "bert-base-cased": "google-bert/bert-base-cased",
-    "mobilellm-125m": "facebook/MobileLLM-125M",
-    "smollm2-135m": "HuggingFaceTB/SmolLM2-135M",
-}
-RATES = {  # thesis, Table 10: continual pretraining, multiple-choice fine-tuning
-    "bert-base-cased": (5e-4, 1e-4),
-    "mobilellm-125m": (5e-4, 5e-4),
-    "smollm2-135m": (1e-3, 1e-3),
+# hub id; rates of thesis, Table 10 (continual pretraining, questions); what stands around a text
+MODELS = {
+    "bert-base-cased": ("google-bert/bert-base-cased", 5e-4, 1e-4, None),
+    "mobilellm-125m": ("facebook/MobileLLM-125M", 5e-4, 5e-4, "</s>"),
+    "smollm2-135m": ("HuggingFaceTB/SmolLM2-135M", 1e-3, 1e-3, "<|endoftext|>"),
 }
 SUBJECTS = (
     "anatomy",
@@ -170,29 +166,32 @@ def thesis(
     """The thesis' experiment in full size, from the hub: one model, one way of extending.
 
     ``name`` is "bert-base-cased", "mobilellm-125m" or "smollm2-135m". Training settings are the
-    thesis' (sections 5.2.1 and 5.2.2, Table 10): batches of 512, one epoch of ``chars`` characters
-    of ``texts``, five of MedMCQA; MedMCQA's validation split, MedQA and six subjects of MMLU are
-    answered. Checkpoints go to ``folder``; a run that was killed goes on from there. MobileLLM's own
-    code is not run: its weights are read into the library's Llama, which has the same layers.
+    thesis' (sections 5.2.1 and 5.2.2, Table 10): batches of 512 sequences, a text each, one epoch
+    of ``chars`` characters of ``texts``, five of MedMCQA; MedMCQA's validation split, MedQA and six
+    subjects of MMLU are answered. Checkpoints go to ``folder``; a run that was killed goes on from
+    there. MobileLLM's own code is not run: its weights are read into the library's Llama, which has
+    the same layers.
+
     Raises ValueError for another name or arm; ImportError without the package datasets.
     """
-    if name not in HUB:
-        raise ValueError(f"no model is called {name!r}: use {', '.join(HUB)}")
+    if name not in MODELS:
+        raise ValueError(f"no model is called {name!r}: use {', '.join(MODELS)}")
     if arm not in ARMS or (arm == "continued" and name.startswith("bert")):
-        raise ValueError(f"{name} has no arm {arm!r}: use one of {', '.join(ARMS)}, BERT one of 3")
+        raise ValueError(f"{name} has no arm {arm!r}: use {', '.join(ARMS)} (BERT all but the last)")
     documents = list(load_corpus(texts, chars=chars, column=column))
     held_out = list(load_corpus(texts, chars=1_000_000, split="test", column=column))
     train = load_questions("medmcqa", "train", faulty="skip")
     test = [*_named("medqa", "MedQA"), *_named("medmcqa", "MedMCQA")]
     for subject in SUBJECTS:
         test += _named(f"mmlu:{subject}", f"MMLU {subject}")
-    old = load_tokenizer(HUB[name])
+    hub_id, first, second, separator = MODELS[name]
+    old = load_tokenizer(hub_id)
     new = extended_by(arm, old, documents, load_corpus(terms), n_tokens)
     auto = transformers.AutoModelForMaskedLM if "bert" in name else transformers.LlamaForCausalLM
-    model = auto.from_pretrained(HUB[name])
-    first, second = RATES[name]
+    model = auto.from_pretrained(hub_id)
     length = min(2_048, configuration(name).max_position_embeddings)
     options = {"length": length, "batch_size": 512, "micro_batch": micro_batch, "seed": 42}
+    options["separator"] = separator
     place = Path(folder, name, f"{arm}-{n_tokens}")
     return two_stages(
         model,
@@ -202,7 +201,7 @@ def thesis(
         held_out,
         train,
         test,
-        pretraining={"learning_rate": first, "folder": place / "pretraining", **options},
+        pretraining={"learning_rate": first, "folder": place / "text", "packed": False, **options},
         choices={"learning_rate": second, "folder": place / "questions", **options},
     )
 
