@@ -7,7 +7,7 @@ import torch
 from torch.profiler import ProfilerActivity, profile
 
 import tokhelpers as th
-from tokhelpers import costs
+from tokhelpers import costs, timing
 from tokhelpers.models import configuration, new_model
 
 NAMES = {"BERT": "bert-base-cased", "MobileLLM": "mobilellm-125m", "SmolLM2": "smollm2-135m"}
@@ -98,10 +98,10 @@ def test_embedding_share_counts_the_bias_of_a_masked_head():
 # --- memory --------------------------------------------------------------------------------------
 def allocated(name, size, head, batch, length, dtype):
     """Bytes that the library's own allocator gave out at most in a step on a CPU."""
-    config = costs._trainable(name, size, head, batch, length)
+    config = costs.trainable(name, size, head, batch, length)
     model = new_model(config, head=head).to(getattr(torch, dtype)).train()
     optimizer = torch.optim.AdamW(model.parameters(), fused=True)
-    inputs = costs._inputs(config, head, batch, length, "cpu")
+    inputs = costs.inputs_for(config, head, batch, length, "cpu")
 
     def step():
         model(**inputs).loss.backward()
@@ -190,32 +190,36 @@ def test_modelling_leaves_no_trace():
         ({"dtype": "float16"}, "dtype is 'float16': use bfloat16 or float32"),
     ],
 )
-@pytest.mark.parametrize("function", [costs.training_memory, costs.measure_step])
+@pytest.mark.parametrize("function", [costs.training_memory, timing.measure_step])
 def test_bad_requests_are_refused(function, changed, message):
     with pytest.raises(ValueError, match=message):
         function("small-bert", 500, **{"head": "masked-lm", "batch": 1, "length": 8, **changed})
 
 
 # --- measurement ---------------------------------------------------------------------------------
-def test_measured_memory_is_somewhat_above_the_model():
+@pytest.fixture
+def one_thread():
+    """Several threads wait for each other where other tests are at work."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+def test_measured_memory_is_somewhat_above_the_model(one_thread):
     """The machine gives out more than the tensors need: 0.85 to 0.88 in six runs on one thread."""
     asked = {"head": "causal-lm", "batch": 8, "length": 256, "dtype": "float32"}
-    threads = torch.get_num_threads()
-    try:
-        torch.set_num_threads(1)
-        step = costs.measure_step("small-llama", 8_000, **asked, steps=1, device="cpu")
-    finally:
-        torch.set_num_threads(threads)
+    step = timing.measure_step("small-llama", 8_000, **asked, steps=1, device="cpu")
     bill = costs.training_memory("small-llama", 8_000, **asked)
     assert 0.7 < bill.total / step.memory < 1
-    assert step.seconds > 0 and step.threads == 1
+    assert step.seconds > 0 and step.processor_seconds > 0 and step.threads == 1
     assert step.device and step["dtype"] == "float32"
 
 
 def test_a_killed_process_is_told(monkeypatch):
-    monkeypatch.setattr(costs, "_measure", _killed)
+    monkeypatch.setattr(timing, "_measure", _killed)
     with pytest.raises(RuntimeError, match="the process was killed at batch=1, length=8"):
-        costs.measure_step("small-bert", 500, head="masked-lm", batch=1, length=8)
+        timing.measure_step("small-bert", 500, head="masked-lm", batch=1, length=8)
 
 
 def _killed(*_):
@@ -226,10 +230,20 @@ def _killed(*_):
 
 
 def test_runs_of_the_thesis_have_the_sizes_of_table_9():
-    runs = costs.thesis_runs()
+    runs = timing.thesis_runs()
     assert runs.groupby(["model", "stage"]).extension.nunique().eq(10).all()
     for row in runs.itertuples():
         assert row.vocab_size == vocabulary(row.model, row.extension)
+
+
+def test_runs_are_measured_at_their_length_or_a_shorter_one(one_thread):
+    runs = timing.thesis_runs().query("added == 0")[:1].assign(architecture="small-bert")
+    row = timing.measure_runs(runs, [2], length=8, steps=1, device="cpu").iloc[0]
+    assert (row.length, row.batch, row["dtype"], row.extension) == (8, 2, "float32", "none")
+    bill = costs.training_memory(
+        "small-bert", row.vocab_size, head=row["head"], batch=2, length=8, dtype="float32"
+    )
+    assert row.modelled == bill.total and row.memory > 0
 
 
 def test_batches_beyond_one_that_did_not_fit_are_not_tried(monkeypatch):
@@ -240,9 +254,9 @@ def test_batches_beyond_one_that_did_not_fit_are_not_tried(monkeypatch):
         memory = float("nan") if batch == 2 else 1.0
         return pd.Series({"batch": batch, "dtype": "float32", "memory": memory})
 
-    monkeypatch.setattr(costs, "measure_step", step)
-    runs = costs.thesis_runs()[:1].assign(architecture="small-bert")
-    table = costs.measure_runs(runs, [4, 1, 2], length=8)
+    monkeypatch.setattr(timing, "measure_step", step)
+    runs = timing.thesis_runs()[:1].assign(architecture="small-bert")
+    table = timing.measure_runs(runs, [4, 1, 2], length=8)
     assert tried == [1, 2]
     assert table.batch.tolist() == [1, 2, 4]
     assert table.memory.isna().tolist() == [False, True, True]

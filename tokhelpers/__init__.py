@@ -42,7 +42,7 @@ _HOME = {
     "parameter_count": "costs",
     "embedding_share": "costs",
     "training_memory": "costs",
-    "measure_step": "costs",
+    "measure_step": "timing",
     "schedule": "optimisation",
     "pretrain": "finetuning",
     "loss_per_byte": "finetuning",

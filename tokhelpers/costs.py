@@ -2,16 +2,8 @@
 
 import copy
 import operator
-import re
-import statistics
-import sys
-import time
 import weakref
 from collections import Counter
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
-from multiprocessing import get_context
-from pathlib import Path
 
 import pandas as pd
 import torch
@@ -20,19 +12,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from .models import configuration, new_model
-from .records import _processor, published
 
 DTYPES = {"bfloat16": torch.bfloat16, "float32": torch.float32}
 KINDS = ["weights", "gradients", "adamw", "activations", "logits"]
-# thesis, section 5.1: what each model is trained on, and how many tokens of input at most
-STAGES = [
-    ("BERT", "bert-base-cased", "pretraining", "masked-lm", 512),
-    ("BERT", "bert-base-cased", "fine-tuning", "text-classification", 512),
-    ("MobileLLM", "mobilellm-125m", "pretraining", "causal-lm", 2_048),
-    ("MobileLLM", "mobilellm-125m", "fine-tuning", "causal-lm", 2_048),
-    ("SmolLM2", "smollm2-135m", "pretraining", "causal-lm", 2_048),
-    ("SmolLM2", "smollm2-135m", "fine-tuning", "causal-lm", 2_048),
-]
 
 
 def parameter_count(architecture, vocab_size: int, head: str) -> int:
@@ -77,9 +59,11 @@ def training_memory(
     vocabulary in ``dtype`` and, where the library's loss wants them, in float32. "activations" is
     the rest, temporary tensors among it; "total" is the sum.
 
-    Not modelled: work space inside kernels, fragments and caches of the allocator, the libraries
-    themselves. Attention weights have no dropout here, so that attention is fused and never writes
-    its square matrix; other dropout masks are kept in ``dtype``, as on a CPU (a GPU keeps bytes).
+    The total is what torch's allocator gives out on a CPU, to one in ten thousand. Not modelled:
+    work space inside kernels, the allocator's fragments and caches, the libraries themselves, and
+    gradients kept from earlier batches to be accumulated. Attention weights have no dropout here, so
+    that attention is fused and never writes its square matrix; other dropout masks are kept in
+    ``dtype``, as on a CPU (a GPU keeps bytes).
 
     Raises ValueError as ``parameter_count`` does, and for a length beyond the model's positions, a
     head without a loss, or an unknown dtype.
@@ -88,8 +72,8 @@ def training_memory(
     >>> float(bill.adamw / parameter_count("small-llama", 1_000, "causal-lm"))
     4.0
     """
-    config = _trainable(architecture, vocab_size, head, batch, length)
-    model = new_model(config, head=head, device="meta").to(_dtype(dtype)).train()
+    config = trainable(architecture, vocab_size, head, batch, length)
+    model = new_model(config, head=head, device="meta").to(dtype_of(dtype)).train()
     ledger = _Ledger()
     with FakeTensorMode():
         tensors = {
@@ -105,7 +89,7 @@ def training_memory(
         states = [torch.empty_like(t) for t in tensors.values() if t.requires_grad for _ in "mv"]
         for state in states:
             ledger.add(state, "adamw")
-        inputs = _inputs(config, head, batch, length, "cpu")
+        inputs = inputs_for(config, head, batch, length, "cpu")
         _watch_logits(model, ledger)
         with ledger:
             loss = torch.func.functional_call(model, tensors, kwargs=inputs).loss
@@ -170,155 +154,9 @@ def _watch_logits(model, ledger) -> None:
         head.register_forward_hook(end)
 
 
-def measure_step(
-    architecture,
-    vocab_size: int,
-    *,
-    head: str,
-    batch: int,
-    length: int,
-    steps: int = 3,
-    device: str | None = None,
-    dtype: str | None = None,
-    seed: int = 0,
-) -> pd.Series:
-    """Measured time and memory of a training step: forward, backward and a fused AdamW.
-
-    Fresh weights and random ids, in a new process. "seconds" is the median of ``steps`` steps after
-    one to warm up; "memory" is the peak in bytes: on CUDA what the allocator gave out, on a CPU
-    resident memory above what the process had before the model was built. ``device`` is "cuda" or
-    "cpu" (default: CUDA where there is one), ``dtype`` "bfloat16" or "float32" (default: bfloat16 on
-    a GPU that has it, else float32). Where a GPU's memory does not suffice, both are NaN. "device",
-    "dtype" and "threads" say what it was measured on. Attention is as in ``training_memory``.
-
-    Raises ValueError as that does, and RuntimeError where the process was killed for its memory.
-
-    >>> step = measure_step("small-bert", 500, head="masked-lm", batch=1, length=16, steps=1)
-    >>> bool(step.seconds > 0)
-    True
-    """
-    config = _trainable(architecture, vocab_size, head, batch, length)
-    _positive(steps, "steps")
-    device = device or ("cuda" if torch.cuda.is_available() else "cpu")
-    if dtype is None:
-        half = device != "cpu" and torch.cuda.is_bf16_supported()
-        dtype = "bfloat16" if half else "float32"
-    _dtype(dtype)
-    threads = torch.get_num_threads()
-    name = _processor() if device == "cpu" else torch.cuda.get_device_name(device)
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        run = pool.submit(
-            _measure, threads, config, head, batch, length, steps, device, dtype, seed
-        )
-        try:
-            seconds, memory = run.result()
-        except BrokenProcessPool:
-            asked = f"batch={batch}, length={length:,}"
-            raise RuntimeError(
-                f"the process was killed at {asked}, most likely for its memory: ask for less"
-            ) from None
-    what = {"vocab_size": config.vocab_size, "head": head, "batch": batch, "length": length}
-    found = {"seconds": seconds, "memory": memory}
-    return pd.Series({**what, "dtype": dtype, "device": name, "threads": threads, **found})
-
-
-def _measure(threads, config, head, batch, length, steps, device, dtype, seed):
-    """Seconds and bytes of training steps in this process, which is to be a fresh one."""
-    torch.set_num_threads(threads)
-    warm = {"batch": 1, "length": 8, "steps": 1, "device": device, "dtype": dtype, "seed": seed}
-    small = configuration("small-llama" if config.model_type == "llama" else "small-bert", 100)
-    small.pad_token_id = 0
-    _train(small, head, **warm)  # loads what the libraries load when they are first used
-    cuda = device != "cpu"
-    if cuda:
-        torch.cuda.reset_peak_memory_stats(device)
-    before = torch.cuda.memory_allocated(device) if cuda else _resident()
-    try:
-        seconds = _train(config, head, **{**warm, "batch": batch, "length": length, "steps": steps})
-    except torch.OutOfMemoryError:
-        return float("nan"), float("nan")
-    peak = torch.cuda.max_memory_allocated(device) if cuda else _resident(peak=True)
-    return statistics.median(seconds), peak - before
-
-
-def _train(config, head, *, batch, length, steps, device, dtype, seed) -> list[float]:
-    """Seconds of each training step after the first."""
-    model = new_model(config, head=head, seed=seed, device=device).to(DTYPES[dtype]).train()
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5, weight_decay=0.0, fused=True)
-    torch.manual_seed(seed)
-    inputs = _inputs(config, head, batch, length, device)
-    seconds = []
-    for _ in range(1 + steps):
-        began = time.perf_counter()
-        model(**inputs).loss.backward()
-        optimizer.step()
-        optimizer.zero_grad()
-        if device != "cpu":
-            torch.cuda.synchronize(device)
-        seconds.append(time.perf_counter() - began)
-    return seconds[1:]
-
-
-def _resident(peak: bool = False) -> int:
-    """This process's resident bytes, now or at most; now also starts the peak afresh on Linux."""
-    status = Path("/proc/self/status")
-    if not status.exists():  # elsewhere only the peak is known
-        import resource
-
-        unit = 1 if sys.platform == "darwin" else 1024
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
-    if not peak:
-        Path("/proc/self/clear_refs").write_text("5")
-    field = "VmHWM" if peak else "VmRSS"
-    return 1024 * int(re.search(rf"{field}:\s+(\d+) kB", status.read_text())[1])
-
-
-def thesis_runs() -> pd.DataFrame:
-    """The trainings whose costs the thesis shows: three models, ten tokenizers, two stages.
-
-    Columns: model, extension, stage ("pretraining", "fine-tuning"), architecture, head, length (the
-    largest input, in tokens), added (tokens) and vocab_size. Thesis, Table 6 and section 5.1.
-
-    >>> len(thesis_runs())
-    60
-    """
-    sizes = published("thesis_table_06").rename(columns={"added_tokens": "added"})
-    sizes["added"] = sizes.added.fillna(0).astype(int)
-    base = sizes[sizes.added == 0].set_index("model").vocabulary_tokens
-    # not the printed size, which has a slip
-    sizes["vocab_size"] = sizes.model.map(base) + sizes.added
-    columns = ["model", "architecture", "stage", "head", "length"]
-    runs = sizes.drop(columns="vocabulary_tokens").merge(pd.DataFrame(STAGES, columns=columns))
-    order = ["model", "extension", "stage", "architecture", "head", "length", "added", "vocab_size"]
-    return runs[order].sort_values(["model", "stage", "added"], ignore_index=True)
-
-
-def measure_runs(runs: pd.DataFrame, batches, *, length: int | None = None, **how) -> pd.DataFrame:
-    """Measure runs such as ``thesis_runs`` has, at each of some batch sizes, smallest first.
-
-    ``length`` takes the place of longer inputs; ``how`` goes to ``measure_step``. One row for a run
-    and batch, with all that ``measure_step`` returns and "modelled", the total of
-    ``training_memory``, in bytes. Batches above one that a GPU could not hold are not tried: NaN.
-
-    >>> runs = thesis_runs().query("added == 0").assign(architecture="small-bert")
-    >>> int(measure_runs(runs[:1], [1], length=8, steps=1).modelled[0] > 0)
-    1
-    """
-    rows = []
-    for run in runs.to_dict("records"):
-        asked = {"head": run["head"], "length": min(length or run["length"], run["length"])}
-        size, found = (run["architecture"], run["vocab_size"]), None
-        for batch in sorted(batches):
-            if found is None or found.memory == found.memory:
-                found = measure_step(*size, **asked, batch=batch, **how)
-            bill = training_memory(*size, **asked, batch=batch, dtype=found["dtype"])
-            rows.append({**run, **found, "batch": batch, "modelled": bill.total})
-    return pd.DataFrame(rows)
-
-
 def _resized(architecture, vocab_size):
     """The configuration of an architecture with another vocabulary; a given one is left as it is."""
-    size = _positive(vocab_size, "vocab_size")
+    size = positive_integer(vocab_size, "vocab_size")
     if isinstance(architecture, str):
         return configuration(architecture, size)
     config = copy.deepcopy(architecture)
@@ -326,14 +164,14 @@ def _resized(architecture, vocab_size):
     return config
 
 
-def _trainable(architecture, vocab_size, head, batch, length):
+def trainable(architecture, vocab_size, head, batch, length):
     """The configuration for a training step, with fused attention and a padding id."""
     config = _resized(architecture, vocab_size)
     if head.strip().lower() == "none":
         raise ValueError("the head 'none' has no loss to train on: use a language model's, say")
-    _positive(batch, "batch")
+    positive_integer(batch, "batch")
     limit = getattr(config, "max_position_embeddings", length)
-    if _positive(length, "length") > limit:
+    if positive_integer(length, "length") > limit:
         raise ValueError(
             f"{config.model_type} has {limit:,} positions here; got length={length:,}: use fewer"
         )
@@ -344,13 +182,13 @@ def _trainable(architecture, vocab_size, head, batch, length):
     return config
 
 
-def _inputs(config, head, batch, length, device):
+def inputs_for(config, head, batch, length, device):
     ids = torch.randint(config.vocab_size, (batch, length), device=device)
     classes = torch.randint(getattr(config, "num_labels", 2), (batch,), device=device)
     return {"input_ids": ids, "labels": classes if "class" in head.lower() else ids}
 
 
-def _positive(value, what: str) -> int:
+def positive_integer(value, what: str) -> int:
     try:
         number = 0 if isinstance(value, bool) else operator.index(value)
     except TypeError:
@@ -360,7 +198,7 @@ def _positive(value, what: str) -> int:
     return number
 
 
-def _dtype(name: str) -> torch.dtype:
+def dtype_of(name: str) -> torch.dtype:
     if name not in DTYPES:
         raise ValueError(f"dtype is {name!r}: use {' or '.join(DTYPES)}")
     return DTYPES[name]

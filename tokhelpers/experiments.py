@@ -107,6 +107,17 @@ def two_stages(
     seconds, and accuracies on ``test``: micro, macro and by subject. The model stays as it was.
 
     Source: thesis, sections 5 and 6.
+
+    >>> base = train_byte_level_bpe(["bat bat"], vocab_size=260, special_tokens=["<end>"])
+    >>> longer = extended_by("continued", base, ["bats bats"], [], 1)
+    >>> bone = Question("Which is a bone?", ("Femur", "Liver", "Retina", "Aorta"), 0, "anatomy")
+    >>> small = transformers.AutoModelForCausalLM.from_config(
+    ...     configuration("small-llama", base.get_vocab_size(), hidden_size=6))
+    >>> how = {"learning_rate": 0.01, "epochs": 1, "device": "cpu"}
+    >>> row = two_stages(small, base, longer, ["bats"], ["bat"], [bone], [bone],
+    ...     pretraining=how, choices=how)
+    >>> int(row.tokens), float(row.micro) in (0.0, 1.0)
+    (261, True)
     """
     began = time.perf_counter()
     shared = {key: pretraining[key] for key in ("separator", "mask") if key in pretraining}
@@ -177,7 +188,9 @@ def thesis(
     if name not in MODELS:
         raise ValueError(f"no model is called {name!r}: use {', '.join(MODELS)}")
     if arm not in ARMS or (arm == "continued" and name.startswith("bert")):
-        raise ValueError(f"{name} has no arm {arm!r}: use {', '.join(ARMS)} (BERT all but the last)")
+        raise ValueError(
+            f"{name} has no arm {arm!r}: use {', '.join(ARMS)} (BERT all but the last)"
+        )
     documents = list(load_corpus(texts, chars=chars, column=column))
     held_out = list(load_corpus(texts, chars=1_000_000, split="test", column=column))
     train = load_questions("medmcqa", "train", faulty="skip")

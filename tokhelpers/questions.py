@@ -98,7 +98,7 @@ def format_question(
 
 
 def hpo_questions(n: int | None = None, *, split: str = "train", seed: int = 0) -> list[Question]:
-    """Questions of our own: which term of the Human Phenotype Ontology does a definition describe?
+    """Questions of our own: which term of the Human Phenotype Ontology has this definition.
 
     The three wrong options are names of siblings (terms with the same first parent); where there
     are fewer than three, of other terms in the nearest larger branch. None is an ancestor or a

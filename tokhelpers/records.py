@@ -81,7 +81,7 @@ def record(table: pd.DataFrame, name: str, *, command: str, seconds: float) -> N
             "python": platform.python_version(),
             **{x: metadata.version(x) for x in LIBRARIES},
         },
-        "processor": _processor(),
+        "processor": processor(),
         "cores": len(os.sched_getaffinity(0))
         if hasattr(os, "sched_getaffinity")
         else os.cpu_count(),
@@ -115,7 +115,8 @@ def _commit() -> str:
     return found.stdout.strip() or "unknown"
 
 
-def _processor() -> str:
+def processor() -> str:
+    """The processor's name."""
     info = Path("/proc/cpuinfo")
     lines = info.read_text().splitlines() if info.exists() else []
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
