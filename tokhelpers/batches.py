@@ -1,6 +1,7 @@
 """From texts to batches of ids: encoding, cutting into sequences, masking, padding, checks."""
 
 import hashlib
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 from numbers import Integral
@@ -123,10 +124,22 @@ def blocks(
 def sequences(
     documents: Iterable[Sequence[int]], length: int, before: list[int], after: list[int]
 ) -> list[np.ndarray]:
-    """One sequence a document, cut off at ``length`` ids; what is put around it stays on."""
+    """One sequence a document, cut off at ``length`` ids; what is put around it stays on.
+
+    Warns of what is cut off.
+    """
     room = length - len(before) - len(after)
     if room < 1:
         raise ValueError(f"length={length} leaves no room for text between special tokens")
+    documents = list(documents)
+    lost = sum(max(0, len(document) - room) for document in documents)
+    if lost:
+        share = lost / sum(map(len, documents))
+        warnings.warn(
+            f"{lost:,} ids, {share:.0%} of all, stand beyond length={length} and are cut off: give a "
+            "larger length, or shorter texts",
+            stacklevel=4,
+        )
     return [np.array([*before, *document[:room], *after], np.int64) for document in documents]
 
 
