@@ -113,7 +113,10 @@ def test_every_token_is_predicted_once(documents, length):
 
 
 def test_sequences_keep_what_stands_around_them():
-    found = sequences([[1, 2, 3, 4], [5]], 4, [8], [9])
+    with pytest.warns(
+        UserWarning, match="2 ids, 40% of all, stand beyond length=4 and are cut off"
+    ):
+        found = sequences([[1, 2, 3, 4], [5]], 4, [8], [9])
     assert [row.tolist() for row in found] == [[8, 1, 2, 9], [8, 5, 9]]
     with pytest.raises(ValueError, match="no room for text"):
         sequences([[1]], 2, [8], [9])
@@ -185,7 +188,8 @@ def test_packing_leaves_nothing_out_and_sequences_stop_at_the_length(tokenizer):
     n = sum(map(len, encode(tokenizer, TEXTS)))
     _, history = pretrain(small(), tokenizer, TEXTS, length=5, **RUN)
     assert history["items"].sum() == n + len(TEXTS)
-    _, history = pretrain(small(), tokenizer, TEXTS, length=5, packed=False, **RUN)
+    with pytest.warns(UserWarning, match="of all, stand beyond length=6 and are cut off"):
+        _, history = pretrain(small(), tokenizer, TEXTS, length=5, packed=False, **RUN)
     assert history["items"].sum() == 5 * len(TEXTS)
 
 

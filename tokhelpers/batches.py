@@ -138,7 +138,7 @@ def sequences(
         warnings.warn(
             f"{lost:,} ids, {share:.0%} of all, stand beyond length={length} and are cut off: give a "
             "larger length, or shorter texts",
-            stacklevel=4,
+            stacklevel=2,
         )
     return [np.array([*before, *document[:room], *after], np.int64) for document in documents]
 
