@@ -337,6 +337,22 @@ def test_plans_for_real_sizes(qwen):
     assert plan.padding - plan.new_padding == plan.initialised == 8
 
 
+def test_a_bias_apart_from_the_head(old, longer):
+    """BART's is a buffer beside the head."""
+    small = {"d_model": 16, "encoder_layers": 1, "decoder_layers": 1}
+    config = transformers.BartConfig(vocab_size=282, **small, forced_eos_token_id=1)
+    before = transformers.BartForConditionalGeneration(config).eval()
+    torch.nn.init.normal_(before.final_logits_bias)
+    after = th.transfer_embeddings(before, old, longer)
+    assert th.plan_transfer(before, old, longer).head_bias
+    bias = before.final_logits_bias[0]
+    assert torch.equal(after.final_logits_bias[0, :282], bias)
+    pieces = th.row_sources(old, longer).pieces[290]
+    assert torch.allclose(after.final_logits_bias[0, 290], bias[list(pieces)].mean())
+    ids = torch.tensor([longer.encode(TEXT[0]).ids])
+    assert after(input_ids=ids, decoder_input_ids=ids).logits.shape[-1] == 291
+
+
 # --- bad input -----------------------------------------------------------------------------------
 def test_more_ids_than_rows(old, longer):
     with pytest.raises(ValueError, match=r"ids up to 281, the model's embedding table 281 rows"):

@@ -140,7 +140,7 @@ def _plan(model, old, new, sources: pd.DataFrame) -> pd.Series:
             "initialised": initialised,
             "dropped": len(ids) - copied,
             "head": kind,
-            "head_bias": getattr(head, "bias", None) is not None,
+            "head_bias": _bias(model) is not None,
             "width": table.shape[1],
             "dtype": str(table.dtype).removeprefix("torch."),
         },
@@ -215,10 +215,16 @@ def _tables(model) -> list[torch.Tensor]:
     """Matrices with a row a token: the input table and an untied head; a bias is a last column."""
     table, head = model.get_input_embeddings().weight, model.get_output_embeddings()
     tables = [table] if head is None or head.weight is table else [table, head.weight]
-    bias = getattr(head, "bias", None)
+    bias = _bias(model)
     if bias is not None:
         tables[-1] = torch.cat([tables[-1], bias[:, None].to(tables[-1].dtype)], dim=1)
     return tables
+
+
+def _bias(model) -> torch.Tensor | None:
+    """What is added to the logits of each token; BART keeps it apart from its head."""
+    apart = getattr(model, "final_logits_bias", None)
+    return getattr(model.get_output_embeddings(), "bias", None) if apart is None else apart[0]
 
 
 def _write(model, made: list[torch.Tensor]) -> None:
@@ -239,6 +245,9 @@ def _write(model, made: list[torch.Tensor]) -> None:
 
 
 def _write_bias(model, head, values: torch.Tensor) -> None:
+    if getattr(model, "final_logits_bias", None) is not None:
+        model.register_buffer("final_logits_bias", values[None].clone())
+        return
     before = getattr(head, "bias", None)
     if before is None:
         return
