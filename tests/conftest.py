@@ -41,3 +41,14 @@ def mistral():
 def finnish():
     """Two million characters of Finnish."""
     return list(th.load_corpus("wordfreq:fi", chars=2_000_000))
+
+
+@pytest.fixture
+def one_thread():
+    """Several threads of torch wait for each other where other tests are at work."""
+    import torch  # most tests do without
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)

@@ -197,15 +197,6 @@ def test_bad_requests_are_refused(function, changed, message):
 
 
 # --- measurement ---------------------------------------------------------------------------------
-@pytest.fixture
-def one_thread():
-    """Several threads wait for each other where other tests are at work."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
-
-
 def test_measured_memory_is_somewhat_above_the_model(one_thread):
     """The machine gives out more than the tensors need: 0.85 to 0.88 in six runs on one thread."""
     asked = {"head": "causal-lm", "batch": 8, "length": 256, "dtype": "float32"}

@@ -32,12 +32,7 @@ SPECIAL = ["<end>", "[MASK]"]
 RUN = {"learning_rate": 0.01, "batch_size": 8, "device": "cpu", "separator": "<end>"}
 
 
-@pytest.fixture(autouse=True)
-def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 @pytest.fixture(scope="module")

@@ -26,13 +26,7 @@ SMALL = {
 RUN = {"learning_rate": 0.01, "batch_size": 4, "device": "cpu"}
 
 
-@pytest.fixture(autouse=True)
-def one_thread():
-    """More would wait for each other where the cores are busy."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 @pytest.fixture

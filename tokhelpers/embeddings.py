@@ -9,6 +9,8 @@ import torch
 from tokenizers import Tokenizer, models
 from torch.nn.functional import embedding_bag
 
+from .surgery import backend_of
+
 INITS = ("fvt", "mean", "normal", "zero")
 # Released tables have up to about 900 rows more than their tokenizer has ids (phi-2: 905).
 MOST_PADDING = 1_024
@@ -30,7 +32,7 @@ def row_sources(old: Tokenizer, new: Tokenizer) -> pd.DataFrame:
     >>> row_sources(old, new).tail(2).values.tolist()
     [['at', 'copied', (256,)], ['bat', 'new', (65, 256)]]
     """
-    old, new = _backend(old), _backend(new)
+    old, new = backend_of(old), backend_of(new)
     if _stored_form(old) != _stored_form(new):
         raise ValueError(
             f"the new tokenizer stores its tokens as {_stored_form(new)}, the old one as "
@@ -47,16 +49,6 @@ def row_sources(old: Tokenizer, new: Tokenizer) -> pd.DataFrame:
         else:
             rows[i] = token, "new", _pieces(old, token)
     return pd.DataFrame(rows, columns=["token", "origin", "pieces"])
-
-
-def _backend(tokenizer) -> Tokenizer:
-    backend = getattr(tokenizer, "backend_tokenizer", tokenizer)
-    if not isinstance(backend, Tokenizer):
-        raise TypeError(
-            f"a tokenizer is needed, got {type(tokenizer).__name__}: "
-            "load one with load_tokenizer, or give a tokenizers.Tokenizer"
-        )
-    return backend
 
 
 def _stored_form(tokenizer: Tokenizer) -> str:
@@ -108,7 +100,7 @@ def plan_transfer(model, old: Tokenizer, new: Tokenizer) -> pd.Series:
 
 def _plan(model, old, new, sources: pd.DataFrame) -> pd.Series:
     table, head = model.get_input_embeddings().weight, model.get_output_embeddings()
-    rows, ids = len(table), _backend(old).get_vocab().values()
+    rows, ids = len(table), backend_of(old).get_vocab().values()
     if max(ids) >= rows or rows - len(ids) > MOST_PADDING:
         raise ValueError(
             f"the old tokenizer has {len(ids):,} tokens with ids up to {max(ids):,}, the model's "
@@ -196,15 +188,15 @@ def transfer_embeddings(
             f"{type(model).__name__} has no output head over the vocabulary: load the model with "
             "AutoModelForCausalLM or AutoModelForMaskedLM, or say head=False"
         )
-    _check_positions(model, _backend(old), _backend(new))
+    _check_positions(model, backend_of(old), backend_of(new))
     model = model if inplace else deepcopy(model)
-    spare = sorted(set(range(plan["table_rows"])) - set(_backend(old).get_vocab().values()))
+    spare = sorted(set(range(plan["table_rows"])) - set(backend_of(old).get_vocab().values()))
     with torch.no_grad():
         made = [
             _new_rows(rows, sources, spare, plan["new_rows"], init, seed) for rows in _tables(model)
         ]
         _write(model, made)
-    _move_ids(model, _backend(old), _backend(new))
+    _move_ids(model, backend_of(old), backend_of(new))
     table = model.get_input_embeddings()
     if table.padding_idx is not None:
         table.padding_idx = model.config.get_text_config().pad_token_id

@@ -92,15 +92,21 @@ def read(tokenizer: Tokenizer | Parts, *, wordpiece: bool = False) -> Parts:
     """
     if isinstance(tokenizer, Parts):
         return _of_kind(tokenizer, wordpiece)
+    backend = backend_of(tokenizer)
+    # the serialised form is the whole truth about a tokenizer, so a cache keyed by it cannot go
+    # stale when somebody changes the object
+    return _of_kind(_parse(backend.to_str()), wordpiece)
+
+
+def backend_of(tokenizer) -> Tokenizer:
+    """The ``tokenizers.Tokenizer`` that this is or, in ``transformers``, wraps; TypeError for others."""
     backend = getattr(tokenizer, "backend_tokenizer", tokenizer)
     if not isinstance(backend, Tokenizer):
         raise TypeError(
             f"a tokenizer is needed, got {type(tokenizer).__name__}: "
             "load one with load_tokenizer, or give a tokenizers.Tokenizer"
         )
-    # the serialised form is the whole truth about a tokenizer, so a cache keyed by it cannot go
-    # stale when somebody changes the object
-    return _of_kind(_parse(backend.to_str()), wordpiece)
+    return backend
 
 
 def _of_kind(parts: Parts, wordpiece: bool) -> Parts:
