@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from tokenizers import Tokenizer
 
-from tokhelpers.pretokens import byte_alphabet
+from tokhelpers.pretokens import byte_of
 
 TEXTS = [
     "", " ", "  two  spaces ", "\n\r\n\t x", "Tietokoneohjelmoija söi puuroa.", "Хорошая погода!",
@@ -15,7 +15,7 @@ TEXTS = [
     "It's 12345.67%", "x" * 300, "ab" * 200, "\u1100\u1161\u11a8", "def f(x):\n    return x[1:]\n",
     "low lower lowest newest widest", " ▁ Ġ ## <0x41> <unk> </s>", "hypercholesterolemia",
 ]  # fmt: skip
-BYTE_OF = {c: i for i, c in enumerate(byte_alphabet())}
+BYTE_OF = byte_of()
 
 
 def keep(old: Tokenizer, new: Tokenizer, *, same_ids: bool, round_trip: bool = True) -> None:

@@ -212,6 +212,20 @@ def test_parts_of_json_lines_parquet_and_packed_files(size, tmp_path):
         assert (len(parts) > 5) == (size <= 100)
 
 
+def test_a_path_may_be_called_as_a_corpus_is(tmp_path):
+    (tmp_path / "python-source").mkdir()
+    (tmp_path / "python-source" / "a").write_text("one\ntwo\nthree\n")
+    corpus = th.load_corpus(f"text:{tmp_path}/python-source")
+    assert [text for part in corpus.parts(3) for text in part] == list(corpus)
+
+
+def test_a_damaged_file_among_others_is_named(tokenizer, tmp_path):
+    parquet.write_table(pa.table({"text": ["a b"]}), tmp_path / "a.parquet")
+    (tmp_path / "b.parquet").write_bytes(b"PAR1 and no more")
+    with pytest.raises(ValueError, match=r"b\.parquet: not a Parquet file"):
+        th.count_pretokens(th.load_corpus(f"parquet:{tmp_path}"), tokenizer, memory=1)
+
+
 def test_places_in_a_part_are_places_in_the_file(tmp_path):
     good, bad = json.dumps({"text": "fine"}), '{"text": 1}'
     file = tmp_path / "a.jsonl"

@@ -88,6 +88,9 @@ def test_a_line_that_is_no_count_is_named(tmp_path, line, message):
 def test_files_that_hold_no_counts(tmp_path):
     with pytest.raises(FileNotFoundError, match="no file or folder has or matches that path"):
         th.load_counts(tmp_path / "nothing.tsv")
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(ValueError, match="counts:.*folder: the folder has no file"):
+        th.load_counts(tmp_path / "folder")
     (tmp_path / "bad.parquet").write_bytes(b"PAR1 and no more")
     with pytest.raises(ValueError, match=r"bad\.parquet: not a Parquet file"):
         th.load_counts(tmp_path / "bad.parquet")

@@ -88,6 +88,19 @@ def opened(tokenizer: str, corpus: str | None = None, chars: int | None = None, 
     return loaded, th.count_pretokens(th.load_corpus(corpus, chars=chars, split=split), loaded)
 
 
+def saved(new, out: str, like: str | None, call: str, base: dict, texts: dict):
+    """Save a tokenizer with its card; returns what the text was before and is after, as a table."""
+    import pandas as pd
+
+    import tokhelpers as th
+
+    [loaded], [words] = base.values(), texts.values()
+    rows = {"before": th.evaluate(loaded, words), "after": th.evaluate(new, words)}
+    say(f"saving {out}")
+    th.save_pretrained(new, out, like=like, base=base, texts=texts, calls=[call], measures=rows)
+    return pd.DataFrame(rows).T[["bytes_per_token", "tokens_per_word", "tokens"]]
+
+
 @app.command(epilog="Example: python -m tokhelpers inspect llama-3")
 @in_one_line
 def inspect(tokenizer: A_TOKENIZER, as_json: AS_JSON = False) -> None:
@@ -144,7 +157,6 @@ def extend(
     as_json: AS_JSON = False,
 ) -> None:
     """Add tokens by continued training; exit code 1 when there are fewer, or some unreachable."""
-    import pandas as pd
 
     import tokhelpers as th
 
@@ -153,12 +165,8 @@ def extend(
     extension = th.continue_bpe(loaded, words, tokens)
     longer = th.extend(loaded, extension)
     lost = len(th.unreachable(longer, extension.tokens))
-    rows = {"before": th.evaluate(loaded, words), "after": th.evaluate(longer, words)}
     call = f"python -m tokhelpers extend {tokenizer} {corpus} --tokens {tokens}"
-    card = {"base": {tokenizer: loaded}, "texts": {corpus: words}, "measures": rows}
-    say(f"saving {out}")
-    th.save_pretrained(longer, out, like=like, calls=[call], **card)
-    table = pd.DataFrame(rows).T[["bytes_per_token", "tokens_per_word", "tokens"]]
+    table = saved(longer, out, like, call, {tokenizer: loaded}, {corpus: words})
     show(table, as_json, added=len(extension.tokens), unreachable=lost, folder=out)
     raise typer.Exit(FOUND if lost or len(extension.tokens) < tokens else 0)
 
@@ -176,7 +184,6 @@ def prune(
     as_json: AS_JSON = False,
 ) -> None:
     """Take tokens away that the text needs least; exit code 1 when more become unreachable."""
-    import pandas as pd
 
     import tokhelpers as th
 
@@ -184,12 +191,8 @@ def prune(
     say(f"ordering the tokens by {by}")
     smaller = th.prune(loaded, th.pruning_order(loaded, words, by=by), tokens)
     lost = len(th.unreachable(smaller)) - len(th.unreachable(loaded))
-    rows = {"before": th.evaluate(loaded, words), "after": th.evaluate(smaller, words)}
     call = f"python -m tokhelpers prune {tokenizer} {corpus} --tokens {tokens} --by {by}"
-    card = {"base": {tokenizer: loaded}, "texts": {corpus: words}, "measures": rows}
-    say(f"saving {out}")
-    th.save_pretrained(smaller, out, like=like, calls=[call], **card)
-    table = pd.DataFrame(rows).T[["bytes_per_token", "tokens_per_word", "tokens"]]
+    table = saved(smaller, out, like, call, {tokenizer: loaded}, {corpus: words})
     show(table, as_json, pruned=tokens, more_unreachable=lost, folder=out)
     raise typer.Exit(FOUND if lost > 0 else 0)
 

@@ -80,8 +80,8 @@ class Corpus:
         >>> load_corpus("hpo").parts() is None
         True
         """
-        kind, _, rest = self.name.replace("python-source", "python").partition(":")
-        if kind not in (*readers.ENDINGS, "python") or self.chars is not None or self.part:
+        kind, _, rest = self.name.partition(":")
+        if kind not in (*readers.ENDINGS, "python-source") or self.chars is not None or self.part:
             return None
         return (replace(self, part=part) for part in readers.parts(kind, rest, size))
 
@@ -161,6 +161,13 @@ def whole_number(name: str, value) -> int:
         return operator.index(value)
     except TypeError:
         raise ValueError(f"{name} must be a whole number, not {value!r}") from None
+
+
+def positive(name: str, value) -> int:
+    """The value as an int from 1 on, or ValueError by the argument's name."""
+    if (number := whole_number(name, value)) < 1:
+        raise ValueError(f"{name} must be at least 1, not {value!r}")
+    return number
 
 
 def _provenance(name: str, column: str) -> tuple[str, str]:

@@ -24,7 +24,7 @@ import numpy as np
 from tokenizers import Tokenizer
 
 from . import runs
-from .corpora import Corpus, whole_number
+from .corpora import Corpus, positive
 from .counts import frequent, load_counts
 from .pretokens import Pretokens, cutting_rules, documents_with_counts, tally
 from .surgery import Parts
@@ -98,10 +98,10 @@ def count_pretokens(
         raise TypeError("a corpus is an iterable of documents, got one string: put it in a list")
     if isinstance(corpus, Pretokens):
         raise TypeError("these are counts already, made from documents: use them as they are")
-    sizes = {"memory": memory, "shard_bytes": shard_bytes, "min_count": min_count}
-    for name, value in sizes.items():
-        if value is not None and whole_number(name, value) < 1:
-            raise ValueError(f"{name} must be at least 1, not {value!r}")
+    for name, value in {"shard_bytes": shard_bytes, "min_count": min_count}.items():
+        positive(name, value)
+    if memory is not None:
+        positive("memory", memory)
     if executor is not None and not hasattr(executor, "submit"):
         raise TypeError(
             f"executor={executor!r} gives no work to anybody: use a concurrent.futures.Executor, "

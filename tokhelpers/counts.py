@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-from pyarrow import compute, parquet
+from pyarrow import compute
 
 from . import readers, runs
-from .corpora import whole_number
+from .corpora import positive
 from .pretokens import Pretokens
 
 DESCRIPTION = b"tokhelpers.counts"
@@ -57,8 +57,7 @@ def load_counts(
     ...     load_counts(file)
     {' the': 6, ' of': 3}
     """
-    if whole_number("min_count", min_count) < 1:
-        raise ValueError(f"min_count must be at least 1, not {min_count!r}")
+    positive("min_count", min_count)
     path = Path(path).expanduser()
     ours = path / "counts.parquet" if path.is_dir() else path
     if ours.is_file() and (described := _description(ours)):
@@ -91,10 +90,7 @@ def _description(file: Path) -> dict | None:
     """What our own file of counts says of its text; None for a file from elsewhere."""
     if file.suffix != ".parquet":
         return None
-    try:
-        schema = parquet.read_schema(file)
-    except (OSError, pa.ArrowException) as error:
-        raise ValueError(f"{file}: not a Parquet file ({error})") from None
+    schema = readers.parquet_file(file).schema_arrow
     if DESCRIPTION not in (schema.metadata or {}):
         return None
     try:

@@ -362,6 +362,16 @@ def byte_alphabet() -> str:
     return "".join(chr(b if b in plain else next(spare)) for b in range(256))
 
 
+@lru_cache
+def byte_of() -> dict[str, int]:
+    """The byte that each character of ``byte_alphabet`` stands for.
+
+    >>> byte_of()["Ġ"], byte_of()["A"]
+    (32, 65)
+    """
+    return {character: byte for byte, character in enumerate(byte_alphabet())}
+
+
 def to_bytes_form(words: Iterable[str]) -> list[str]:
     """Write words as byte-level tokenizers store them, a character a byte.
 

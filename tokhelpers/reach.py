@@ -12,7 +12,7 @@ from tokenizers import Tokenizer
 from tokenizers.normalizers import NFC
 
 from .pretokens import (
-    byte_alphabet,
+    byte_of,
     cutting_rules,
     is_doubtful,
     library_cutter,
@@ -125,7 +125,7 @@ def _tokens(parts: Parts) -> pd.DataFrame:
             kind = SPECIAL if added[i]["special"] else ADDED
         elif token in raw:
             text, kind = chr(raw[token]) if raw[token] < 128 else None, BYTE
-        elif parts.byte_level and not set(token) <= set(byte_alphabet()):
+        elif parts.byte_level and not byte_of().keys() >= set(token):
             text, kind = None, SPLIT  # no pre-token holds such a character
         elif spaces:
             text = stored_text(parts, token)
@@ -289,8 +289,7 @@ def _set(table: pd.DataFrame, **columns: list) -> None:
 def _complete(table: pd.DataFrame, find: Callable) -> None:
     """Look for texts with the tokens that hold part of a character, by completing the character."""
     rows = np.flatnonzero((table.category == FRAGMENT) & table.self_test.fillna(False))
-    byte_of = {character: byte for byte, character in enumerate(byte_alphabet())}
-    around = {i: _completions(bytes(map(byte_of.get, table.token.iat[i]))) for i in rows}
+    around = {i: _completions(bytes(map(byte_of().get, table.token.iat[i]))) for i in rows}
     example, where = table["example"].tolist(), table["where"].tolist()
     rows = np.array([i for i in rows if around[i]], np.int64)
     for k in range(COMPLETIONS):

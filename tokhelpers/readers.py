@@ -62,7 +62,7 @@ def parts(kind: str, place: str, size: int) -> Iterator[Part]:
     A document is never cut: it belongs to the part that it begins in. Packed files stay whole.
     """
     together, held = [], 0
-    for file in python_files() if kind == "python" else files_at(kind, place):
+    for file in python_files() if kind == "python-source" else files_at(kind, place):
         length = file.stat().st_size
         if together and held + length > size:
             yield Part(tuple(together))
@@ -71,7 +71,7 @@ def parts(kind: str, place: str, size: int) -> Iterator[Part]:
             ranges = _row_groups(file, size)
         else:
             ranges = [(at, min(at + size, length)) for at in range(0, length, size)]
-        if len(ranges) > 1 and file.suffix not in PACKED and kind != "python":
+        if len(ranges) > 1 and file.suffix not in PACKED and kind != "python-source":
             yield from (Part((file,), *ends) for ends in ranges)
         else:
             together.append(file)
@@ -82,9 +82,7 @@ def parts(kind: str, place: str, size: int) -> Iterator[Part]:
 
 def _row_groups(file: Path, size: int) -> list[tuple[int, int]]:
     """Ranges of row groups with about `size` bytes in the file."""
-    from pyarrow import parquet
-
-    described, ranges, start, held = parquet.read_metadata(file), [], 0, 0
+    described, ranges, start, held = parquet_file(file).metadata, [], 0, 0
     for group in range(described.num_row_groups):
         columns = range(described.num_columns)
         held += sum(described.row_group(group).column(c).total_compressed_size for c in columns)
@@ -124,9 +122,10 @@ def files_at(kind: str, place: str) -> list[Path]:
     if path.is_file():
         return [path]
     if path.is_dir():
-        if files := _walk(path, ENDINGS.get(kind, ("",))):
+        endings = ENDINGS.get(kind, ("",))
+        if files := _walk(path, endings):
             return files
-        wanted = ", ".join(f"*{ending}" for ending in ENDINGS[kind])
+        wanted = ", ".join(f"*{ending}" for ending in endings)
         raise ValueError(f"{kind}:{place}: the folder has no file like {wanted}")
     files = {Path(match) for match in glob.glob(str(path), recursive=True)}
     files = sorted(file for file in files if file.is_file())
@@ -215,16 +214,25 @@ def _field(row, column: str, where: str, errors: str) -> str:
     return value
 
 
-def open_parquet(file: Path, column: str):
-    """A Parquet file whose column holds strings; anything else is refused."""
+def parquet_file(file: Path):
+    """An open Parquet file, of which no more is read than is asked for; ValueError for any other."""
     import pyarrow as pa
     from pyarrow import parquet
 
     try:
         # The defaults would read ahead as much as the whole file.
-        opened = parquet.ParquetFile(file, pre_buffer=False, buffer_size=1 << 20)
-    except pa.ArrowException as error:
+        return parquet.ParquetFile(file, pre_buffer=False, buffer_size=1 << 20)
+    except (OSError, pa.ArrowException) as error:
+        if getattr(error, "errno", None):  # the system's: no such file, no permission
+            raise
         raise ValueError(f"{file}: not a Parquet file ({error})") from None
+
+
+def open_parquet(file: Path, column: str):
+    """A Parquet file whose column holds strings; anything else is refused."""
+    import pyarrow as pa
+
+    opened = parquet_file(file)
     schema = opened.schema_arrow
     if column not in schema.names:
         raise ValueError(f"{file}: there is no column {column!r}; there is {schema.names}")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from tokenizers import Tokenizer
 
-from .pretokens import GPT_2, PATTERNS, byte_alphabet
+from .pretokens import GPT_2, PATTERNS, byte_of
 from .segmentation import segment, symbols_of
 from .surgery import Parts, read
 
@@ -48,8 +48,7 @@ def to_tiktoken(tokenizer: Tokenizer, *, name: str = "tokhelpers") -> tiktoken.E
     pattern = _pattern(parts.settings["pre_tokenizer"])
     _check_settings(parts, pattern, ordinary)
     _check_merges(parts, ordinary)
-    byte_of = {character: byte for byte, character in enumerate(byte_alphabet())}
-    ranks = {bytes(map(byte_of.__getitem__, token)): parts.vocab[token] for token in ordinary}
+    ranks = {bytes(map(byte_of().__getitem__, token)): parts.vocab[token] for token in ordinary}
     return tiktoken.Encoding(name, pat_str=pattern, mergeable_ranks=ranks, special_tokens=special)
 
 
@@ -71,7 +70,7 @@ def _pattern(pre_tokenizer: dict | None) -> str | None:
 def _check_settings(parts: Parts, pattern: str | None, ordinary: list[str]) -> None:
     """Refuse what has no counterpart in tiktoken."""
     settings, added = parts.settings, parts.settings["added_tokens"]
-    model, alphabet = settings["model"], set(byte_alphabet())
+    model, alphabet = settings["model"], byte_of().keys()
     contents = sorted(token["content"] for token in added)
     ids = [token["id"] for token in added]
     flags = ("single_word", "lstrip", "rstrip")
@@ -89,7 +88,9 @@ def _check_settings(parts: Parts, pattern: str | None, ordinary: list[str]) -> N
         ),
         "merges of special tokens": np.isin(parts.merges, ids).any(),
         "no token for some bytes": not alphabet <= parts.vocab.keys() - set(contents),
-        "tokens that are not stored as bytes": not all(map(alphabet.issuperset, ordinary)),
+        "tokens that are not stored as bytes": not all(
+            alphabet >= set(token) for token in ordinary
+        ),
     }
     found = ", ".join(what for what, there in obstacles.items() if there)
     if found:

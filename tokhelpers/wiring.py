@@ -2,11 +2,10 @@
 
 import json
 from collections.abc import Iterable
-from functools import lru_cache
 
 import numpy as np
 
-from .pretokens import byte_alphabet, cuts_text, library_cutter, to_bytes_form
+from .pretokens import byte_of, cuts_text, library_cutter, to_bytes_form
 from .segmentation import segment, symbols_of
 from .surgery import Parts, merge_ids
 
@@ -66,8 +65,8 @@ def _taken(parts, extension, n_tokens) -> list[str]:
         raise ValueError(f"the token {twice!r} is given more than once: give it once")
     if "" in tokens:
         raise ValueError("one of the tokens is empty: an empty token cannot be added, leave it out")
-    alphabet = set(byte_alphabet())
-    odd = [t for t in tokens if not alphabet.issuperset(t)] if parts.byte_level else []
+    alphabet = byte_of().keys()
+    odd = [t for t in tokens if not alphabet >= set(t)] if parts.byte_level else []
     if odd:
         raise ValueError(
             f"the token {odd[0]!r} is not in the form in which this tokenizer stores tokens: write "
@@ -150,14 +149,9 @@ def stored_text(parts: Parts, token: str) -> str | None:
     if not parts.byte_level:
         return token.replace("▁", " ")
     try:
-        return bytes(map(_byte_of().__getitem__, token)).decode()
+        return bytes(map(byte_of().__getitem__, token)).decode()
     except UnicodeDecodeError:
         return None
-
-
-@lru_cache
-def _byte_of() -> dict[str, int]:
-    return {character: byte for byte, character in enumerate(byte_alphabet())}
 
 
 def always_split(parts: Parts, tokens: Iterable[str]) -> list[str]:
