@@ -39,6 +39,9 @@ bench: $(READY)  ## speed and memory against the peers, as ratios in one run
 soak: $(READY)  ## hostile input for half an hour, shared evenly by all targets
 	$(BIN)/python tests/hostile.py --minutes 30
 
+dist: $(READY)  ## build wheel and sdist into dist/
+	$(BIN)/python -m build --no-isolation
+
 full: $(READY)  ## run every notebook in the full profile: offline, longer
 	TOKHELPERS_PROFILE=full $(BIN)/python -m tokhelpers figures $(ONLY)
 
@@ -49,4 +52,4 @@ $(READY): requirements.txt pyproject.toml
 	$(BIN)/pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
 	touch $(READY)
 
-.PHONY: help setup figures test store lab bench soak full
+.PHONY: help setup figures test store lab bench soak dist full

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from .records import CHECKOUT
+from .files import CHECKOUT
 
 # Okabe and Ito's palette without its yellow: told apart with colour-blind eyes, dark enough to print
 COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#444444"]
@@ -43,7 +43,8 @@ def style() -> None:
 def save(figure, data: pd.DataFrame, name: str) -> None:
     """Write a figure as ``figures/NAME.svg`` and the numbers it shows as ``figures/NAME.csv``.
 
-    ``name`` is ``NN_topic``. The folder is the checkout's ``figures``, or ``TOKHELPERS_FIGURES``.
+    ``name`` is ``NN_topic``. The folder is the checkout's ``figures`` (without one, the working
+    folder's), or ``TOKHELPERS_FIGURES``.
     Raises ValueError for a name of another form and for a table without rows.
 
     >>> save(None, pd.DataFrame(), "compression")
@@ -54,7 +55,7 @@ def save(figure, data: pd.DataFrame, name: str) -> None:
         raise ValueError(f"a figure is called NN_topic, such as 08_compression; got {name!r}")
     if not len(data):
         raise ValueError(f"the figure {name} has no numbers: give the table that it shows")
-    folder = Path(os.environ.get("TOKHELPERS_FIGURES", CHECKOUT / "figures"))
+    folder = Path(os.environ.get("TOKHELPERS_FIGURES", (CHECKOUT or Path.cwd()) / "figures"))
     folder.mkdir(parents=True, exist_ok=True)
     figure.savefig(folder / f"{name}.svg", metadata={"Date": None, "Creator": None})
     data.to_csv(folder / f"{name}.csv", index=False, float_format="%.6g", lineterminator="\n")

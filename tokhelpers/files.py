@@ -1,9 +1,13 @@
-"""Files that are written whole or not at all."""
+"""Where the project's files stand, and files that are written whole or not at all."""
 
 import os
 from collections.abc import Callable
 from pathlib import Path
 from uuid import uuid4
+
+PLACE = Path(__file__).parent.parent
+# Where only the package is installed there is no checkout: figures then go where one works.
+CHECKOUT = PLACE if (PLACE / "data" / "paper").is_dir() else None
 
 
 def write_whole(path: Path, content: bytes | Callable[[Path], None]) -> None:

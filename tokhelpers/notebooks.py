@@ -7,7 +7,9 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from multiprocessing import get_context
 from pathlib import Path
 
-FOLDER = Path(__file__).parent.parent / "notebooks"
+from .files import PLACE
+
+FOLDER = PLACE / "notebooks"
 
 
 def find_notebooks(names: list[str]) -> list[Path]:
@@ -19,6 +21,10 @@ def find_notebooks(names: list[str]) -> list[Path]:
     '00_start_here.ipynb'
     """
     found = sorted([*FOLDER.glob("[0-9]*.ipynb"), *FOLDER.glob("solutions/[0-9]*.ipynb")])
+    if not found:
+        raise FileNotFoundError(
+            f"there are no notebooks in {FOLDER}: they stand in a checkout of tokhelpers, clone it"
+        )
     for name in names:
         if not any(path.name.startswith(name) for path in found):
             there = ", ".join(path.stem for path in found)

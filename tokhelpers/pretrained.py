@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers
 
-from .files import write_whole
+from .files import CHECKOUT, write_whole
 from .pretokens import LLAMA_3, QWEN
 from .readers import reason
 from .surgery import read
@@ -82,11 +82,10 @@ def cache_folder() -> Path:
 
     ``TOKHELPERS_CACHE`` if it is set, ``data/cache`` in a checkout, else ``~/.cache/tokhelpers``.
     """
-    checkout = Path(__file__).parent.parent
     if "TOKHELPERS_CACHE" in os.environ:
         return Path(os.environ["TOKHELPERS_CACHE"])
-    if (checkout / "data" / "paper").is_dir():
-        return checkout / "data" / "cache"
+    if CHECKOUT is not None:
+        return CHECKOUT / "data" / "cache"
     return Path.home() / ".cache" / "tokhelpers"
 
 

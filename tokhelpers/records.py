@@ -10,10 +10,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from .files import write_whole
+from .files import CHECKOUT, write_whole
 from .profiles import profile
 
-CHECKOUT = Path(__file__).parent.parent
 LIBRARIES = (
     "tokenizers",
     "transformers",
@@ -50,6 +49,11 @@ def measured(table: str) -> pd.DataFrame:
 
 
 def _table(folder: str, name: str, kind: str) -> pd.DataFrame:
+    if CHECKOUT is None:
+        raise FileNotFoundError(
+            f"{kind} tables stand in data/{folder} of a checkout of tokhelpers, and here only the "
+            "package is installed: clone the project and install it with pip install -e ."
+        )
     files = CHECKOUT / "data" / folder
     file = files / f"{name}.csv"
     if not file.exists():
@@ -70,7 +74,9 @@ def record(table: pd.DataFrame, name: str, *, command: str, seconds: float) -> N
     """
     if not len(table):
         raise ValueError(f"the table {name} has no rows: there is nothing to keep")
-    folder = Path(os.environ.get("TOKHELPERS_MEASURED", CHECKOUT / "data" / "measured"))
+    folder = Path(
+        os.environ.get("TOKHELPERS_MEASURED", (CHECKOUT or Path.cwd()) / "data" / "measured")
+    )
     how = {
         "command": command,
         "commit": _commit(),
@@ -98,6 +104,8 @@ def record(table: pd.DataFrame, name: str, *, command: str, seconds: float) -> N
 
 
 def _commit() -> str:
+    if CHECKOUT is None:
+        return "unknown"
     found = subprocess.run(
         ["git", "rev-parse", "--short", "HEAD"], cwd=CHECKOUT, capture_output=True, text=True
     )
