@@ -3,7 +3,11 @@ PYTHON := $(shell for p in python3 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
 BIN := .venv/bin
 READY := .venv/ready
+SITE_READY := .venv/ready-site
 NBVAL := --nbval --nbval-current-env --nbval-cell-timeout 600 -n 2 --dist loadscope -o addopts=""
+COMPILED := merges training unigram adaptbpe pretokens pruning extension
+SMALL := textbook or definition or librarys or its_turn or stay_exact or refused_pairs \
+	or matches_are or add_up or long_forms or encoder_leaves
 export PYTHONHASHSEED := 0
 
 help:  ## list the targets
@@ -37,10 +41,24 @@ bench: $(READY)  ## speed and memory against the peers, as ratios in one run
 	$(BIN)/python benchmarks/counting.py
 
 soak: $(READY)  ## hostile input for half an hour, shared evenly by all targets
-	$(BIN)/python tests/hostile.py --minutes 30
+	$(BIN)/python tests/hostile.py
 
 dist: $(READY)  ## build wheel and sdist into dist/
 	$(BIN)/python -m build --no-isolation
+
+# The loops that numba compiles are measured uncompiled, on the small input of comparisons with slower
+# definitions. Their hashes wrap around, of which numpy warns there.
+coverage: $(READY)  ## the lines of the package that tests run: 95 % at least
+	rm -rf build/coverage
+	$(BIN)/coverage run -m pytest -n 2 -p no:nbval
+	NUMBA_DISABLE_JIT=1 $(BIN)/coverage run -m pytest -n 2 -p no:nbval -W ignore::RuntimeWarning \
+		-k "($(SMALL)) and not cuts_as" $(addprefix tests/test_,$(COMPILED:=.py))
+	$(BIN)/coverage combine -q
+	$(BIN)/coverage report
+
+site: $(SITE_READY)  ## build the static site into build/site/html
+	$(BIN)/python site/pages.py
+	$(BIN)/sphinx-build -q -W --keep-going -c site -d build/site/doctrees build/site/source build/site/html
 
 full: $(READY)  ## run every notebook in the full profile: offline, longer
 	TOKHELPERS_PROFILE=full $(BIN)/python -m tokhelpers figures $(ONLY)
@@ -52,4 +70,10 @@ $(READY): requirements.txt pyproject.toml
 	$(BIN)/pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
 	touch $(READY)
 
-.PHONY: help setup figures test store lab bench soak dist full
+$(SITE_READY): $(READY) requirements-site.txt site/package-lock.json
+	$(BIN)/pip install -q --disable-pip-version-check -c requirements.txt -r requirements-site.txt
+	@command -v npm >/dev/null || { echo "npm (Node.js) is needed: it brings Python for the browser" >&2; exit 1; }
+	cd site && npm ci --silent --no-audit --no-fund
+	touch $(SITE_READY)
+
+.PHONY: help setup figures test store lab bench soak coverage dist site full

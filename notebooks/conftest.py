@@ -1,3 +1,5 @@
 import os
 
-os.environ["PYTHONHASHSEED"] = "0"  # the kernels that nbval starts read it
+from tokhelpers.notebooks import environment
+
+os.environ.update(environment())  # the kernels that nbval starts read it

@@ -34,6 +34,7 @@ tokens = letters.flatmap(lambda a: st.text(a, min_size=1, max_size=6))
 @example(["a-b-a", "--a-"], ["-a", "a-", "-"], 3)
 @example(["aaaaaaa"], ["aa", "aaa"], 2)
 @example(["ababab"], ["aba", "bab", "ab"], 0)
+@example(["abcdef"], ["abc", "cdef", "ab"], 0)  # abc gives way to the longer match: ab is left
 def test_equals_the_textbook(found, added, merges):
     """Random words and tokens; some of the tokens are in the vocabulary already."""
     V, M = tb.train_byte_level_bpe(found, 256 + merges)
@@ -72,9 +73,9 @@ def test_textbook_by_hand():
         "abab"
     ]  # fmt: skip
     assert tb.tokenize_adapt_bpe(["", "a"], {"a": 0}, [], []) == ["a"]
-    with pytest.raises(ValueError, match="'x' is not in V"):
+    with pytest.raises(ValueError, match="'x' is not in V: V must hold all characters"):
         tb.tokenize_adapt_bpe("ax", {"a": 0}, [], [])
-    with pytest.raises(TypeError, match="give a list"):
+    with pytest.raises(TypeError, match="added is one string, 'ab': give a list of tokens"):
         tb.tokenize_adapt_bpe("ax", {"a": 0}, [], "ab")
 
 
@@ -213,7 +214,7 @@ def test_repeats_take_the_longest(llama):
     "added, error, message",
     [
         ("abc", TypeError, "give a list of tokens"),
-        ([1], TypeError, "int, not str"),
+        ([1], TypeError, "the token 1 is int, not str: give strings"),
         ([""], ValueError, "cannot be empty"),
         (["qx", "qx"], ValueError, "'qx' is given more than once"),
         ([" qx"], ValueError, "write it as 'Ġqx'"),
@@ -229,14 +230,16 @@ def test_impossible_tokens(llama, added, error, message):
 def test_impossible_input(llama, mistral):
     with pytest.raises(ValueError, match="write it as '▁qx'"):
         adapt_bpe(mistral, [" qx"])
-    with pytest.raises(TypeError, match="a tokenizer is needed"):
+    with pytest.raises(
+        TypeError, match="is needed, got str: load one with load_tokenizer, or give a"
+    ):
         adapt_bpe("llama-3", [])
     with pytest.raises(ValueError, match="a BPE tokenizer is needed"):
         adapt_bpe(Tokenizer(models.WordPiece({"[UNK]": 0}, unk_token="[UNK]")), [])
     encoder = adapt_bpe(llama, [])
-    with pytest.raises(TypeError, match="a text is a string, got list"):
+    with pytest.raises(TypeError, match="a text is a string, got list: see ids_batch for many"):
         encoder.ids(["a"])
-    with pytest.raises(TypeError, match="one string"):
+    with pytest.raises(TypeError, match="texts is one string: put it in a list, or use ids"):
         encoder.ids_batch("a")
     assert str(adapt_bpe(llama, ["olemia"])) == "AdaptBPE(1 added tokens)"
 
@@ -276,7 +279,7 @@ def test_impossible_corpora(measure, llama):
         ([], ValueError, "has no words"),
         (["...", ""], ValueError, "has no words"),
         ([None], TypeError, "document 1 is NoneType"),
-        ({"a": -1}, ValueError, "whole numbers"),
+        ({"a": -1}, ValueError, "the document 'a' has the count -1: give whole numbers"),
     ):
         with pytest.raises(error, match=message):
             measure(llama, corpus)
@@ -330,7 +333,8 @@ def test_avocado_says_when_it_cannot(llama):
     extension, table = avocado(llama, ["the patient"])
     assert extension.tokens == [] and table.fragment_score.isna().all()
     for bad in ({"step": 0}, {"threshold": 0.5}, {"max_tokens": 0}):
-        with pytest.raises(ValueError, match="from 1 on"):
+        [(name, value)] = bad.items()
+        with pytest.raises(ValueError, match=f"{name}={value}.*: give numbers from 1 on"):
             avocado(llama, ["a"], **bad)
     with pytest.raises(ValueError, match="use adapt, append"):
         avocado(llama, ["a"], how="else")

@@ -103,7 +103,7 @@ def test_fewer_tokens_than_asked_for_are_a_finding(small, tmp_path):
         (["extend", "qwen", "hpo", "-n", "0", "--out", "x"], "Invalid value for .--tokens"),
         (["extend", "qwen", "hpo", "-n", "1"], "Missing option '--out'"),
         (["prune", "qwen", "hpo", "-n", "1", "--by", "luck", "--out", "x"], "error: .*'luck'"),
-        (["figures", "77"], "error: no notebook"),
+        (["figures", "77"], "error: no notebook begins with '77'; there are 00_start_here"),
         (["extinct"], "No such command 'extinct'"),
     ],
 )

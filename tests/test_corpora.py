@@ -293,18 +293,17 @@ def test_sample_without_chars_has_ten_million():
 
 
 @pytest.mark.parametrize(
-    ("options", "parts"),
+    ("options", "message"),
     [
-        ({"split": "dev"}, ["'train'", "'test'", "'dev'"]),
-        ({"errors": "ignore"}, ["'strict'", "'replace'", "'ignore'"]),
-        ({"chars": 0}, ["chars", "at least 1", "0"]),
-        ({"chars": 1e6}, ["chars", "whole number", "1000000.0"]),
-        ({"seed": "a"}, ["seed", "whole number", "'a'"]),
+        ({"split": "dev"}, "split must be 'train' or 'test', not 'dev'"),
+        ({"errors": "ignore"}, "errors must be 'strict' or 'replace', not 'ignore'"),
+        ({"chars": 0}, "chars must be at least 1, or None for all, not 0"),
+        ({"chars": 1e6}, "chars must be a whole number, not 1000000.0"),
+        ({"seed": "a"}, "seed must be a whole number, not 'a'"),
     ],
 )
-def test_bad_arguments(options, parts):
-    message = failure("hpo", **options)
-    assert all(part in message for part in parts)
+def test_bad_arguments(options, message):
+    assert failure("hpo", **options) == message
 
 
 @pytest.mark.parametrize(
@@ -312,7 +311,7 @@ def test_bad_arguments(options, parts):
 )
 def test_unknown_names_list_the_known(name):
     message = failure(name)
-    assert repr(name) in message
+    assert message.startswith(f"no corpus is called {name!r}: give one of ")
     assert all(known in message for known in ("hpo", "icd-10-cm", "wordfreq:LANG", "text:PATH"))
 
 

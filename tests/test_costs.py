@@ -1,5 +1,8 @@
 """What a vocabulary costs: published parameter counts, and the memory model against measurement."""
 
+import math
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -67,8 +70,9 @@ def test_unknown_names_are_refused():
         costs.parameter_count("gpt-5", 1_000, "causal-lm")
     with pytest.raises(ValueError, match="no head is called 'tail'"):
         costs.parameter_count("small-bert", 1_000, "tail")
-    with pytest.raises(ValueError, match="bert has no head 'causal-lm'"):
-        costs.parameter_count("small-bert", 1_000, "causal-lm")
+    for name, model, head in (("small-bert", "bert", "causal"), ("small-llama", "llama", "masked")):
+        with pytest.raises(ValueError, match=f"{model} has no head '{head}-lm': try another"):
+            costs.parameter_count(name, 1_000, f"{head}-lm")
 
 
 def test_sizes_may_come_from_numpy():
@@ -218,6 +222,29 @@ def _killed(*_):
     import signal
 
     os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_what_does_not_fit_on_a_gpu_is_no_number(monkeypatch, one_thread):
+    train = timing._train
+
+    def on_a_full_gpu(config, head, **asked):
+        if asked["batch"] > 1:
+            raise torch.OutOfMemoryError("CUDA out of memory.")
+        return train(config, head, **asked)
+
+    monkeypatch.setattr(timing, "_train", on_a_full_gpu)
+    config = configuration("small-bert", 500)
+    for batch, fits in ((1, True), (2, False)):
+        found = timing._measure(1, config, "masked-lm", batch, 8, 1, "cpu", "float32", 0)
+        assert list(found) == ["seconds", "processor_seconds", "memory"]
+        assert [not math.isnan(value) for value in found.values()] == [fits] * 3
+
+
+def test_memory_where_there_is_no_proc(monkeypatch):
+    """Only the peak of the whole run is known there."""
+    now, peak = timing._resident(), timing._resident(peak=True)
+    monkeypatch.setattr(timing, "Path", lambda _: Path("no such file"))
+    assert 0 < now <= 1.01 * peak and timing._resident() >= 0.99 * peak
 
 
 def test_runs_of_the_thesis_have_the_sizes_of_table_9():

@@ -123,12 +123,17 @@ def test_the_order_of_the_shards_does_not_matter(corpus, tokenizer, expected, mo
     assert digest(counted) == expected
 
 
-def test_equal_texts_make_equal_files(corpus, tokenizer, tmp_path):
+def test_equal_texts_make_equal_files(corpus, tokenizer, tmp_path, monkeypatch):
+    """In row groups of one size, however the rows come."""
+    monkeypatch.setattr(runs, "ROWS", 5_000)
     files = []
     for size in (100_000, 1 << 26):
         th.count_pretokens(corpus, tokenizer, folder=tmp_path / str(size), shard_bytes=size)
         files.append((tmp_path / str(size) / "counts.parquet").read_bytes())
     assert files[0] == files[1]
+    about = parquet.read_metadata(tmp_path / "100000" / "counts.parquet")
+    sizes = [about.row_group(i).num_rows for i in range(about.num_row_groups)]
+    assert len(sizes) > 2 and set(sizes[:-1]) == {5_000} and sum(sizes) == about.num_rows
 
 
 @pytest.mark.parametrize("memory", [1, 300, 10**6])
@@ -143,6 +148,7 @@ def test_runs_of_random_documents(tokenizer, memory, documents):
         return
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(counting, "BATCH_DOCUMENTS", 3)
+        patch.setattr(counting, "BATCH_CHARS", 20)
         counted = th.count_pretokens(documents, tokenizer, memory=memory)
     assert digest(counted) == digest(th.count_pretokens(documents, tokenizer))
 

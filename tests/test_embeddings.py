@@ -385,6 +385,12 @@ def test_other_mistakes(old, longer, mistral):
         th.transfer_embeddings(model, old, mistral)
     with pytest.raises(TypeError, match="a tokenizer is needed, got str"):
         th.transfer_embeddings(model, "llama-3", longer)
+    table = model.get_input_embeddings()
+    whole = table.weight.data
+    table.weight = torch.nn.Parameter(whole.to(torch.int8), requires_grad=False)
+    with pytest.raises(ValueError, match="int8 cannot be averaged: load the model unquantised"):
+        th.transfer_embeddings(model, old, longer)
+    table.weight = torch.nn.Parameter(whole)
     model.set_output_embeddings(torch.nn.Linear(24, 290, bias=False))
     with pytest.raises(ValueError, match="table has 282 rows, the output head 290"):
         th.transfer_embeddings(model, old, longer)

@@ -234,7 +234,7 @@ def test_the_result_does_not_depend_on_document_order(base):
 
 
 def test_asking_for_more_than_the_text_holds(base):
-    with pytest.warns(UserWarning, match=r"asked for 10,000 new tokens; this text yields \d+ at"):
+    with pytest.warns(UserWarning, match=r"asked for 10,000 .* yields \d+ .*: lower min_freq"):
         few = th.continue_bpe(base, MORE, 10_000, min_frequency=2)
     assert 0 < len(few.tokens) < 10_000
     with pytest.raises(ValueError, match="asked for 10,000 new tokens; the extension has"):
@@ -250,7 +250,7 @@ def test_max_token_length(base):
 def test_bad_input_gets_one_clear_sentence(base, naive, continued):
     with pytest.raises(ValueError, match="how='glue': use one of append"):
         th.extend(base, naive, how="glue")
-    with pytest.raises(ValueError, match="in the vocabulary already, first 'the'|first"):
+    with pytest.raises(ValueError, match="1 of the 2 tokens are in the vocabulary already, first"):
         th.extend(base, th.Extension(tokens=["Ġthe", next(iter(read(base).vocab))]))
     with pytest.raises(ValueError, match="'xyz' is given more than once"):
         th.extend(base, th.Extension(tokens=["xyz", "xyz"]))
@@ -260,9 +260,9 @@ def test_bad_input_gets_one_clear_sentence(base, naive, continued):
         th.extend(base, th.Extension(tokens=[""]))
     with pytest.raises(ValueError, match="asked for 1,000 tokens; the supplement has"):
         th.naive_extension(base, th.train_byte_level_bpe(MORE, vocab_size=300), 1_000)
-    with pytest.raises(ValueError, match="n_tokens=-1"):
+    with pytest.raises(ValueError, match="n_tokens=-1: ask for zero or more new tokens"):
         th.continue_bpe(base, MORE, -1)
-    with pytest.raises(ValueError, match="min_frequency=0"):
+    with pytest.raises(ValueError, match="min_frequency=0: a pair must occur at least once"):
         th.continue_bpe(base, MORE, 1, min_frequency=0)
     with pytest.raises(TypeError, match="one string: put it in a list"):
         th.continue_bpe(base, "one string", 1)
@@ -275,7 +275,7 @@ def test_bad_input_gets_one_clear_sentence(base, naive, continued):
         th.extend(wordpiece, th.Extension(tokens=["##ats"]), how="regenerate")
     with pytest.raises(ValueError, match="model is Unigram"):
         th.extend(th.train_unigram(TEXT, vocab_size=280), naive)
-    with pytest.raises(TypeError, match="got str"):
+    with pytest.raises(TypeError, match="got str: load one with load_tokenizer"):
         th.extend("llama-3", naive)
     other = th.train_byte_level_bpe(["x y"], vocab_size=256, normalizer=normalizers.NFC())
     with pytest.raises(ValueError, match="made by another normalizer or pre-tokenizer"):

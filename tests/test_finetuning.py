@@ -66,7 +66,7 @@ def test_encode_puts_and_cuts_nothing(tokenizer):
 
 
 def test_encode_refuses_one_string_and_none(tokenizer):
-    with pytest.raises(TypeError, match="put it in a list"):
+    with pytest.raises(TypeError, match="texts is one string, 'the cat': put it in a list"):
         encode(tokenizer, "the cat")
     with pytest.raises(ValueError, match="there is no text"):
         encode(tokenizer, [])
@@ -189,7 +189,9 @@ def test_packing_leaves_nothing_out_and_sequences_stop_at_the_length(tokenizer):
 
 
 def test_bad_input_for_pretraining(tokenizer):
-    with pytest.raises(ValueError, match="has no output head .* AutoModelForCausalLM"):
+    with pytest.raises(
+        ValueError, match="has no output head to train: load the model with AutoModel"
+    ):
         pretrain(small("none"), tokenizer, TEXTS, **RUN)
     with pytest.raises(ValueError, match="no language modelling head"):
         pretrain(small("text-classification"), tokenizer, TEXTS, **RUN)
@@ -202,6 +204,8 @@ def test_bad_input_for_pretraining(tokenizer):
     plain = th.train_byte_level_bpe(TEXTS, vocab_size=270, special_tokens=["<end>"])
     with pytest.raises(ValueError, match="this tokenizer has 0: give mask="):
         pretrain(small("masked-lm"), plain, TEXTS, **RUN)
+    with pytest.raises(ValueError, match="all empty: there is no byte to divide by"):
+        loss_per_byte(small(), tokenizer, ["", ""], separator="<end>")
     with pytest.raises(TypeError, match="no_such_option"):
         pretrain(small(), tokenizer, TEXTS, no_such_option=1, **RUN)
 
@@ -395,7 +399,7 @@ def test_adaptbpe_may_cut_the_texts(tokenizer):
     [
         ([0, 1, 3, 0], "the label 3 is no class of this model: it has 0 to 2"),
         ([0, -1, 0, 0], "the label -1"),
-        ([0, 1], "4 texts and 2 labels"),
+        ([0, 1], "4 texts and 2 labels: give one label a text"),
         ([0.5, 1, 1, 1], "the label 0.5"),
         (["a", "b", "c", "a"], "the label 'a'"),
     ],
@@ -426,7 +430,7 @@ def test_macro_f1_by_hand():
     assert found.macro_f1 == pytest.approx((4 / 6 + 2 / 5 + 0) / 3)
     assert scores([3, 1], [3, 1]).to_dict() == {"accuracy": 1, "macro_f1": 1}
     assert scores([0, 0], [0, 5]).macro_f1 == pytest.approx((2 / 3 + 0) / 2)
-    with pytest.raises(ValueError, match="2 labels and 1 predictions"):
+    with pytest.raises(ValueError, match="2 labels and 1 predictions: give as many of each"):
         scores([0, 1], [0])
     with pytest.raises(ValueError, match="0 labels"):
         scores([], [])
@@ -525,7 +529,7 @@ def test_macro_and_micro_accuracy_by_hand():
         {"micro": 4 / 7, "macro": (3 / 4 + 0 + 1) / 3}
     )
     assert accuracy(answers, by_subject=True).to_dict() == {"a": 0.75, "b": 0, "c": 1}
-    with pytest.raises(ValueError, match="no answers"):
+    with pytest.raises(ValueError, match="no answers: give the table of one question at least"):
         accuracy(answers[:0])
 
 

@@ -1,10 +1,56 @@
 """A few hundred hostile examples of each kind; `make soak` tries many more."""
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import hostile
 import pytest
+
+FEWER = {"text: training": 30, "text: lone surrogates": 100}
 
 
 @pytest.mark.parametrize("name", hostile.TARGETS)
 def test_hostile_input(name):
-    examples = 30 if name == "text: training" else 200
+    examples = FEWER.get(name, 200)
     assert hostile.tried(name, examples) >= examples // 4
+
+
+@pytest.mark.parametrize(
+    ("fault", "told"),
+    [
+        ("time.sleep(9)", "Timeout (0:00:01)!"),
+        ("hoard.append(b'x' * 400_000_000)", "an example took "),
+        ("os.abort()", ""),
+        ("1 / 0", "ZeroDivisionError"),
+    ],
+)
+def test_a_target_that_goes_wrong_fails(fault, told):
+    """Too slow, too large, a crash of the process, an error that is not ours: in the third example."""
+    program = (
+        "import os, time, hostile; from hypothesis import strategies as st\n"
+        "seen, hoard = [], []\n"
+        "def holds(_):\n"
+        "    seen.append(1)\n"
+        f"    if len(seen) == 3: {fault}\n"
+        "hostile.TARGETS, hostile.SECONDS = {'one': (st.integers(), holds)}, 1\n"
+        "hostile.MEGABYTES = 300\n"
+        "raise SystemExit(not hostile.tried_until('one', 0, 0))"
+    )
+    here = os.environ | {"PYTHONPATH": str(Path(__file__).parent)}
+    done = subprocess.run([sys.executable, "-c", program], env=here, capture_output=True, text=True)
+    assert done.returncode != 0 and told in done.stdout + done.stderr
+
+
+def test_a_crash_loses_no_other_target(monkeypatch, capsys):
+    codes = dict.fromkeys(hostile.TARGETS, 0) | {"text: qwen": -6, "files: our counts": 1}
+
+    def run(command, **options):
+        return subprocess.CompletedProcess(command, codes[command[3]], stdout="what it said\n")
+
+    monkeypatch.setattr(hostile.subprocess, "run", run)
+    assert hostile.soak(0) == 2
+    told = capsys.readouterr().out
+    assert told.count("what it said") == len(hostile.TARGETS)
+    assert "text: qwen: what it said\nFAILED (-6)" in told

@@ -72,6 +72,15 @@ def test_byte_fallback_tokens_are_not_ordinary(mistral):
     assert th.unreachable(mistral) == []
 
 
+def test_added_tokens_are_not_ordinary():
+    """Text is cut at them; an extension writes those below its tokens into the vocabulary, too."""
+    base = th.train_byte_level_bpe(["bat bat bag"], vocab_size=258)
+    base.add_tokens(["gene"])
+    longer = th.extend(base, th.continue_bpe(base, ["bat bag bat"], 1))
+    assert "gene" in read(longer).vocab and longer.encode("gene").tokens == ["gene"]
+    assert th.unreachable(longer) == [] and th.unreachable(longer, ["gene"]) == ["gene"]
+
+
 def test_unused_share_and_added_tokens(llama, finnish):
     extension = th.naive_extension(llama, th.train_byte_level_bpe(
         finnish[:2_000], vocab_size=2_000, pre_tokenizer=llama.pre_tokenizer), 200)  # fmt: skip
@@ -112,6 +121,16 @@ def test_exact_counts_are_documents(llama):
         th.evaluate(llama, Exact()).tokens
         == th.evaluate(llama, [" yö"] * 3 + [" päivä"] * 2).tokens
     )
+
+
+def test_added_tokens_of_wordpiece():
+    old, new = (th.train_wordpiece(["bat bats cat"] * n, vocab_size=8 + n) for n in (1, 2))
+    longer = th.extend(old, th.naive_extension(old, new))
+    added = sorted(set(longer.get_vocab()) - set(old.get_vocab()))
+    assert th.evaluate(longer, ["bat bats cat"], added=added).unused_added == 0
+    assert th.evaluate(longer, ["t"], added=added).unused_added == 1
+    with pytest.raises(ValueError, match="1 of the added tokens are not in .*, first 'zebra'"):
+        th.evaluate(longer, ["bat"], added=[*added, "zebra"])
 
 
 def test_an_empty_corpus_is_refused(llama):

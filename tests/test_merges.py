@@ -1,97 +1,15 @@
-"""The two compiled loops against the library, and against the definition of greedy."""
+"""The two compiled loops against the library."""
 
 from collections import Counter
-from itertools import count, islice
 
-import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
 import tokhelpers as th
 from tokhelpers.measures import token_counts
-from tokhelpers.merges import learn_merges, learn_tokens
+from tokhelpers.merges import learn_tokens
 from tokhelpers.segmentation import segment, symbols_of
 from tokhelpers.surgery import read
-
-words_and_counts = st.dictionaries(
-    st.text("abc", min_size=1, max_size=9), st.integers(1, 30), min_size=1, max_size=12
-)
-
-
-def flat(words: list[list[int]]) -> tuple[np.ndarray, np.ndarray]:
-    offsets = np.concatenate([[0], np.cumsum([len(w) for w in words])])
-    return np.array([i for w in words for i in w], np.int32), offsets
-
-
-def pair_counts(words: list[list[int]], counts: list[int]) -> Counter:
-    pairs = Counter()
-    for word, n in zip(words, counts, strict=True):
-        for pair in zip(word, word[1:], strict=False):
-            pairs[pair] += n
-    return pairs
-
-
-def replaced(word: list[int], left: int, right: int, new: int) -> list[int]:
-    out = []
-    for symbol in word:
-        if out and (out[-1], symbol) == (left, right):
-            out[-1] = new
-        else:
-            out.append(symbol)
-    return out
-
-
-@given(words_and_counts, st.integers(1, 4))
-def test_each_merge_is_the_most_frequent_pair_at_its_turn(corpus, min_frequency):
-    """Greedy-valid: recounted from nothing at every turn, ties to the smaller pair of ids."""
-    words = [[ord(c) for c in word] for word in corpus]
-    counts = list(corpus.values())
-    ids = count(1_000)
-    learned = learn_merges(
-        *flat(words), np.array(counts), lambda a, b: next(ids), min_frequency=min_frequency
-    )
-    for left, right, new, n in learned:
-        pairs = pair_counts(words, counts)
-        assert (-n, (left, right)) == min((-c, pair) for pair, c in pairs.items())
-        words = [replaced(word, left, right, new) for word in words]
-    assert max(pair_counts(words, counts).values(), default=0) < min_frequency
-
-
-@given(words_and_counts)
-def test_a_form_that_recurs_keeps_its_id_and_counts_stay_exact(corpus):
-    """``aaa`` comes about as aa a and as a aa: the second way yields the same id."""
-    words = [[ord(c) for c in word] for word in corpus]
-    counts, forms = list(corpus.values()), {chr(i): i for i in range(97, 100)}
-    name = {i: form for form, i in forms.items()}
-
-    def becomes(left, right):
-        form = name[left] + name[right]
-        name[forms.setdefault(form, 1_000 + len(forms))] = form
-        return forms[form]
-
-    for left, right, new, n in learn_merges(*flat(words), np.array(counts), becomes):
-        pairs = pair_counts(words, counts)
-        assert (-n, (left, right)) == min((-c, pair) for pair, c in pairs.items())
-        words = [replaced(word, left, right, new) for word in words]
-    assert all(len(word) == 1 for word in words)
-
-
-@given(words_and_counts)
-def test_refused_pairs_never_merge(corpus):
-    words, ids = [[ord(c) for c in word] for word in corpus], count(1_000)
-    learned = learn_merges(
-        *flat(words), np.array(list(corpus.values())), lambda a, b: -1 if a == 97 else next(ids)
-    )
-    assert all(left != 97 for left, *_ in learned)
-
-
-def test_counts_do_not_wrap():
-    """Two billion and more: the library's trainer counts in 32 bits, this loop in 64."""
-    words = [[0, 1], [1, 2]]
-    [first, _] = learn_merges(*flat(words), np.array([3 * 2**31, 2**31 - 1]), lambda a, b: 3 + a)
-    assert first == (0, 1, 3, 3 * 2**31)
 
 
 @pytest.mark.parametrize("letter", ["^", "0", "a", "'", " ", "\n"])
@@ -170,9 +88,3 @@ def test_learning_is_lazy_and_stops_where_the_text_ends(llama):
     assert tokens and len(merges) == len(frequencies) >= len(tokens)
     few = learn_tokens(words, read(llama), 1)
     assert few[0] == tokens[:1]
-
-
-def test_islice_of_merges_is_a_prefix():
-    words, ids = [[0, 1, 2, 0, 1]], count(3)
-    first = list(islice(learn_merges(*flat(words), np.array([1]), lambda a, b: next(ids)), 1))
-    assert first == [(0, 1, 3, 2)]

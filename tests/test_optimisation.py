@@ -279,7 +279,7 @@ def test_sizes_below_one_are_refused(llama_model, rows, wrong):
 
 @pytest.mark.parametrize("rate", [0, -1e-3, math.nan, math.inf])
 def test_rates_that_are_no_rates_are_refused(llama_model, rows, rate):
-    with pytest.raises(ValueError, match="give a number above 0"):
+    with pytest.raises(ValueError, match=f"learning_rate={rate}: give a number above 0"):
         optimise(llama_model, causal_task(rows), learning_rate=rate)
 
 

@@ -19,7 +19,7 @@ from tokenizers import pre_tokenizers as pre
 
 import tokhelpers as th
 from tokhelpers import counting, pretokens
-from tokhelpers.chunks import count_chunks
+from tokhelpers.chunks import count_chunks, count_chunks_within
 from tokhelpers.counting import count_pretokens
 from tokhelpers.pretokens import (
     GPT_2,
@@ -334,6 +334,24 @@ def test_chunks_end_at_single_spaces_between_words():
     assert sizes.tolist() == [*lengths, sum(len(t.split()) for t in texts), len(texts)]
 
 
+@pytest.mark.parametrize("memory", [None, 1, 1_000_000])
+def test_batches_of_chunks_add_up(memory):
+    """Whichever thread counts a batch, and however often there is no more room."""
+    texts = [f"{i} {i // 2} é{i % 7}\n" for i in range(5_000)]
+    batches = [([t.encode() for t in texts[i::3]], [2] * len(texts[i::3])) for i in range(3)]
+    portions = (
+        [count_chunks(batches)] if memory is None else count_chunks_within(batches, False, memory)
+    )
+    found, total = Counter(), 0
+    for chunks, counts, sizes in portions:
+        found.update(dict(zip(chunks, counts.sum(1).tolist(), strict=True)))
+        total = total + sizes
+    expected = Counter(chain.from_iterable(t.split(" ") for t in texts))
+    assert found == {chunk: 2 * n for chunk, n in expected.items()}
+    lengths = [sum(map(len, texts)), sum(len(t.encode()) for t in texts)]
+    assert total.tolist() == [2 * n for n in (*lengths, 3 * len(texts), len(texts))]
+
+
 # --- rules that are not proven take the library's road -------------------------------------------
 UNPROVEN = {
     "metaspace": with_rules(pre.Metaspace()),
@@ -509,9 +527,12 @@ def test_counts_are_64_bit(kind):
 
 
 # --- input that cannot be counted ----------------------------------------------------------------
-def test_one_string_is_no_corpus():
+def test_one_string_and_counts_are_no_corpus():
     with pytest.raises(TypeError, match="got one string: put it in a list"):
         count_pretokens("a text", with_pattern(GPT_2))
+    counted = count_pretokens(["a text"], with_pattern(GPT_2))
+    with pytest.raises(TypeError, match="these are counts already, .*: use them as they are"):
+        count_pretokens(counted, with_pattern(GPT_2))
 
 
 @pytest.mark.parametrize("workers", [None, 2])
@@ -584,5 +605,5 @@ def test_documents_mapped_to_counts():
     assert dict(counted) == {"cat": 10, "bat": 5, "a": 2, "Ġcat": 2}
     assert (counted.documents, counted.chars) == (20, 55)
     for n in (-1, 1.5, "2", None):
-        with pytest.raises(ValueError, match="'bat' has the count .* give whole numbers"):
+        with pytest.raises(ValueError, match=f"the document 'bat' has the count {n!r}: give whole"):
             count_pretokens({"bat": n}, tokenizer)

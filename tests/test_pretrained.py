@@ -446,7 +446,7 @@ def test_where_the_cache_is(monkeypatch, tmp_path):
     assert pretrained.cache_folder() == tmp_path
     monkeypatch.delenv("TOKHELPERS_CACHE")
     assert pretrained.cache_folder() == Path(pretrained.__file__).parents[1] / "data" / "cache"
-    monkeypatch.setattr(pretrained, "__file__", str(tmp_path / "lib" / "tokhelpers" / "x.py"))
+    monkeypatch.setattr(pretrained, "CHECKOUT", None)
     monkeypatch.setenv("HOME", str(tmp_path))
     assert pretrained.cache_folder() == tmp_path / ".cache" / "tokhelpers"
 
@@ -504,7 +504,10 @@ def test_source_says_what_a_name_is(tiny, tmp_path, monkeypatch):
 
 
 def test_unknown_name():
-    with pytest.raises(ValueError, match="no tokenizer is called 'lama-3': use llama-3, .* hub id"):
+    with pytest.raises(
+        ValueError,
+        match="'lama-3': use llama-3, .*existing tokenizer.json, .* hub id such as 'org/model'",
+    ):
         load_tokenizer("lama-3")
 
 
@@ -846,6 +849,22 @@ def test_online(hub_cache, monkeypatch, tiny):
     monkeypatch.setattr(huggingface_hub, "hf_hub_download", download)
     assert load_tokenizer("org/model").to_str() == tiny.to_str()
     assert asked == [("org/model", "tokenizer.json", False)]
+
+
+def test_a_damaged_copy_that_cannot_be_had_anew(hub_cache, monkeypatch, tiny):
+    import huggingface_hub
+
+    (hub_cache / "tokenizer.json").write_text(tiny.to_str()[:100])
+    hub_that(monkeypatch, ("tokenizer.json",))
+
+    def download(name, file, **options):
+        if options.get("force_download"):
+            raise http_error("503 busy")
+        return str(hub_cache / "tokenizer.json")
+
+    monkeypatch.setattr(huggingface_hub, "hf_hub_download", download)
+    with pytest.raises(ValueError, match="'org/model' was found on the hub, but .* cannot be read"):
+        load_tokenizer("org/model")
 
 
 def test_a_name_that_cannot_be_a_hub_id():

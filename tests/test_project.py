@@ -293,13 +293,14 @@ def test_matrix_says_what_the_notebooks_show():
 MACHINE = re.compile(r"(?<![\w.:/-])/(?:home|root|Users|tmp|work|opt|mnt|private)/\w|[A-Z]:\\Users")
 
 
+IGNORED = {"cache", "__pycache__", ".ipynb_checkpoints", ".git", "node_modules"}
+
+
 def project_files():
-    folders = ["tokhelpers", "notebooks", "tests", "data", "figures", "benchmarks", ".ci"]
+    folders = ["tokhelpers", "notebooks", "tests", "data", "figures", "benchmarks", "site", ".ci"]
     for path in [*ROOT.iterdir(), *(p for folder in folders for p in (ROOT / folder).rglob("*"))]:
         inside = path.relative_to(ROOT).parts
-        if path.is_file() and not {"cache", "__pycache__", ".ipynb_checkpoints", ".git"} & set(
-            inside
-        ):
+        if path.is_file() and not IGNORED & set(inside):
             yield path
 
 

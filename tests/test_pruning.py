@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from strategies import tokenizers_with_gaps
-from tokenizers import AddedToken, Tokenizer, processors
+from tokenizers import AddedToken, Tokenizer, models, pre_tokenizers, processors
 
 import tokhelpers as th
 from tokhelpers import textbook
@@ -78,6 +78,33 @@ def test_orders_equal_the_textbook(tokenizer, counts):
     }
     for by, order in expected.items():
         assert th.pruning_order(tokenizer, counts, by=by) == order, by
+
+
+def test_orders_by_hand():
+    """``ab`` has id 0, is both halves of ``abab`` and a part of ``abc``, and so of ``abcd``."""
+    tokens = ["ab", *"abcdxy", "abab", "abc", "abcd", "xy", "cd"]
+    merges = [("a", "b"), ("ab", "ab"), ("ab", "c"), ("abc", "d"), ("x", "y"), ("c", "d")]
+    tokenizer = Tokenizer(models.BPE({token: i for i, token in enumerate(tokens)}, merges))
+    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    counts = {"ab": 2, "abab": 1, "abc": 2, "abcd": 5, "xy": 3, "cd": 6}
+    expected = {
+        "leaf-frequency": ["abab", "xy", "abcd", "cd", "abc", "ab"],  # 1 3 5 6 2+5 2+2+7
+        "leaf-id": ["cd", "xy", "abcd", "abc", "abab", "ab"],
+        "frequency": ["abab", "abc", "ab", "xy", "abcd", "cd"],
+        "id": ["cd", "xy", "abcd", "abc", "abab", "ab"],
+        "merges": ["abab", "xy", "abcd", "cd", "abc", "ab"],
+    }
+    assert {by: th.pruning_order(tokenizer, counts, by=by) for by in ORDERS} == expected
+    left, right = splits(read(tokenizer))
+    assert left.tolist() == [1, *[-1] * 6, 0, 0, 8, 5, 3]
+    assert right.tolist() == [2, *[-1] * 6, 0, 3, 4, 6, 4]
+
+
+def test_a_token_with_a_character_that_is_lacking_has_no_parts():
+    """An encoder without an unknown token drops it, and makes ``ab`` of ``aéb``."""
+    vocab = {"a": 0, "b": 1, "ab": 2, "aéb": 3}
+    parts = read(Tokenizer(models.BPE(vocab, [("a", "b")])))
+    assert [side.tolist() for side in splits(parts)] == [[-1, -1, 0, -1], [-1, -1, 1, -1]]
 
 
 @given(tokenizers_with_gaps())
@@ -193,6 +220,45 @@ def test_roberta_style_ends_follow_their_ids():
     assert small.encode("cat").ids[-1] == small.token_to_id("</s>")
 
 
+def test_bert_style_ends_follow_their_ids_and_no_padding_stays_none():
+    tokenizer = th.train_byte_level_bpe(TEXT, vocab_size=280)
+    tokenizer.add_special_tokens(["<s>", "</s>"])
+    ends = {name: (name, tokenizer.token_to_id(name)) for name in ("<s>", "</s>")}
+    tokenizer.post_processor = processors.BertProcessing(ends["</s>"], ends["<s>"])
+    small = th.prune(tokenizer, iter(th.pruning_order(tokenizer, by="id")), 10)
+    new = small.get_vocab()
+    assert small.encode("").ids == [new["<s>"], new["</s>"]] == [270, 271]
+    assert json.loads(small.to_str())["padding"] is None
+
+
+def test_characters_bytes_and_unknown_tokens_never_go():
+    vocab = {"a": 0, "##b": 1, "ab": 2, "##bb": 3, "<0x41>": 4, "[U]": 5, "<x>": 6, "##": 7}
+    options = {"continuing_subword_prefix": "##", "unk_token": "[U]"}
+    tokenizer = Tokenizer(models.BPE(vocab, [("a", "##b")], **options))
+    tokenizer.add_special_tokens(["<x>"])
+    assert prunable(read(tokenizer)) == ["ab", "##bb"]
+
+
+def test_of_equals_the_longest_in_bytes_goes_first():
+    vocab = {"a": 0, "b": 1, "é": 2, "ab": 3, "abb": 4, "éé": 5, "bb": 6}
+    tokenizer = Tokenizer(models.BPE(vocab, [("a", "b"), ("ab", "b"), ("é", "é"), ("b", "b")]))
+    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    assert th.pruning_order(tokenizer, ["a"], by="merges") == ["éé", "abb", "bb", "ab"]
+    stored = th.train_byte_level_bpe(["abc", "é"], vocab_size=259)
+    assert th.pruning_order(stored, ["x"], by="merges") == ["abc", "Ã©", "ab"]
+
+
+def test_merges_that_name_no_token_are_refused():
+    parts = read(Tokenizer(models.BPE({"a": 0, "b": 1, "ab": 2}, [("a", "b")])))
+    for row, pair in (([0, 99, 2], "'a' [+] 'id 99'"), ([3, 1, 2], "'id 3' [+] 'b'")):
+        merges = np.array([row, [0, 1, 2]], np.int32)
+        with pytest.raises(ValueError, match=f"1 merges name tokens .* first {pair}"):
+            th.prune(Parts(parts.settings, parts.vocab, merges), ["ab"], 1)
+    with pytest.raises(ValueError, match="first 'a' [+] 'b'"):
+        merges = np.array([[0, 1, 7]], np.int32)
+        th.prune(Parts(parts.settings, parts.vocab, merges), ["ab"], 1)
+
+
 def test_bad_input_gets_one_clear_sentence(base, mistral):
     order = th.pruning_order(base, by="id")
     with pytest.raises(
@@ -201,16 +267,18 @@ def test_bad_input_gets_one_clear_sentence(base, mistral):
         th.prune(base, order, 999)
     with pytest.raises(ValueError, match="n=-1: give the number"):
         th.prune(base, order, -1)
-    with pytest.raises(ValueError, match="is not in this tokenizer: the order belongs to another"):
-        th.prune(base, [*order[:3], "▁phenotype"], 4)
+    with pytest.raises(ValueError, match="n=1.5: give the number"):
+        th.prune(base, order, 1.5)
+    with pytest.raises(ValueError, match="'▁phenotype' is not in this tokenizer: the order"):
+        th.prune(base, [*order[:3], "▁phenotype", "a"], 4)
     with pytest.raises(ValueError, match="asked to prune 5 tokens; the order has 0"):
         th.prune(base, ["▁phenotype", "▁notype"], 5)
     with pytest.raises(ValueError, match="'a' must stay"):
         th.prune(base, ["a"], 1)
     with pytest.raises(ValueError, match="'<s>' must stay"):
         th.prune(base, ["<s>"], 1)
-    with pytest.raises(ValueError, match="more than once"):
-        th.prune(base, [order[0], order[0]], 1)
+    with pytest.raises(ValueError, match=f"the order holds {order[1]!r} more than once"):
+        th.prune(base, [*order[:3], order[1]], 1)
     with pytest.raises(TypeError, match="order is one string"):
         th.prune(base, "cat", 1)
     with pytest.raises(ValueError, match="by='rank': use one of leaf-frequency"):

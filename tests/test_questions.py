@@ -98,7 +98,7 @@ def test_layouts_by_hand():
     assert format_question(plain, explanation=True) == f"{prompt}C) Retina."
     stopped = dataclasses.replace(BONE, options=("a", "b", "A full stop.", "d"))
     assert format_question(stopped, explanation=True).endswith("\nC) A full stop. Because.")
-    with pytest.raises(ValueError, match="not both"):
+    with pytest.raises(ValueError, match="give explanation=True or answer_line=True, not both"):
         format_question(BONE, explanation=True, answer_line=True)
 
 

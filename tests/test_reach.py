@@ -226,6 +226,16 @@ def test_parts_of_characters():
         assert name in tokenizer.encode(parts.example[name]).tokens
 
 
+def test_a_byte_that_is_in_no_text_before_whole_characters():
+    tokens = ["ÿa", "ÿab", "ÿabc"]
+    tokenizer = toy([*sorted(pre_tokenizers.ByteLevel.alphabet()), *tokens],
+                    [("ÿ", "a"), ("ÿa", "b"), ("ÿab", "c")],
+                    pre_tokenizer=pre_tokenizers.ByteLevel(add_prefix_space=False))  # fmt: skip
+    found = reachability(tokenizer).set_index("token").loc[tokens]
+    assert (found.category == "not valid UTF-8 alone").all() and found.self_test.all()
+    assert found.example.isna().all()
+
+
 def test_special_added_and_byte_tokens():
     tokens = ["<unk>", "<0x41>", "▁", *"abc", "ab", "abc"]
     tokenizer = toy(tokens, [("a", "b"), ("ab", "c")], byte_fallback=True)

@@ -224,11 +224,14 @@ def test_damaged_archives(tmp_path, ending):
         ("{", ["not valid JSON"]),
         ("[" * 100_000, ["not valid JSON"]),
         ('"a"', ["an object is needed, not str"]),
-        ('{"body": "a", "id": 1}', ["no field 'text'", "body, id"]),
-        ("{}", ["no field 'text'"]),
+        ('{"body": "a", "id": 1}', ["there is no field 'text'; there is body, id"]),
+        ("{}", ["there is no field 'text'; there is -"]),
         ('{"text": 3}', ["'text' must be a string, not int"]),
         ('{"text": null}', ["'text' must be a string, not NoneType"]),
-        ('{"text": "a\\ud800b"}', ["lone surrogate \\ud800", "errors='replace'"]),
+        (
+            '{"text": "a\\ud800b"}',
+            ["lone surrogate \\ud800, which is no text; errors='replace' reads it as"],
+        ),
     ],
 )
 def test_bad_json_lines_name_file_and_line(tmp_path, line, parts):
@@ -268,8 +271,10 @@ def test_python_files_in_their_own_encoding(site_packages):
     (site_packages / "a.py").write_bytes(BOM + "y = 'ö'\n".encode())
     (site_packages / "empty.py").write_bytes(b"")
     (site_packages / "b" / "data.txt").write_text("no source")
+    (site_packages / "unknown.py").write_bytes("# coding: klingon\nx = 'ü'\n".encode())
     documents = list(readers.read_python("strict"))
-    assert documents == ["y = 'ö'\n", "# coding: latin-1\nx = 'ä'\n", ""]
+    latin, unknown = "# coding: latin-1\nx = 'ä'\n", "# coding: klingon\nx = 'ü'\n"
+    assert documents == ["y = 'ö'\n", latin, "", unknown]
 
 
 @pytest.mark.parametrize(
@@ -278,7 +283,8 @@ def test_python_files_in_their_own_encoding(site_packages):
 )
 def test_python_file_that_cannot_be_decoded(site_packages, data, byte):
     (site_packages / "bad.py").write_bytes(data)
-    assert f"bad.py: invalid UTF-8 at byte {byte};" in failure("python-source")
+    message = failure("python-source")
+    assert f"bad.py: invalid UTF-8 at byte {byte}; errors='replace' reads it as U+FFFD" in message
     (document,) = readers.read_python("replace")
     assert document.endswith("x = '\ufffd'\n")
     (site_packages / "bad.py").unlink()
@@ -327,7 +333,7 @@ def test_hub_errors(hub, monkeypatch, tmp_path):
         assert "write hf:OWNER/NAME" in failure(name)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "o" / "n").mkdir(parents=True)
-    assert "local path 'o/n'" in failure("hf:o/n")
+    assert "the local path 'o/n' would be read in its place" in failure("hf:o/n")
     hub.module.__version__ = "3.6.0"
     assert "pip install 'tokhelpers[hub]'" in failure("hf:x/y", ImportError)
     monkeypatch.setitem(sys.modules, "datasets", None)

@@ -396,6 +396,19 @@ def test_beside_models_of_other_types(model_type, tmp_path):
     assert loaded("a bat")["input_ids"] == tokenizer.encode("a bat").ids
 
 
+def test_a_folder_that_would_load_as_something_else(tmp_path):
+    """Beside a Mistral model AutoTokenizer prefers tekken.json, and of no use is a broken config."""
+    (tmp_path / "config.json").write_text('{"model_type": "mistral"}')
+    shutil.copy(source_file("mistral-nemo"), tmp_path / "tekken.json")
+    before = content(tmp_path)
+    with pytest.raises(ValueError, match="another kind, as MistralCommonBackend: the config.json"):
+        th.save_pretrained(small(), tmp_path)
+    assert content(tmp_path) == before
+    (tmp_path / "config.json").write_text("no JSON")
+    with pytest.raises(ValueError, match="AutoTokenizer cannot load the folder: .*config.json"):
+        th.save_pretrained(small(), tmp_path)
+
+
 def test_a_tokenizer_that_loses_ids_in_saving(tmp_path):
     tokenizer = Tokenizer(models.BPE({"a": 0, "b": 1}, []))
     tokenizer.add_special_tokens(["<s>"])

@@ -28,7 +28,7 @@ from tokhelpers.sentencepiece_models import (
     piece_rules,
     save_sentencepiece,
 )
-from tokhelpers.surgery import read
+from tokhelpers.surgery import Parts, read
 
 LANGUAGES = ["fi", "ru", "hi", "ta", "ko", "ja", "zh", "fa", "el"]
 MISTRAL = source_file("mistral-v1")
@@ -468,6 +468,14 @@ def test_another_models_tokenizer(extended, llama, tmp_path):
             ValueError, match="no extension of this model: id .* give the .model it"
         ):
             save_sentencepiece(tokenizer, tmp_path / "x.model", model=model)
+    parts = read(extended)
+    vocab = {token: i for token, i in parts.vocab.items() if i != 32_000}
+    ids = set(vocab.values())
+    merges = parts.merges[[ids.issuperset(merge) for merge in parts.merges.tolist()]]
+    with pytest.raises(ValueError, match="no token has the id 32000: .* without them"):
+        save_sentencepiece(
+            Parts(parts.settings, vocab, merges), tmp_path / "x.model", model=MISTRAL
+        )
     with pytest.raises(FileNotFoundError):
         save_sentencepiece(extended, tmp_path / "x.model", model=tmp_path / "none.model")
     with pytest.raises(FileNotFoundError):

@@ -233,7 +233,7 @@ def test_the_global_random_state_stays(base, texts):
         ({"sizes": "1000"}, "sizes is '1000': give a list of numbers"),
         (
             {"sizes": [10**6]},
-            "asked for 1,000,000 new tokens; this text .* yields .*: ask for fewer",
+            "asked for 1,000,000 .* characters to learn from.* yields .*: ask for fewer or bring",
         ),
         ({"min_frequency": 10**6}, "yields 0 at min_frequency=1000000"),
         ({"min_frequency": 0}, "a pair must occur at least once"),

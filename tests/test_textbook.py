@@ -552,11 +552,39 @@ def test_rules_apply_in_learned_order_by_hand():
     assert trace[2]["tokens"] == ["a", "bc", "ab"]
 
 
+def test_traces_of_byte_level_bpe_and_adaptbpe_by_hand():
+    trace, V, M = [], {"Ã": 0, "©": 1, "a": 2, "Ã©": 3, "aÃ": 4}, [("Ã", "©"), ("a", "Ã")]
+    assert tb.tokenize_byte_level_bpe("aé", V, M, trace=trace) == [2, 3]
+    assert trace == [
+        {"rule": None, "tokens": ["a", "Ã", "©"]},
+        {"rule": ("Ã", "©"), "tokens": ["a", "Ã©"]},
+    ]
+    trace, V = [], dict.fromkeys(["a", "b", "c", "ab", "bc", "abc"], 0)
+    assert tb.tokenize_adapt_bpe("abca", V, [("a", "bc")], ["bc"], trace=trace) == ["abc", "a"]
+    assert trace == [
+        {"match": "bc", "tokens": ["a", "bc", "a"]},
+        {"rule": ("a", "bc"), "tokens": ["abc", "a"]},
+    ]
+
+
+def test_trace_of_pruning_leaves_by_hand():
+    """The count of abc flows to ab and c, that of ab to a and b."""
+    trace, V = [], {token: i for i, token in enumerate(["a", "b", "c", "ab", "abc"])}
+    M = [("a", "b"), ("ab", "c")]
+    assert tb.prune_leaves(V, M, {"ab": 1, "abc": 2}, trace=trace) == ["abc", "ab"]
+    assert trace == [
+        {"token": "abc", "count": 2, "parts": ["ab", "c"]},
+        {"token": "ab", "count": 3, "parts": ["a", "b"]},
+    ]
+
+
 def test_rules_may_be_lists_as_in_json():
     V, M = tb.train_byte_level_bpe({"abc": 2}, 258)
     lists = [list(m) for m in M]
     assert tokens_of(tb.tokenize_byte_level_bpe("abc", V, lists), V) == ["abc"]
     assert tokens_of(tb.tokenize_sentencepiece_bpe("abc", V, lists), V) == ["abc"]
+    with pytest.raises(ValueError, match="'d' is not in V: V must hold all 256 bytes"):
+        tb.tokenize_byte_level_bpe("abcd", {"abc": 0}, M)
     for extend in (tb.extend_sentencepiece_bpe, tb.extend_byte_level_bpe):
         assert extend({"a": 0}, [], V, lists)[1] == M
         assert extend(V, lists, {}, [])[1] == M
@@ -795,11 +823,11 @@ every_training = pytest.mark.parametrize(
         ([], ValueError, "the corpus is empty"),
         ({}, ValueError, "the corpus is empty"),
         ({"": 5}, ValueError, "the corpus is empty"),
-        ("some text", TypeError, "words is one string, 'some text'"),
-        ([b"ab"], TypeError, "the word b'ab' is of type bytes"),
-        ({"ab": 0}, ValueError, "the word 'ab' has count 0"),
+        ("some text", TypeError, "words is one string, 'some text': give a list of strings"),
+        ([b"ab"], TypeError, "the word b'ab' is of type bytes: give strings"),
+        ({"ab": 0}, ValueError, "the word 'ab' has count 0: give whole numbers from 1 on"),
         ({"ab": 1.5}, ValueError, "the word 'ab' has count 1.5"),
-        (["a\ud800"], ValueError, "holds a lone surrogate"),
+        (["a\ud800"], ValueError, "holds a lone surrogate: give valid Unicode text"),
     ],
 )
 def test_bad_corpora(train, words, error, message):
@@ -821,7 +849,9 @@ def test_special_tokens_count_for_the_alphabet():
 
 @every_trainer
 def test_minimum_frequency_above_every_count(train):
-    with pytest.raises(ValueError, match="min_frequency=9 .* occurs 5 times, give at most that"):
+    with pytest.raises(
+        ValueError, match="min_frequency=9 .* candidate occurs 5 times, give at most that"
+    ):
         train({"ab": 5, "cb": 4}, 20, min_frequency=9)
     V, _ = train({"ab": 5, "cb": 4}, 20, min_frequency=5)
     assert list(V)[-1] == "ab"
@@ -829,9 +859,11 @@ def test_minimum_frequency_above_every_count(train):
 
 @every_trainer
 def test_bad_special_tokens(train):
-    with pytest.raises(ValueError, match="the special token '<s>' is given 2 times"):
+    with pytest.raises(ValueError, match="the special token '<s>' is given 2 times: give it once"):
         train({"ab": 5}, 20, special_tokens=["<s>", "<pad>", "<s>"])
-    with pytest.raises(TypeError, match="special_tokens is one string, '<s>'"):
+    with pytest.raises(
+        TypeError, match="special_tokens is one string, '<s>': give a list of strings"
+    ):
         train({"ab": 5}, 20, special_tokens="<s>")
 
 
@@ -847,16 +879,20 @@ def test_wordpiece_refuses_the_prefix_and_unknown_ties():
         tb.train_wordpiece(["c##", "c"], 10)
     assert "##" in tb.train_wordpiece(["##"], 4, prefix="@@@")
     assert list(tb.train_wordpiece(["aab"], 10, prefix=""))[-1] == "aab"
-    with pytest.raises(ValueError, match="tie='last' is unknown"):
+    with pytest.raises(ValueError, match="tie='last' is unknown: give 'ids' or 'first'"):
         tb.train_wordpiece(["ab"], 10, tie="last")
 
 
 def test_unigram_refuses_bad_options():
-    with pytest.raises(ValueError, match="the seed lacks \\['b'\\]"):
+    with pytest.raises(
+        ValueError, match="the seed lacks .'b'.: it must hold every character of the corpus"
+    ):
         tb.train_unigram(["ab"], 10, seed={"a": 1})
-    with pytest.raises(ValueError, match="e_step='hard'"):
+    with pytest.raises(ValueError, match="e_step='hard': give 'expected', 'viterbi' or"):
         tb.train_unigram(["ab"], 10, e_step="hard")
-    with pytest.raises(ValueError, match="n_em=0, drop=0.1"):
+    with pytest.raises(
+        ValueError, match="n_em=0, drop=0.1: give n_em from 1 on, drop from 0 to below 1"
+    ):
         tb.train_unigram(["ab"], 10, n_em=0)
 
 

@@ -13,6 +13,7 @@ from itertools import pairwise
 import pytest
 import sentencepiece
 from hypothesis import given
+from hypothesis import settings as limits
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
 
@@ -111,6 +112,31 @@ def test_sentencepiece_bpe_equals_the_textbook(corpus, growth, min_frequency):
     assert read(ours).pairs() == M
     for word in [*spaced, "▁abx", "▁x", "▁cba"]:
         assert ours.encode(word[1:]).ids == textbook.tokenize_sentencepiece_bpe(word, V, M)
+
+
+@given(
+    st.dictionaries(st.text("xy", max_size=6), st.integers(2, 3), min_size=2, max_size=9),
+    st.sampled_from([1000, 1300]),  # about as many pairs as there is room for at first
+)
+@limits(max_examples=20)
+def test_long_forms_that_tie_among_many_characters(tails, n):
+    """Of so many characters four decide at once which form comes first, the others one by one."""
+    corpus = {"abcd" + tail: times for tail, times in tails.items()}
+    corpus |= {"z" + chr(0x4E00 + i): 1 for i in range(n)}
+    spaced = {"▁" + word: times for word, times in corpus.items()}
+    size = 256 + len(set("".join(spaced))) + 30
+    _, M = textbook.train_sentencepiece_bpe(spaced, size, min_frequency=2)
+    options = {"vocab_size": size, "min_frequency": 2}
+    ours = quietly(th.train_sentencepiece_bpe, documents(corpus), **options)
+    assert read(ours).pairs() == M
+
+
+def test_wordpiece_of_many_characters_equals_the_textbook():
+    """More pairs than there is room for at first."""
+    corpus = {"z" + chr(0xAC00 + i): 1 + i % 3 for i in range(1300)} | {"abab": 3, "abc": 5}
+    V = textbook.train_wordpiece(corpus, 1345, special_tokens=["[UNK]"])
+    assert list(V)[-39:-35] == ["##ab", "##bc", "##bab", "abc"]
+    assert in_order(th.train_wordpiece(documents(corpus), vocab_size=1345)) == list(V)
 
 
 @given(corpus=corpora, **settings)
@@ -373,9 +399,9 @@ def test_minimum_frequency_above_every_count(name):
 def test_special_token_given_twice(name):
     with pytest.raises(ValueError, match="'<s>' is given 2 times: give it once"):
         TRAINERS[name](["text"], vocab_size=300, special_tokens=["<s>", "<s>"])
-    with pytest.raises(TypeError, match="special_tokens is one string, '<s>'"):
+    with pytest.raises(TypeError, match="special_tokens is one string, '<s>': give a list"):
         TRAINERS[name](["text"], vocab_size=300, special_tokens="<s>")
-    with pytest.raises(ValueError, match="'' is empty"):
+    with pytest.raises(ValueError, match="'' is empty or spells a byte token: give another"):
         TRAINERS[name](["text"], vocab_size=300, special_tokens=[""])
 
 
@@ -425,10 +451,12 @@ def test_word_of_a_million_characters(name):
 def test_lone_surrogates_are_refused(name):
     with pytest.raises(ValueError, match="lone surrogate"):
         TRAINERS[name](["fine", "not \ud800 fine"], vocab_size=300)
+    with pytest.raises(ValueError, match="'<\\\\ud800>' holds a lone surrogate: give another"):
+        TRAINERS[name](["text"], vocab_size=300, special_tokens=["<\ud800>"])
 
 
 def test_pre_tokenizer_that_does_not_write_bytes():
-    with pytest.raises(ValueError, match="end it with"):
+    with pytest.raises(ValueError, match="does not write text as bytes: end it with"):
         th.train_byte_level_bpe(["a"], vocab_size=300, pre_tokenizer=pre_tokenizers.Whitespace())
 
 

@@ -235,17 +235,17 @@ def test_fewer_candidates_than_asked_for_is_no_error():
 @pytest.mark.parametrize(
     ("corpus", "size", "options", "message"),
     [
-        ({}, 9, {}, "no words"),
+        ({}, 9, {}, "there are no words: give at least one with a character in it"),
         ({"": 3}, 9, {}, "no words"),
         ({"ab": 0}, 9, {}, "'ab' has count 0: give counts from 1"),
         ({"abc": 1}, 2, {}, "size=2 is smaller than the 3 characters"),
         ({"abc": 1}, 9, {"seed_size": 2}, "seed_size=2 is smaller than the 3 characters"),
         ({"abc": 1}, 9, {"shrinking": 0}, "shrinking=0: give a share between 0 and 1"),
         ({"abc": 1}, 9, {"shrinking": 1.0}, "shrinking=1.0: give a share between 0 and 1"),
-        ({"abc": 1}, 9, {"rounds": 0}, "rounds=0"),
-        ({"abc": 1}, 9, {"max_token_length": 0}, "max_token_length=0"),
+        ({"abc": 1}, 9, {"rounds": 0}, "rounds=0, .*: give whole numbers from 1 on"),
+        ({"abc": 1}, 9, {"max_token_length": 0}, "max_token_length=0: give whole numbers"),
         ({"abc": 1}, 9, {"seed": {"a": 1}}, "'bc' of the words are no tokens"),
-        ({"a": 1}, 9, {"seed": {"a": 1, "": 1}}, "empty string"),
+        ({"a": 1}, 9, {"seed": {"a": 1, "": 1}}, "the empty string is among the tokens: leave"),
         ({"a": 1}, 9, {"seed": {"a": 0}}, "the seed has a count of 0"),
     ],
 )
@@ -257,7 +257,7 @@ def test_bad_input(corpus, size, options, message):
 def test_bad_input_for_the_likelihood():
     with pytest.raises(ValueError, match="'b' of the words are no tokens"):
         likelihood({"ab": 1}, {"a": 0.0})
-    with pytest.raises(ValueError, match="2 words and 1 counts"):
+    with pytest.raises(ValueError, match="2 words and 1 counts: give one for each"):
         log_likelihood(["a", "b"], np.array([1]), {"a": 0.0})
 
 

@@ -77,6 +77,8 @@ _HOME = {
     "record": "records",
     "save": "figures",
     "show_source": "figures",
+    "show_tokens": "shown",
+    "widget": "widgets",
     "label_lines": "figures",
     "style": "figures",
 }

@@ -23,14 +23,14 @@ CHUNK_BYTES, TEXT_BYTES = 600, 4
 @njit(cache=True, nogil=True)
 def _kind(text, i):
     """Whether white space (as Python sees it), ``▁``, or anything else begins at byte `i`."""
-    b = text[i]
+    b = np.int64(text[i])  # wide enough to shift, uncompiled too
     if b < 0x80:
         return SPACE if b == 32 or 9 <= b <= 13 or 28 <= b <= 31 else WORD
     if b == 0xC2:
         return SPACE if text[i + 1] == 0x85 or text[i + 1] == 0xA0 else WORD
     if b < 0xE1 or b > 0xE3:
         return WORD
-    code = (b & 0xF) << 12 | (text[i + 1] & 0x3F) << 6 | (text[i + 2] & 0x3F)
+    code = (b & 0xF) << 12 | np.int64(text[i + 1] & 0x3F) << 6 | (text[i + 2] & 0x3F)
     if 0x2000 <= code <= 0x200A or code in (0x1680, 0x2028, 0x2029, 0x202F, 0x205F, 0x3000):
         return SPACE
     return META if code == 0x2581 else WORD

@@ -68,7 +68,9 @@ class Corpus:
             if left <= 0:
                 return
         if not here and self.part is None:
-            why = f"its {others} all belong to the other split" if others else "it has no text"
+            why = "it has no text"
+            if others:
+                why = f"its {others} all belong to the other split: bring more (a line of a text is one)"
             raise ValueError(f"{self.name} has no document in the split {self.split!r}: {why}")
 
     def parts(self, size: int = 1 << 26) -> Iterator["Corpus"] | None:
@@ -126,7 +128,9 @@ def load_corpus(
 
     PATH is a file, a glob, or a folder: all regular files in it and below, hidden ones left out
     (of kind jsonl those that end in .jsonl, .jsonl.gz, .jsonl.xz; of parquet in .parquet).
-    Files come in sorted order. text and jsonl also read .gz and .xz. SPLIT is the hub's own
+    Files come in sorted order, each once, however many symlinks lead to it. text and jsonl also
+    read .gz and .xz; lines end in \\n or \\r\\n, a byte order mark at the start of a file is
+    dropped, and a line of more than 1 GiB is refused. SPLIT is the hub's own
     (default train), which the two splits here divide. REVISION is a commit, a tag or a branch;
     without a CONFIG it is written `hf:ID@@REVISION`. Only a commit stays what it is.
 

@@ -26,6 +26,7 @@ from tokenizers import Tokenizer
 from . import runs
 from .corpora import Corpus, positive
 from .counts import frequent, load_counts
+from .files import destination
 from .pretokens import Pretokens, cutting_rules, documents_with_counts, tally
 from .surgery import Parts
 
@@ -107,8 +108,10 @@ def count_pretokens(
             f"executor={executor!r} gives no work to anybody: use a concurrent.futures.Executor, "
             "such as ProcessPoolExecutor(2)"
         )
-    if folder is not None and Path(folder).is_file():
-        raise NotADirectoryError(f"folder={str(folder)!r} is a file: name a folder")
+    if folder is not None:
+        folder = destination(folder)
+        if folder.exists() and not folder.is_dir():
+            raise NotADirectoryError(f"folder={str(folder)!r} is a file: name a folder")
     rules = cutting_rules(tokenizer)
     if executor is None and folder is None and memory is None:
         [(counts, sizes)] = tally(documents_with_counts(corpus), rules)
@@ -117,7 +120,7 @@ def count_pretokens(
     if folder is None:
         place = tempfile.TemporaryDirectory(prefix="tokhelpers-", ignore_cleanup_errors=True)
     else:
-        Path(folder).mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
         place = nullcontext(folder)
     workers = Workers(executor)
     with place as where:

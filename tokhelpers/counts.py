@@ -1,6 +1,7 @@
 """Counts as files: pre-tokens that were counted here, and words that were counted elsewhere."""
 
 import json
+import os
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +14,6 @@ from . import readers, runs
 from .corpora import positive
 from .pretokens import Pretokens
 
-DESCRIPTION = b"tokhelpers.counts"
 SIZES = ("chars", "bytes", "spaced_words", "documents")
 
 
@@ -45,7 +45,7 @@ def load_counts(
     columns `word` and `count`, or lines of a word, a tab and a count (.gz and .xz, too); a word may
     come several times. Each word is then a document of its own: write words with the space before
     them where the text has one. ``min_count`` leaves out what is rarer, after adding up. ``errors``:
-    "strict", or "replace" to read invalid UTF-8 in lines as U+FFFD.
+    "strict", or "replace" to read invalid UTF-8 as U+FFFD.
 
     Raises FileNotFoundError when nothing is there, ValueError for what is no such file, naming the
     place in it.
@@ -58,13 +58,16 @@ def load_counts(
     {' the': 6, ' of': 3}
     """
     positive("min_count", min_count)
-    path = Path(path).expanduser()
+    if errors not in ("strict", "replace"):
+        raise ValueError(f"errors must be 'strict' or 'replace', not {errors!r}")
+    path = Path(os.path.expanduser(path))
     ours = path / "counts.parquet" if path.is_dir() else path
     if ours.is_file() and (described := _description(ours)):
         return _our_counts(ours, described, min_count)
     words = Counter()
     for file in _files(path):
-        for word, count in _rows(file) if file.suffix == ".parquet" else _lines(file, errors):
+        read = _rows if file.suffix == ".parquet" else _lines
+        for word, count in read(file, errors):
             words[word] += count
     if not words:
         raise ValueError(f"{path}: there are no counts in it")
@@ -91,10 +94,10 @@ def _description(file: Path) -> dict | None:
     if file.suffix != ".parquet":
         return None
     schema = readers.parquet_file(file).schema_arrow
-    if DESCRIPTION not in (schema.metadata or {}):
+    if runs.DESCRIPTION.encode() not in (schema.metadata or {}):
         return None
     try:
-        described = json.loads(schema.metadata[DESCRIPTION])
+        described = runs.described(schema.metadata, runs.DESCRIPTION)
         whole = [described.pop(name) for name in SIZES]
         rules = described.pop("rules")
     except (ValueError, TypeError, KeyError, AttributeError):
@@ -113,7 +116,9 @@ def _our_counts(file: Path, described: dict, min_count: int) -> Pretokens:
     words, counts = [], [np.zeros(0, np.int64)]
     try:
         with runs.open_runs(file) as opened:
+            missing = opened.metadata.num_rows
             for rows in readers.read_batches(file, opened, runs.ROWS):
+                missing -= len(rows)
                 if any(column.null_count for column in rows.columns):
                     raise _damaged(file)
                 if min_count > 1:
@@ -123,7 +128,7 @@ def _our_counts(file: Path, described: dict, min_count: int) -> Pretokens:
     except UnicodeDecodeError:
         raise _damaged(file) from None
     counts = np.concatenate(counts)
-    if counts.min(initial=1) < 1 or len(set(words)) < len(words):
+    if missing or counts.min(initial=1) < 1 or len(set(words)) < len(words):
         raise _damaged(file)
     return frequent(words, counts, described, min_count)
 
@@ -134,15 +139,20 @@ def _files(path: Path) -> list[Path]:
     return [f for f in found if not f.name.startswith("_") and f.stat().st_size]
 
 
-def _rows(file: Path) -> Iterator[tuple[str, int]]:
+def _rows(file: Path, errors: str) -> Iterator[tuple[str, int]]:
     """Words and counts of a Parquet file from elsewhere."""
     opened, number = readers.open_parquet(file, "word"), 0
     schema = opened.schema_arrow
     if "count" not in schema.names or not pa.types.is_integer(schema.field("count").type):
-        raise ValueError(f"{file}: a column 'count' of whole numbers is needed; there is {schema}")
-    for batch in readers.read_batches(file, opened, 1 << 16, columns=["word", "count"]):
-        for word, count in zip(*(batch[c].to_pylist() for c in ("word", "count")), strict=True):
+        there = ", ".join(f"{field.name}: {field.type}" for field in schema)
+        raise ValueError(f"{file}: a column 'count' of whole numbers is needed; there is {there}")
+    columns, groups = ["word", "count"], range(opened.num_row_groups)
+    for batch in readers.read_columns(file, opened, columns, groups):
+        raw = batch["word"].cast(pa.large_binary()).to_pylist()
+        for word, count in zip(raw, batch["count"].to_pylist(), strict=True):
             number += 1
+            if word is not None:
+                word = readers.decode(word, f"{file}, row {number}", 0, errors)
             if word is None or count is None or count < 0:
                 raise ValueError(f"{file}, row {number}: {word!r} has the count {count!r}")
             yield word, count
@@ -154,7 +164,7 @@ def _lines(file: Path, errors: str) -> Iterator[tuple[str, int]]:
         word, tab, count = line.rpartition("\t")
         if number == 1 and (word, count) == ("word", "count"):
             continue
-        if not tab or not (count.isascii() and count.isdecimal()):
+        if not tab or not (count.isascii() and count.isdecimal() and len(count) < 20):
             raise ValueError(
                 f"{file}:{number}: a word, a tab and a whole number are needed, not {line!r:.60}"
             )

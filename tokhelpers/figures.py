@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from .files import CHECKOUT
+from .files import CHECKOUT, write_all
 
 # Okabe and Ito's palette without its yellow: told apart with colour-blind eyes, dark enough to print
 COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#444444"]
@@ -57,8 +57,14 @@ def save(figure, data: pd.DataFrame, name: str) -> None:
         raise ValueError(f"the figure {name} has no numbers: give the table that it shows")
     folder = Path(os.environ.get("TOKHELPERS_FIGURES", (CHECKOUT or Path.cwd()) / "figures"))
     folder.mkdir(parents=True, exist_ok=True)
-    figure.savefig(folder / f"{name}.svg", metadata={"Date": None, "Creator": None})
-    data.to_csv(folder / f"{name}.csv", index=False, float_format="%.6g", lineterminator="\n")
+    about = {"Date": None, "Creator": None}
+    table = data.to_csv(index=False, float_format="%.6g", lineterminator="\n")
+    write_all(
+        {
+            folder / f"{name}.svg": lambda file: figure.savefig(file, format="svg", metadata=about),
+            folder / f"{name}.csv": table.encode(),
+        }
+    )
 
 
 def label_lines(axes, *, gap: float = 0.04) -> None:

@@ -1,7 +1,7 @@
 """Where the project's files stand, and files that are written whole or not at all."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from uuid import uuid4
 
@@ -10,11 +10,65 @@ PLACE = Path(__file__).parent.parent
 CHECKOUT = PLACE if (PLACE / "data" / "paper").is_dir() else None
 
 
-def write_whole(path: Path, content: bytes | Callable[[Path], None]) -> None:
-    """Write a file whole or not at all; ``content`` may be a function that writes it."""
-    draft = path.with_name(f"{path.name}.{uuid4().hex}.tmp")  # others may write at the same time
+def destination(path: str | os.PathLike) -> Path:
+    """Where a file or folder of that name is written: behind symlinks, ``~`` written out.
+
+    Raises ValueError for what cannot be a name, OSError for symlinks that lead in a circle.
+
+    >>> destination("/no folder/../new").as_posix()
+    '/new'
+    """
     try:
-        content(draft) if callable(content) else draft.write_bytes(content)
-        os.replace(draft, path)
+        found = Path(os.path.realpath(os.path.expanduser(path)))
+        os.fsencode(found)
+    except ValueError:
+        raise ValueError(
+            f"{os.fspath(path)!r} has a character that no file name may have: give another name"
+        ) from None
+    if found.is_symlink():
+        raise OSError(f"{path} is a symlink that leads back to itself: give another name")
+    return found
+
+
+def write_whole(path: str | os.PathLike, content: bytes | Callable[[Path], None]) -> None:
+    """Write a file whole or not at all; ``content`` may be a function that writes it.
+
+    Raises OSError in one sentence, as ``write_all`` does.
+    """
+    write_all({path: content})
+
+
+def write_all(contents: Mapping[str | os.PathLike, bytes | Callable[[Path], None]]) -> None:
+    """Write several files, each whole or not at all, and none before all are on the disk.
+
+    Where a symlink stands, the file that it names is written. Raises OSError, naming the file, for
+    what is no regular file, has no folder, or cannot be written, as when the disk is full.
+    """
+    drafts, file, draft = {}, None, None
+    try:
+        for path, content in contents.items():
+            file = destination(path)
+            _check(file)
+            # a name of its own: others may write at the same time
+            draft = drafts[file] = file.with_name(f"{file.name[:50]}.{uuid4().hex}.tmp")
+            content(draft) if callable(content) else draft.write_bytes(content)
+        for file, draft in drafts.items():
+            os.replace(draft, file)
+    except OSError as error:
+        # one about another file comes from what was read while writing
+        if error.errno is None or error.filename not in (None, str(file), str(draft)):
+            raise
+        raise OSError(f"cannot write {file}: {os.strerror(error.errno)}") from error
     finally:
-        draft.unlink(missing_ok=True)
+        for draft in drafts.values():
+            draft.unlink(missing_ok=True)
+
+
+def _check(file: Path) -> None:
+    """Refuse a place without a folder, and what a file must not replace."""
+    if file.is_dir():
+        raise IsADirectoryError(f"{file} is a folder: give the name of a file")
+    if file.exists() and not file.is_file():
+        raise FileExistsError(f"{file} is a pipe or a device: give the name of a file")
+    if not file.parent.is_dir():
+        raise FileNotFoundError(f"cannot write {file}: there is no folder {file.parent}")

@@ -10,6 +10,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from uuid import uuid4
 
+from .files import destination
+
 
 @contextmanager
 def replacing(folder: Path, names: Collection[str]) -> Iterator[Path]:
@@ -33,7 +35,7 @@ def replacing(folder: Path, names: Collection[str]) -> Iterator[Path]:
     ...     Path(place, "folder", "a").read_text()
     'new'
     """
-    folder = Path(folder).expanduser().resolve()  # behind a symlink, the folder it names
+    folder = destination(folder)  # behind a symlink, the folder it names
     draft = folder.with_name(f".{folder.name[:50]}.{uuid4().hex}.tmp") if folder.name else folder
     _check(folder)
     there = folder.is_dir()

@@ -16,7 +16,7 @@ from .extension import Extension, continue_bpe, naive_extension
 from .measures import evaluate, sweep
 from .pretokens import Pretokens
 from .pretrained import load_tokenizer
-from .surgery import Parts, read, with_skipping
+from .surgery import read, with_skipping
 from .training import train_byte_level_bpe, train_sentencepiece_bpe
 
 # Languages with a list in wordfreq that the paper has, too: their codes here and there. Chinese and
@@ -66,7 +66,7 @@ def compare_language(
     words, test = count_pretokens(train, base), count_pretokens(test, base)
     with warnings.catch_warnings(action="ignore", category=UserWarning):  # a text may yield fewer
         continued = continue_bpe(base, words, most)
-        naive = _naive(backend, base, words, continued, most)
+        naive = supplement_tokens(backend, words, continued, most)
     ways = {"continued": (continued, "append"), "naive": (naive, "regenerate")}
     there = [n for n in sizes if n <= min(len(e.tokens) for e, _ in ways.values())]
     tables = []
@@ -81,21 +81,36 @@ def compare_language(
     return table[["way", "added", "merge_skipping", *measures]]
 
 
-def _naive(
-    backend: Tokenizer, base: Parts, words: Pretokens, continued: Extension, n_tokens: int
+def supplement_tokens(
+    tokenizer: Tokenizer, words: Pretokens, continued: Extension, n_tokens: int
 ) -> Extension:
-    """Tokens of a tokenizer trained from scratch on the same text, large enough to give them."""
+    """Take the naive way: tokens of a tokenizer of the same family, trained on the text alone.
+
+    ``words`` are counts by the tokenizer's rules, ``continued`` what continued training learned from
+    them: a SentencePiece supplement keeps to the characters that this has. The supplement is as
+    large as it takes to give ``n_tokens`` or more; where the text yields fewer, all come back.
+
+    Source: Purason et al. 2025, section 3.1 (the naive approach).
+
+    >>> base = train_byte_level_bpe(["bat bat"], vocab_size=257)
+    >>> words = count_pretokens(["cat cat"], base)
+    >>> supplement_tokens(base, words, continue_bpe(base, words, 1), 1).tokens
+    ['cat', 'Ġcat']
+    """
+    base = read(tokenizer)
     if base.byte_level:
-        rules = {"normalizer": backend.normalizer, "pre_tokenizer": backend.pre_tokenizer}
+        rules = {"normalizer": tokenizer.normalizer, "pre_tokenizer": tokenizer.pre_tokenizer}
         train, corpus = partial(train_byte_level_bpe, **rules), words
     else:  # by SentencePiece's rules, over the characters that continued training has
-        apart = {"isolate_digits": True, "split_by_script": True, "split_by_number": True}
-        train = partial(train_sentencepiece_bpe, normalizer=normalizers.NFKC(), **apart)
+        rules = {"isolate_digits": True, "split_by_script": True, "split_by_number": True}
+        rules["byte_fallback"] = bool(base.settings["model"].get("byte_fallback"))
+        train = partial(train_sentencepiece_bpe, normalizer=normalizers.NFKC(), **rules)
         known = base.alphabet.keys() | set(continued.tokens[: continued.characters])
         corpus = {word[1:]: n for word, n in words.items() if known.issuperset(word)}
     size = n_tokens + 8_000
     while True:
-        supplement = train(corpus, vocab_size=size)
+        with warnings.catch_warnings(action="ignore", category=UserWarning):  # of fewer
+            supplement = train(corpus, vocab_size=size)
         naive = naive_extension(base, supplement)
         if len(naive.tokens) >= n_tokens or supplement.get_vocab_size() < size:
             return naive

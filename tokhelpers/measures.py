@@ -20,7 +20,7 @@ def unreachable(tokenizer: Tokenizer | Parts, tokens: Iterable[str] | None = Non
 
     Each token's stored form is given to the model alone, without normalizer and pre-tokenizer,
     merge skipping off; a token that does not come back whole is unreachable by merges. Looks at
-    all ordinary tokens (special tokens and byte-fallback tokens such as ``<0x0A>`` are none), or
+    all ordinary tokens (special, added and byte-fallback tokens such as ``<0x0A>`` are none), or
     at ``tokens`` only. Returns them in order of their ids.
 
     Source: Purason et al. 2025, section 3.3.
@@ -32,7 +32,8 @@ def unreachable(tokenizer: Tokenizer | Parts, tokens: Iterable[str] | None = Non
     parts = read(tokenizer)
     if tokens is None:
         fallback = parts.settings["model"].get("byte_fallback")
-        left_out = parts.special | set(BYTE_TOKENS if fallback else ())
+        added = {token["content"] for token in parts.settings["added_tokens"]}
+        left_out = added | set(BYTE_TOKENS if fallback else ())
         tokens = [t for t in parts.vocab if t not in left_out]
     tokens = list(tokens)
     _, offsets = segment(*symbols_of(tokens, parts), parts.merges)

@@ -174,8 +174,7 @@ def _merge_words(
             j += 1
         if first < 0:  # merged away since it was seen here
             continue
-        if last < end - 1:
-            used[end - 1 - begin] = False
+        used[end - 1 - begin] = False
         for j in range(max(first - 1, begin), min(last + 1, end - 1)):
             if symbols[j] == a and symbols[j + 1] == b:
                 rows[pair, COUNT] -= weight
@@ -192,8 +191,6 @@ def _merge_words(
             m += 1
         bounds[w, 1] = m
         merged += (end - m) * weight
-        if first > begin:
-            fresh[first - 1 - begin] = False
         for j in range(max(first - 1, begin), m - 1):
             if fresh[j - begin] or fresh[j + 1 - begin]:
                 start = until = np.int64(0)

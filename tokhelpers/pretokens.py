@@ -263,16 +263,17 @@ def _in_bytes(weighted, first: int, size: int = 1 << 20):
 
 
 def _complaint(some, first: int) -> Exception:
+    """What is wrong with the first document that cannot be encoded."""
     for number, (text, _) in enumerate(some, first):
         if not isinstance(text, str):
             return TypeError(f"document {number} is {type(text).__name__}, not str")
         surrogate = next((c for c in text if "\ud800" <= c <= "\udfff"), None)
         if surrogate:
-            return ValueError(
-                f"the text holds a lone surrogate ({surrogate!a}), which no encoding can write: "
-                "decode it properly, or replace it"
-            )
-    raise AssertionError("every document can be encoded")
+            break
+    return ValueError(
+        f"the text holds a lone surrogate ({surrogate!a}), which no encoding can write: "
+        "decode it properly, or replace it"
+    )
 
 
 def _library_counts(weighted, rules: str, first: int, memory: int | None):

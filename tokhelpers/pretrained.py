@@ -8,6 +8,7 @@ import base64
 import hashlib
 import json
 import os
+from contextlib import suppress
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,7 +17,7 @@ from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalize
 
 from .files import CHECKOUT, write_whole
 from .pretokens import LLAMA_3, QWEN
-from .readers import reason
+from .readers import read_whole, reason
 from .surgery import read
 
 CONVERSION = 1  # raise it when a converter below changes: cached tokenizers are made anew
@@ -48,7 +49,7 @@ def load_tokenizer(name: str | os.PathLike, source: str = "auto") -> Tokenizer:
         if name not in NAMES:
             raise ValueError(f"no packaged tokenizer is called {name!r}: use {', '.join(NAMES)}")
         return _from_package(name)
-    path = Path(name).expanduser()
+    path = Path(os.path.expanduser(name))
     if source == "path" or (
         source == "auto" and (path.exists() or path.suffix in (".json", ".model"))
     ):
@@ -95,14 +96,19 @@ def _from_package(name: str) -> Tokenizer:
     made_by = f"{CONVERSION} {version('tokenizers')} {name}".encode()
     key = hashlib.sha256(made_by + content).hexdigest()[:16]
     cached = cache_folder() / f"{name}-{key}.json"
-    if cached.exists():
+    with suppress(Exception):  # not there, or damaged: the library raises plain Exception
         tokenizer = Tokenizer.from_file(str(cached))
         read(tokenizer)  # remembered: whatever is asked of it first need not take it apart
         return tokenizer
     convert = {"llama-3": _llama_3, "qwen": _qwen, "mistral-nemo": _nemo, "mistral-v1": from_spm}
     tokenizer = convert[name](content)
-    cached.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(cached, tokenizer.to_str().encode())
+    try:
+        cached.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(cached, tokenizer.to_str().encode())
+    except OSError as error:
+        raise OSError(
+            f"{error}: set TOKHELPERS_CACHE to a folder for converted tokenizers"
+        ) from error
     return tokenizer
 
 
@@ -200,6 +206,14 @@ def from_spm(content: bytes) -> Tokenizer:
     return tokenizer
 
 
+def spm_file(path: str | os.PathLike):
+    """A SentencePiece model read from its file; ValueError, naming it, for any other file."""
+    try:
+        return _spm_proto(read_whole(Path(path)))
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
+
+
 def _spm_proto(content: bytes):
     """Read a SentencePiece model and refuse what would be converted to something else."""
     from google.protobuf.message import DecodeError
@@ -265,8 +279,10 @@ def _from_path(path: Path) -> Tokenizer:
         path = inside
     try:
         if path.suffix == ".json":
-            return Tokenizer.from_str(path.read_text(encoding="utf-8"))
-        return from_spm(path.read_bytes())
+            return Tokenizer.from_str(read_whole(path).decode("utf-8-sig"))
+        return from_spm(read_whole(path))
+    except OSError:
+        raise
     except Exception as error:  # the library raises plain Exception for a bad file
         raise ValueError(f"{path} cannot be read as a tokenizer: {error}") from error
 

@@ -59,7 +59,7 @@ def pruning_order(
     if by.startswith("leaf"):
         may_go = np.zeros(len(counts), np.uint8)
         may_go[ids] = 1
-        order = _leaves_first(left, right, may_go, counts, by == "leaf-frequency")
+        order = _leaves_first(left, right, may_go, counts)
     elif by == "merges":
         formed = _formed(parts, counts, left, right)
         in_bytes = len if parts.byte_level else lambda token: len(token.encode())
@@ -99,9 +99,9 @@ def splits(parts: Parts) -> tuple[np.ndarray, np.ndarray]:
 
 
 @njit(cache=True)
-def _leaves_first(left, right, may_go, counts, flowing):
-    """Ids, leaves first, by count (0 for all unless `flowing`) and then the larger id."""
-    counts = counts.copy() if flowing else np.zeros_like(counts)
+def _leaves_first(left, right, may_go, counts):
+    """Ids, leaves first, by count, which then goes to the parts, and then the larger id."""
+    counts = counts.copy()
     above = np.zeros(len(counts), np.int64)  # of how many tokens each is a part
     for i in range(len(counts)):
         if left[i] >= 0:
@@ -122,9 +122,8 @@ def _leaves_first(left, right, may_go, counts, flowing):
         n += 1
         if left[i] < 0:
             continue
-        if flowing:
-            counts[left[i]] += count
-            counts[right[i]] += count
+        counts[left[i]] += count
+        counts[right[i]] += count
         for side in range(2 if left[i] != right[i] else 1):
             part = np.int64(left[i] if side == 0 else right[i])
             above[part] -= 1

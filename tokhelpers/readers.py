@@ -16,6 +16,7 @@ import sysconfig
 import tokenize
 import zlib
 from collections.abc import Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,6 +28,9 @@ ENDINGS = {
 BOM = b"\xef\xbb\xbf"
 SURROGATE = re.compile("[\ud800-\udfff]")
 PACKED = {".gz": gzip.open, ".xz": lzma.open}
+# A line, or a tokenizer's file, of more bytes is refused: a small packed file may hold an endless one.
+MAX_BYTES = 1 << 30
+ROWS, ROWS_BYTES = 1024, 1 << 24  # of a Parquet column, read at a time: as many as fit into both
 
 
 class Part(NamedTuple):
@@ -83,10 +87,12 @@ def parts(kind: str, place: str, size: int) -> Iterator[Part]:
 def _row_groups(file: Path, size: int) -> list[tuple[int, int]]:
     """Ranges of row groups with about `size` bytes in the file."""
     described, ranges, start, held = parquet_file(file).metadata, [], 0, 0
-    for group in range(described.num_row_groups):
-        columns = range(described.num_columns)
-        held += sum(described.row_group(group).column(c).total_compressed_size for c in columns)
-        if held >= size or group == described.num_row_groups - 1:
+    groups = range(described.num_row_groups)
+    unpacked = [max(0, described.row_group(group).total_byte_size) for group in groups]
+    share = file.stat().st_size / max(1, sum(unpacked))
+    for group in groups:
+        held += share * unpacked[group]
+        if held >= size or group == groups[-1]:
             ranges.append((start, group + 1))
             start, held = group + 1, 0
     return ranges
@@ -117,21 +123,43 @@ def read_files(
 
 
 def files_at(kind: str, place: str) -> list[Path]:
-    """The file, the matches of a glob, or what a folder holds; sorted, at least one."""
-    path = Path(place).expanduser()
+    """The file, the matches of a glob, or what a folder holds; sorted, at least one.
+
+    A file to which several paths lead is there once: symlinks may go in circles.
+    """
+    path = Path(os.path.expanduser(place))
     if path.is_file():
         return [path]
     if path.is_dir():
         endings = ENDINGS.get(kind, ("",))
         if files := _walk(path, endings):
-            return files
+            return _once(files)
         wanted = ", ".join(f"*{ending}" for ending in endings)
         raise ValueError(f"{kind}:{place}: the folder has no file like {wanted}")
+    if path.exists():
+        raise OSError(f"{kind}:{place}: a pipe or a device is read once only: write it to a file")
     files = {Path(match) for match in glob.glob(str(path), recursive=True)}
-    files = sorted(file for file in files if file.is_file())
+    files = _once(file for file in files if file.is_file())
     if not files:
         raise FileNotFoundError(f"{kind}:{place}: no file or folder has or matches that path")
     return files
+
+
+def _once(files: Iterable[Path]) -> list[Path]:
+    """The files in order, each by the shortest of the paths that lead to it."""
+    shortest = {}
+    for file in sorted(files, key=lambda file: (len(file.parts), file)):
+        shortest.setdefault(os.path.realpath(file), file)
+    return sorted(shortest.values())
+
+
+def read_whole(file: Path) -> bytes:
+    """What a regular file holds; OSError for a pipe or a device, ValueError above `MAX_BYTES`."""
+    if file.exists() and not file.is_file():
+        raise OSError(f"{file} is a pipe, a device or a folder: give a file")
+    if file.stat().st_size > MAX_BYTES:
+        raise ValueError(f"{file} has more than {MAX_BYTES:,} bytes: it cannot be such a file")
+    return file.read_bytes()
 
 
 def _walk(folder: Path, endings: tuple[str, ...]) -> list[Path]:
@@ -143,7 +171,8 @@ def _walk(folder: Path, endings: tuple[str, ...]) -> list[Path]:
     return sorted(file for file in found if file.is_file())
 
 
-def _decode(data: bytes, where, offset: int, errors: str, encoding: str = "utf-8") -> str:
+def decode(data: bytes, where, offset: int, errors: str, encoding: str = "utf-8") -> str:
+    """Bytes as text; ValueError, naming the place, for those that are none."""
     try:
         return data.decode(encoding, errors)
     except UnicodeDecodeError as error:
@@ -160,12 +189,21 @@ def read_lines(file: Path, errors: str, start: int = 0, end: int | None = None) 
         # The buffer spares gzip and lzma a slow call for each line.
         with io.BufferedReader(opener(file, "rb"), 1 << 18) as lines:
             if start:  # a line that begins before this part belongs to the one before
-                offset = lines.seek(start - 1) + len(lines.readline())
-            for line in lines:
+                offset = lines.seek(start - 1)
+                while piece := lines.readline(1 << 20):
+                    offset += len(piece)
+                    if piece.endswith(b"\n"):
+                        break
+            for line in iter(partial(lines.readline, MAX_BYTES + 1), b""):
                 if end is not None and offset >= end:
                     return
+                if len(line) > MAX_BYTES:
+                    raise ValueError(
+                        f"{file}: the line that begins at byte {offset} has more than {MAX_BYTES:,} "
+                        "bytes: cut it into documents, each a line"
+                    )
                 data = line if offset else line.removeprefix(BOM)
-                text = _decode(data, file, offset + len(line) - len(data), errors)
+                text = decode(data, file, offset + len(line) - len(data), errors)
                 offset += len(line)
                 yield text.removesuffix("\n").removesuffix("\r")
     except (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError) as error:
@@ -174,12 +212,13 @@ def read_lines(file: Path, errors: str, start: int = 0, end: int | None = None) 
 
 def _lines_before(file: Path, start: int) -> int:
     """How many lines of a file begin before byte `start`."""
-    number = at = 0
+    number, at, begins = 0, 0, True
     if start:
         with open(file, "rb") as lines:
-            while at < start:
-                at += len(lines.readline())
-                number += 1
+            while at < start and (piece := lines.readline(1 << 20)):
+                at += len(piece)
+                number += begins
+                begins = piece.endswith(b"\n")
     return number
 
 
@@ -214,15 +253,19 @@ def _field(row, column: str, where: str, errors: str) -> str:
     return value
 
 
-def parquet_file(file: Path):
+def parquet_file(file: Path, buffer_size: int = 1 << 20):
     """An open Parquet file, of which no more is read than is asked for; ValueError for any other."""
     import pyarrow as pa
     from pyarrow import parquet
 
+    options = {"pre_buffer": False, "page_checksum_verification": True}
     try:
+        source = pa.OSFile(os.fsencode(file))  # a name need not be UTF-8
         # The defaults would read ahead as much as the whole file.
-        return parquet.ParquetFile(file, pre_buffer=False, buffer_size=1 << 20)
-    except (OSError, pa.ArrowException) as error:
+        opened = parquet.ParquetFile(source, buffer_size=buffer_size, **options)
+        _ = opened.schema_arrow  # its names may be no UTF-8
+        return opened
+    except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
         if getattr(error, "errno", None):  # the system's: no such file, no permission
             raise
         raise ValueError(f"{file}: not a Parquet file ({error})") from None
@@ -261,14 +304,32 @@ def _parquet_rows(
     opened = open_parquet(file, column)
     number = sum(opened.metadata.row_group(group).num_rows for group in range(start))
     groups = range(start, opened.num_row_groups if end is None else end)
-    for batch in read_batches(file, opened, 1024, row_groups=groups, columns=[column]):
+    for batch in read_columns(file, opened, [column], groups):
         # As bytes: Parquet writers do not all check that strings are UTF-8.
         for value in batch.column(0).cast(pa.large_binary()).to_pylist():
             number += 1
             where = f"{file}, row {number}, column {column!r}"
             if value is None:
                 raise ValueError(f"{where}: a string is needed, not null")
-            yield _decode(value, where, 0, errors)
+            yield decode(value, where, 0, errors)
+
+
+def read_columns(file: Path, opened, columns: list[str], groups: Iterable[int]) -> Iterator:
+    """Columns of row groups of any Parquet file, as many rows at a time as fit into memory."""
+    for group in groups:
+        rows = _rows_at_once(opened.metadata.row_group(group))
+        yield from read_batches(file, opened, rows, row_groups=[group], columns=columns)
+
+
+def _rows_at_once(group) -> int:
+    """How many rows of a row group fit into memory, by its description.
+
+    What that says of single columns is not asked: damaged, it would end the process.
+    """
+    size = max(1, group.total_byte_size)
+    rows = min(ROWS, ROWS_BYTES * group.num_rows // size)
+    # all rows may hold the same long string, which is stored once
+    return max(1, min(rows, max(16, ROWS_BYTES // size)))
 
 
 def python_files() -> list[Path]:
@@ -290,7 +351,7 @@ def read_python(errors: str, files: Iterable[Path] | None = None) -> Iterator[st
             encoding = "utf-8"
         data = whole.removeprefix(BOM)
         offset = len(whole) - len(data)
-        text = _decode(data, file, offset, errors, encoding.removesuffix("-sig"))
+        text = decode(data, file, offset, errors, encoding.removesuffix("-sig"))
         yield text.replace("\r\n", "\n").replace("\r", "\n")
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from .files import CHECKOUT, write_whole
+from .files import CHECKOUT, write_all
 from .profiles import profile
 
 LIBRARIES = (
@@ -99,8 +99,7 @@ def record(table: pd.DataFrame, name: str, *, command: str, seconds: float) -> N
         "csv": table.to_csv(index=False, float_format="%.6g", lineterminator="\n"),
         "json": json.dumps(how, indent=1) + "\n",
     }
-    for ending, text in texts.items():
-        write_whole(folder / f"{name}.{ending}", text.encode())
+    write_all({folder / f"{name}.{ending}": text.encode() for ending, text in texts.items()})
 
 
 def _commit() -> str:

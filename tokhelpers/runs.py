@@ -6,9 +6,10 @@ with a few rows of each run in memory.
 """
 
 import json
+import os
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from uuid import uuid4
 from zlib import crc32
@@ -17,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
 
+from . import readers
 from .files import write_whole
 
 PARTITIONS = 16
@@ -24,6 +26,7 @@ SCHEMA = pa.schema([("pretoken", pa.string()), ("count", pa.int64())])
 ROWS = 1 << 17  # in a row group of the merged counts
 ROW_BYTES = 200  # a row of a run, while it is merged (measured)
 AT_ONCE = 64  # runs merged at once
+DESCRIPTION = "tokhelpers.counts"
 
 
 def write_runs(file: Path, portions: Iterable[tuple[Mapping[str, int], np.ndarray]]) -> None:
@@ -35,14 +38,41 @@ def write_runs(file: Path, portions: Iterable[tuple[Mapping[str, int], np.ndarra
 
     def write(draft: Path) -> None:
         total = np.zeros(4, np.int64)
-        with parquet.ParquetWriter(draft, SCHEMA, use_dictionary=False) as writer:
+        with _writer(draft, SCHEMA) as writer:
             for counts, sizes in portions:
                 total += sizes
                 for rows in _partitions(counts):
                     writer.write_table(rows, row_group_size=len(rows) or 1)
-            writer.add_key_value_metadata({"sizes": json.dumps(total.tolist())})
+            writer.add_key_value_metadata(_sealed("sizes", json.dumps(total.tolist())))
 
     write_whole(file, write)
+
+
+@contextmanager
+def _writer(draft: Path, schema: pa.Schema) -> Iterator[parquet.ParquetWriter]:
+    """A Parquet file to write, with a checksum for each page; its name need not be UTF-8."""
+    options = {"use_dictionary": False, "write_page_checksum": True}
+    with (
+        pa.OSFile(os.fsencode(draft), "wb") as file,
+        parquet.ParquetWriter(file, schema, **options) as writer,
+    ):
+        yield writer
+
+
+def _sealed(name: str, text: str) -> dict[str, str]:
+    """What a file says of itself, with a checksum: that of the pages does not cover it."""
+    return {name: text, "crc32": str(crc32(text.encode()))}
+
+
+def described(metadata: dict[bytes, bytes] | None, name: str):
+    """What a file says of itself under a name, in JSON; ValueError when that is damaged."""
+    try:
+        text = metadata[name.encode()]
+        if int(metadata.get(b"crc32", crc32(text))) == crc32(text):
+            return json.loads(text)
+    except (KeyError, TypeError, ValueError, RecursionError):
+        pass
+    raise ValueError(f"what the file says of its {name} is damaged")
 
 
 def _partitions(counts: Mapping[str, int]) -> Iterator[pa.Table]:
@@ -56,7 +86,14 @@ def _partitions(counts: Mapping[str, int]) -> Iterator[pa.Table]:
 
 def sizes_of(file: Path) -> np.ndarray:
     """Characters, bytes, words and documents behind a file of runs."""
-    return np.array(json.loads(parquet.read_metadata(file).metadata[b"sizes"]), np.int64)
+    try:
+        return np.array(described(open_runs(file).metadata.metadata, "sizes"), np.int64)
+    except ValueError:
+        raise _damaged(file) from None
+
+
+def _damaged(file: Path) -> ValueError:
+    return ValueError(f"{file}: a damaged file of runs: delete it, and its text is counted again")
 
 
 def merge_partition(files: list[Path], partition: int, folder: Path, memory: int) -> Path:
@@ -67,7 +104,7 @@ def merge_partition(files: list[Path], partition: int, folder: Path, memory: int
     """
     sources = []
     for file in files:
-        groups = parquet.read_metadata(file).num_row_groups
+        groups = open_runs(file).num_row_groups
         sources += [(file, group) for group in range(partition, groups, PARTITIONS)]
     merged = []
     while len(sources) > AT_ONCE:
@@ -84,10 +121,11 @@ def _merged_file(sources: list[tuple[Path, int | None]], folder: Path, memory: i
     rows = max(1000, memory // max(1, len(sources)) // ROW_BYTES)
 
     def write(draft: Path) -> None:
-        with ExitStack() as stack, parquet.ParquetWriter(draft, SCHEMA, use_dictionary=False) as w:
+        with ExitStack() as stack, _writer(draft, SCHEMA) as writer:
             opened = {file: stack.enter_context(open_runs(file)) for file, _ in sources}
-            for table in _merge([batches(opened[file], group, rows) for file, group in sources]):
-                w.write_table(table)
+            streams = [batches(file, opened[file], group, rows) for file, group in sources]
+            for table in _merge(streams):
+                writer.write_table(table)
 
     write_whole(file, write)
     return file
@@ -124,34 +162,38 @@ def give_back() -> None:
 
 def open_runs(file: Path) -> parquet.ParquetFile:
     """A file of counts, of which no more is read than is asked for."""
-    return parquet.ParquetFile(file, pre_buffer=False, buffer_size=1 << 16)
+    return readers.parquet_file(file, 1 << 16)
 
 
 def batches(
-    opened: parquet.ParquetFile, group: int | None = None, rows: int = ROWS
+    file: Path, opened: parquet.ParquetFile, group: int | None = None, rows: int = ROWS
 ) -> Iterator[pa.RecordBatch]:
     """The rows of an open file of counts, or of one of its row groups, some at a time."""
     groups = range(opened.num_row_groups) if group is None else [group]
-    found = opened.iter_batches(rows, row_groups=groups, use_threads=False)
-    return (batch for batch in found if len(batch))
+    try:
+        for batch in readers.read_batches(file, opened, rows, row_groups=groups):
+            if len(batch):
+                yield batch
+    except ValueError:
+        raise _damaged(file) from None
 
 
 def tables(files: Iterable[Path]) -> Iterator[pa.Table]:
     """The rows of files of counts, one after the other, some at a time."""
     for file in files:
         with open_runs(file) as opened:
-            yield from (pa.Table.from_batches([batch]) for batch in batches(opened))
+            yield from (pa.Table.from_batches([batch]) for batch in batches(file, opened))
 
 
-def write_counts(file: Path, tables: Iterable[pa.Table], described: str) -> None:
+def write_counts(file: Path, tables: Iterable[pa.Table], text: str) -> None:
     """Write counts as one file, whole or not at all, with a description (JSON) of their text.
 
     Its row groups are of one size, however the rows come: equal rows make equal files.
     """
 
     def write(draft: Path) -> None:
-        schema = SCHEMA.with_metadata({"tokhelpers.counts": described})
-        with parquet.ParquetWriter(draft, schema, use_dictionary=False) as writer:
+        schema = SCHEMA.with_metadata(_sealed(DESCRIPTION, text))
+        with _writer(draft, schema) as writer:
             held = SCHEMA.empty_table()
             for table in tables:
                 held = pa.concat_tables([held, table])

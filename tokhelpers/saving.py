@@ -11,6 +11,7 @@ from tokenizers import Tokenizer
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
 from .cards import MARK, describe, serialised
+from .files import destination
 from .folders import replacing
 from .surgery import backend_of
 
@@ -73,7 +74,7 @@ def save_pretrained(
     ...     AutoTokenizer.from_pretrained(f"{place}/bats").tokenize("bat")
     ['ba', 't']
     """
-    backend, folder = backend_of(tokenizer), Path(folder).expanduser()
+    backend, folder = backend_of(tokenizer), destination(folder)
     model = _opened(tokenizer if like is None and tokenizer is not backend else like)
     content = serialised(backend)
     files = {"tokenizer.json": content.decode(), **_settings(backend, model)}
@@ -117,7 +118,7 @@ def _opened(like) -> PreTrainedTokenizerBase | None:
             f"like is a folder or a transformers tokenizer, not {type(like).__name__}: a chat template "
             "and the roles of special tokens are nowhere else"
         )
-    folder = Path(like).expanduser()
+    folder = Path(os.path.expanduser(like))
     if not folder.is_dir():
         raise FileNotFoundError(f"no folder {folder}: like is a folder that AutoTokenizer loads")
     try:

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 from tokenizers import Tokenizer
@@ -15,7 +14,7 @@ from tokenizers import Tokenizer
 from .files import write_whole
 from .merges import learn_vocabulary
 from .pretokens import Pretokens, library_cutter
-from .pretrained import _spm_proto
+from .pretrained import spm_file
 from .scripts import DIGITS, script_rules
 from .segmentation import code_points, segment, symbols_of
 from .surgery import Parts, read
@@ -61,7 +60,7 @@ def piece_rules(model: str | os.PathLike) -> PieceRules:
     >>> piece_rules(source_file("mistral-v1")) == PieceRules()
     True
     """
-    spec = _spm_proto(Path(model).read_bytes()).trainer_spec
+    spec = spm_file(model).trainer_spec
     read_here = {f.name: getattr(spec, f.name) for f in fields(PieceRules) if f.name != "nfkc"}
     read_here["character_coverage"] = round(read_here["character_coverage"], 6)  # stored in 32 bits
     return PieceRules(**read_here)
@@ -211,7 +210,7 @@ def save_sentencepiece(
     ...     load_tokenizer(f"{folder}/new.model").encode("phenotype").tokens
     ['▁phenotype']
     """
-    parts, proto = read(tokenizer), _spm_proto(Path(model).read_bytes())
+    parts, proto = read(tokenizer), spm_file(model)
     kinds = type(proto.pieces[0])
     new = _appended(parts, [piece.piece for piece in proto.pieces])
     score = np.float32(min(piece.score for piece in proto.pieces))
@@ -222,7 +221,7 @@ def save_sentencepiece(
     proto.trainer_spec.vocab_size = len(proto.pieces)
     ordinary = {piece.piece: piece.score for piece in proto.pieces if piece.type == kinds.NORMAL}
     _check_merges(parts, ordinary)
-    write_whole(Path(path), proto.SerializeToString())
+    write_whole(path, proto.SerializeToString())
 
 
 def _appended(parts: Parts, pieces: list[str]) -> list[str]:

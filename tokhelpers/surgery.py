@@ -126,8 +126,6 @@ def _parse(serialised: str) -> Parts:
     try:
         settings = json.loads(serialised)
         model = settings["model"]
-        if model["type"] not in ("BPE", "WordPiece"):
-            return Parts(settings, {}, merge_ids({}, []))  # refused by read
         vocab, merges = model.pop("vocab"), model.pop("merges", [])
         table = merge_ids(vocab, merges, prefix=model.get("continuing_subword_prefix") or "")
     finally:

@@ -11,6 +11,7 @@ from tokenizers import pre_tokenizers as cut
 from .counting import count_pretokens
 from .merges import learn_merges, learn_vocabulary
 from .pretokens import Pretokens, byte_alphabet, cutting_rules
+from .readers import SURROGATE
 from .scripts import script_rules
 from .segmentation import code_points
 from .surgery import BYTE_TOKENS, Parts
@@ -298,6 +299,9 @@ def _start(
         raise ValueError(
             f"the special token {twice[0]!r} is given {len(twice)} times: give it once"
         )
+    unwritable = next((token for token in special if SURROGATE.search(token)), None)
+    if unwritable is not None:
+        raise ValueError(f"the special token {unwritable!a} holds a lone surrogate: give another")
     start = [*([unk] if unk is not None and unk not in special else []), *special, *alphabet]
     if "" in start or len(set(start)) < len(start):
         wrong = next(token for token in start if not token or start.count(token) > 1)

@@ -145,12 +145,12 @@ def _with_added(parts: Parts, tokens: list[str]) -> Parts:
 
 
 def stored_text(parts: Parts, token: str) -> str | None:
-    """The text that a stored token stands for; None where its bytes are no whole characters."""
+    """The text that a stored token stands for; None where it is not bytes of whole characters."""
     if not parts.byte_level:
         return token.replace("▁", " ")
     try:
         return bytes(map(byte_of().__getitem__, token)).decode()
-    except UnicodeDecodeError:
+    except (KeyError, UnicodeDecodeError):
         return None
 
 

@@ -1,0 +1,157 @@
+"""The thesis, AdaptBPE and the lecture: tables and figures that can be compared, beside ours."""
+
+import math
+
+import numpy as np
+from compared import figure, follows
+
+import tokhelpers as th
+from tokhelpers import textbook
+
+MODELS = {"BERT": "bert-base-cased", "MobileLLM": "mobilellm-125m", "SmolLM2": "smollm2-135m"}
+
+
+def thesis():
+    """What is compared with Kim's thesis, as arguments of `Compared` without the document."""
+    yield from parameters()
+    yield from supplements()
+    for item in ("Section 6.1", "Table 11", "Table 12", "Table 13", "Table 14"):
+        yield follows(item, "thesis 11-14")
+    yield from answers()
+    yield from costs()
+
+
+def parameters():
+    from tokhelpers.costs import parameter_count
+
+    one = th.published("thesis_table_01").set_index("model")
+    sizes = one.vocabulary_tokens
+    heads = {"BERT": "none", "MobileLLM": "causal-lm", "SmolLM2": "causal-lm"}
+    ours = [parameter_count(MODELS[m], int(sizes[m]), heads[m]) for m in one.index]
+    yield "Table 1", "parameters", one.parameters, ours, 0
+    added = th.published("thesis_table_06").set_index(["extension", "model"]).added_tokens.fillna(0)
+    nine = th.published("thesis_table_09")
+    ours = [
+        parameter_count(
+            MODELS[row.model], int(sizes[row.model] + added[row.extension, row.model]), row.head
+        )
+        for row in nine.itertuples()
+    ]
+    yield "Table 9", "parameters after extension", nine.parameters, ours, 0
+
+
+def supplements():
+    sizes = figure("07_sizes").sort_values("per_million").set_index("who").astype(float)
+    published, ours = np.log(sizes.loc["published"]), np.log(sizes.loc["ours"])
+    ours = ours[ours.per_million.between(published.per_million.min(), published.per_million.max())]
+    for family in ("WordPiece", "SentencePiece", "byte-level"):
+        theirs = np.exp(np.interp(ours.per_million, published.per_million, published[family]))
+        what = f"tokens at equal minimum frequency, {family}"
+        yield "Table 4", what, theirs, np.exp(ours[family]), 0
+    shown = figure("07_compression").pivot(index=["family", "extension"], columns="who")
+    yield "Table 6", "added tokens", shown["added"].published, shown["added"].ours, 0
+    for item, of in (("Table 15", "tokens %"), ("Table 16", "characters %")):
+        saved = (shown[of] - 100).abs()
+        change = "fewer tokens" if of == "tokens %" else "more characters"
+        yield item, f"{change} than without extension, %", saved.published, saved.ours
+
+
+def answers():
+    right = th.published("thesis_table_11").pivot(index="extension", columns="model")
+    share = 100 * right.correct_answers / th.published("thesis_section_6_1").questions.sum()
+    share = share.sub(share.loc["none"]).mean(axis=1)
+    ours = 100 * figure("16_arms").groupby("arm").micro.mean()
+    for kind in ("Auto", "Crawled"):
+        published = share[share.index.str.startswith(kind)].mean()
+        what = f"right answers with {kind} lists, points more than with none"
+        yield "Table 11", what, published, ours[kind] - ours["none"]
+
+
+def costs():
+    time = figure("15_time").groupby("model")[["added", "time"]]
+    rank = time.apply(lambda rows: rows.corr("spearman").iloc[0, 1])
+    yield "Figure 3", "time grows with the added tokens (rank correlation over ½)", None, rank > 0.5
+    memory = figure("15_batches").pivot(
+        index=["stage", "model", "batch"], columns="added", values="gib"
+    )
+    panels = [(stage, model) for stage in ("pretraining", "fine-tuning") for model in MODELS]
+    for n, (stage, model) in enumerate(panels, 4):
+        lists = memory.loc[stage, model].dropna(axis=1)
+        more = lists.iloc[:, -1] / lists.iloc[:, 0] - 1
+        if (stage, model) == ("fine-tuning", "BERT"):
+            yield (
+                f"Figure {n}",
+                "the largest list makes little difference (under a tenth)",
+                None,
+                more < 0.1,
+            )
+        else:
+            yield f"Figure {n}", "the largest list takes over a tenth more memory", None, more > 0.1
+
+
+def adaptbpe():
+    """What is compared with Balde and others, as arguments of `Compared` without the document."""
+    hard = figure("13_choosing").query("words.str.startswith('hard')")
+    hard = hard[hard.added == hard.added.max()].set_index("way").fragment_score
+    ours = 100 * (hard["adapt"] / hard["append"] - 1)
+    for number in (1, 2):
+        score = th.published(f"adaptbpe_table_0{number}").pivot(
+            index="dataset", columns="tokenization", values="fragment_score"
+        )
+        change = 100 * (score.adaptbpe / score.bpe - 1).mean()
+        yield f"Table {number}", "change of the fragment score by AdaptBPE, %", change, ours
+    right = th.published("adaptbpe_table_01").pivot(
+        index="dataset", columns="tokenization", values="accuracy_percent"
+    )
+    ours = figure("16_chapters")
+    what = "accuracy with AdaptBPE, points more than with BPE"
+    yield "Table 1", what, (right.adaptbpe - right.bpe).mean(), (ours.AdaptBPE - ours.BPE).mean()
+    yield follows("Table 4", "AdaptBPE, text")
+
+
+def lecture():
+    """What is compared with the lecture: its three examples, trained anew by the textbook."""
+    counts, scores, losses = [], [], []
+    item = "Section Byte-Pair Encoding"
+    pairs = th.published("lecture_bpe_pairs")
+    words = th.published("lecture_bpe_corpus").query("merges == 0").set_index("word").frequency
+    textbook.train_bpe(words.to_dict(), words_after("bpe"), trace=counts)
+    steps = [{"".join(pair): n for pair, n in step["counts"].items()} for step in counts]
+    ours = [steps[row.merges][row.pair] for row in pairs.itertuples()]
+    yield item, "frequencies of pairs", pairs.frequency, ours, 0
+    yield item, "merges", None, merges("bpe", counts)
+
+    item = "Section WordPiece Tokenization"
+    pairs = th.published("lecture_wordpiece_scores")
+    words = th.published("lecture_wordpiece_corpus").set_index("word").frequency
+    size = words_after("wordpiece")
+    textbook.train_wordpiece(words.to_dict(), size, tie="first", trace=scores)
+    steps = [{", ".join(pair): float(n) for pair, n in step["scores"].items()} for step in scores]
+    ours = [steps[row.merges][row.pair] for row in pairs.itertuples()]
+    yield item, "scores of pairs", pairs.score, ours, 2
+    yield item, "merges", None, merges("wordpiece", scores)
+
+    item = "Section Unigram Tokenization"
+    words = (
+        th.published("lecture_unigram_words").query("iteration == 1").set_index("word").frequency
+    )
+    slides = {"e_step": "substrings", "drop": 0, "log": math.log10, "digits": 4}
+    textbook.train_unigram(words.to_dict(), 11, **slides, trace=losses)
+    steps = [{"none": step["loss"], **step["losses"]} for step in losses[:2]]
+    table = th.published("lecture_unigram_losses")
+    ours = [steps[row.iteration - 1][row.removed] for row in table.itertuples()]
+    yield item, "losses without one token", table.loss, ours, 3
+    table = th.published("lecture_unigram_tokens")
+    ours = [losses[row.iteration - 1]["p"][row.token] for row in table.itertuples()]
+    yield item, "probabilities of tokens", table.probability, ours, 4
+
+
+def words_after(method):
+    """The size of the vocabulary on the lecture's last slide."""
+    return th.published(f"lecture_{method}_merges").vocabulary.iloc[-1].count(",") + 1
+
+
+def merges(method, trace):
+    """Whether each merge on the lecture's slides is ours."""
+    slides = th.published(f"lecture_{method}_merges").pair.dropna()
+    return [", ".join(step["merge"]) == pair for step, pair in zip(trace, slides, strict=True)]

@@ -1,0 +1,196 @@
+"""Purason and others, *Teaching Old Tokenizers New Words*: tables and figures beside ours."""
+
+from functools import cache
+
+import numpy as np
+from compared import figure, follows
+
+import tokhelpers as th
+
+NAMES = {
+    "qwen-2.5": "qwen",
+    "llama-2": "mistral-v1",
+}  # the paper's tokenizers, ours nearest to them
+SIZE = ["tokenizer", "added"]
+CLAIMS = {
+    "append": "regenerate compresses better than append",
+    "prepend": "prepend compresses better than regenerate",
+    "add_tokens": "add_tokens compresses least",
+}
+
+
+def paper():
+    """What is compared, as arguments of `Compared` without the document."""
+    yield from five_ways()
+    yield from extending()
+    yield from tables_1_to_3()
+    yield from tables_7_12_13()
+    yield from pruning()
+    yield from exchanging()
+    yield from training()
+    yield follows("Table 9", "paper 9")
+    yield follows("Table 10", "paper 6, 10")
+
+
+def five_ways():
+    fi = figure("08_finnish").pivot(index=SIZE, columns="way", values="bytes_per_token")
+    yield (
+        "Figure 1",
+        "continued is above naive at every size",
+        None,
+        fi["continued"] > fi["regenerate"],
+    )
+    llama = fi.loc["Llama-3"]
+    holds = {
+        "append": llama["regenerate"] > llama["append"],
+        "prepend": llama["prepend"] > llama["regenerate"],
+        "add_tokens": llama["add_tokens"] <= llama.min(axis=1),
+    }
+    for way, claim in CLAIMS.items():
+        yield "Figure 9", claim, None, holds[way]
+
+
+def extending():
+    budget = figure("08_budget").sort_values("chars")
+    first, last = budget.iloc[0], budget.iloc[-1]
+    yield (
+        "Figure 5",
+        "continued on the least text beats naive on the most",
+        None,
+        [first.continued > last.naive],
+    )
+    for name, naive in (("08_renyi", "regenerate"), ("10_renyi", "naive")):
+        ways = dict(list(figure(name).sort_values("bytes_per_token").groupby("way")))
+        own = ways["continued"]
+        at = ways[naive][ways[naive].bytes_per_token.between(*own.bytes_per_token.iloc[[0, -1]])]
+        between = np.interp(at.bytes_per_token, own.bytes_per_token, own.renyi_efficiency)
+        text = "Finnish" if name == "08_renyi" else "many languages"
+        yield (
+            "Figure 6",
+            f"{text}: at equal compression continued is as efficient or more",
+            None,
+            (between >= at.renyi_efficiency),
+        )
+    used = figure("08_frequency").set_index("times").loc[["never", "1-3"]]
+    yield (
+        "Figure 7",
+        "naive yields more low-frequency tokens",
+        None,
+        used.regenerate > used.continued,
+    )
+    mean = (
+        figure("14_tail")
+        .groupby(["of", "way"])[["from", "tokens"]]
+        .apply(lambda rows: np.average(rows["from"], weights=rows.tokens))
+    )
+    for of, claim in (("distance", "move less far"), ("change", "lose more of their length")):
+        yield "Figure 8", f"naive rows {claim}", None, [mean[of, "naive"] < mean[of, "continued"]]
+
+
+@cache
+def by_language():
+    """Gain, unused and unreachable tokens by tokenizer, language and size, from our long run."""
+    runs = th.measured("many_languages").query("way != 'base'")
+    skips = runs.tokenizer.isin(["llama-3", "mistral-nemo"])
+    runs = runs[runs.merge_skipping == skips]  # each tokenizer as its vendor has it
+    codes = figure("10_languages")[["language", "code"]].drop_duplicates()
+    runs = runs.merge(codes, on="language").drop(columns=["merge_skipping", "language"])
+    wide = runs.rename(columns={"code": "language"}).pivot(index=[*SIZE, "language"], columns="way")
+    old, new = (wide.xs(way, axis=1, level="way") for way in ("naive", "continued"))
+    table = 100 * (new / old - 1)[["bytes_per_token", "renyi_efficiency"]]
+    table.columns = ["gain", "renyi"]
+    table["unused naive"], table["unused ours"] = 100 * old.unused_added, 100 * new.unused_added
+    table["fewer"] = old.unreachable_added - new.unreachable_added
+    return table.assign(naive=old.unreachable_added).reset_index()
+
+
+def beside(number, keys, ours):
+    """The rows of a published table that ours has, too, both in one table."""
+    published = th.published(f"paper_table_{number:02}").replace({"tokenizer": NAMES})
+    return published.merge(ours.reset_index(), on=keys)
+
+
+def tables_1_to_3():
+    runs = by_language()
+    mean = runs.assign(lost=100 * runs.naive / runs.added).groupby(SIZE).mean(numeric_only=True)
+    one = beside(1, SIZE, mean)
+    yield "Table 1", "gain of continued over naive, %", one.compression_gain_percent, one.gain
+    yield "Table 1", "change of Rényi efficiency, %", one.renyi_gain_percent, one.renyi
+    yield "Table 1", "unreachable tokens, naive, %", one.unreachable_naive_percent, one.lost
+    script = runs.assign(script=runs.language.str[-4:]).groupby(["tokenizer", "script"])
+    two = beside(2, ["tokenizer", "script"], script.gain.mean())
+    yield "Table 2", "gain by script, %", two.compression_gain_percent, two.gain
+    three = beside(3, SIZE, mean)
+    for way, name in (("naive", "naive"), ("ours", "continued")):
+        published, ours = three[f"unused_{way}_percent"], three[f"unused {way}"]
+        yield "Table 3", f"unused tokens, {name}, %", published, ours
+
+
+def tables_7_12_13():
+    both = beside(12, [*SIZE, "language"], by_language())
+    yield "Table 12", "gain of continued over naive, %", both.gain_percent, both.gain
+    both = beside(13, [*SIZE, "language"], by_language())
+    yield "Table 13", "fewer unreachable tokens", both.fewer_unreachable, both.fewer, 0
+    runs = th.measured("many_languages").query("tokenizer in ['llama-3', 'mistral-nemo']")
+    wide = runs.pivot_table("bytes_per_token", [*SIZE, "language", "way"], "merge_skipping")
+    change = (100 * (wide[False] / wide[True] - 1)).groupby([*SIZE, "way"]).mean().unstack()
+    both = beside(7, SIZE, change)
+    for way, name in (("naive", "naive"), ("ours", "continued")):
+        published = both[f"change_{way}_percent"]
+        yield "Table 7", f"change without merge skipping, {name}, %", published, both[name]
+
+
+def pruning():
+    curves = figure("11_compression").query("pruned > 0")
+    keys = ["tokenizer", "mix", "pruned"]
+    kept = curves.pivot(index=keys, columns="order", values="bytes_per_token")
+    made = curves.pivot(index=keys, columns="order", values="made_unreachable")
+    loss = figure("11_loss").melt(["order", "pruned"], var_name="text").query("pruned > 0")
+    loss = loss.pivot(index=["text", "pruned"], columns="order", values="value")
+    for other in ("leaf-id", "frequency"):
+        claim = f"leaf-frequency is as good as {other} or better"
+        for item in ("Figure 2", "Figure 12"):
+            yield item, claim, None, kept["leaf-frequency"] >= kept[other]
+        for item in ("Figure 4", "Figure 10"):
+            yield item, claim, None, loss["leaf-frequency"] <= loss[other]
+    leaves = made[["leaf-frequency", "leaf-id", "merges"]]
+    yield "Figure 13", "orders that respect leaves make no token unreachable", None, leaves == 0
+    most = made.groupby("tokenizer").frequency.max()
+    yield "Figure 13", "plain frequency makes tokens unreachable", None, most > 0
+
+
+def exchanging():
+    wide = figure("12_new_language").pivot(index="extension", columns="added")
+    gain = 100 * (wide.loc["continued"] / wide.loc["naive"] - 1)
+    yield (
+        "Table 4",
+        "new language: gain of continued over naive, %",
+        gain["published, et"],
+        gain["ours, fi"],
+    )
+    english = figure("12_english").drop(columns="added").groupby("source")
+    published, ours = (
+        english.get_group(who).drop(columns="source") for who in ("published", "ours")
+    )
+    yield "Table 4", "English: change of bytes per token, %", published, ours
+    lost = th.measured("prune_then_extend").rename(columns={"order": "pruning_order"})
+    lost = lost.replace({"extension": {"continued": "ours"}})
+    five = th.published("paper_table_05").merge(lost, on=["added", "extension", "pruning_order"])
+    eight = th.published("paper_table_08").set_index("tokenizer").unreachable_tokens
+    spread = figure("06_unreachable").unreachable
+    yield "Table 8", "unreachable tokens of Llama-3", eight["default"], spread.sum(), 0
+    at = lost.query("added == 16_000 and pruning_order == 'leaf-frequency'").set_index("extension")
+    for way, name in (("ours", "continued"), ("naive", "naive")):
+        rows = five[five.extension == way]
+        yield "Table 5", f"unreachable tokens, {name}", rows.unreachable_tokens, rows.unreachable, 0
+        published = eight[f"prune+ext 16k {way}"]
+        yield "Table 8", f"after 16,000 are exchanged, {name}", published, at.unreachable[way], 0
+
+
+def training():
+    published = th.published("paper_table_08").set_index("tokenizer").training_tokens
+    ours = th.measured("prune_extend_training").groupby("arm").tokens.mean()
+    for way, name in (("ours", "continued"), ("naive", "naive")):
+        share = 100 * published[f"prune+ext 16k {way}"] / published["default"]
+        what = f"tokens to train on, {name}, % of the default's"
+        yield "Table 6", what, share, 100 * ours[name] / ours["default"], 0

@@ -1,0 +1,72 @@
+"""Sphinx's settings for `make site`. The pages come from pages.py, which runs first."""
+
+import sys
+from pathlib import Path
+
+from docutils.nodes import SkipNode
+from latex2mathml.converter import convert
+
+HERE = Path(__file__).parent
+sys.path[:0] = [str(HERE), str(HERE / "try")]
+
+from pages import series, titles  # noqa: E402
+
+project = "tokhelpers"
+author = "the tokhelpers project"
+extensions = ["myst_nb", "sphinx_boxes"]
+source_suffix = {".md": "myst-nb", ".ipynb": "myst-nb"}
+
+# Notebooks are shown as they are stored, widgets in their plain form: no script is fetched for them.
+nb_execution_mode = "off"
+nb_ipywidgets_js = {}
+nb_mime_priority_overrides = [("html", "application/vnd.jupyter.widget-view+json", None)]
+nb_render_markdown_format = "myst"  # so that links in outputs lead to pages, too
+myst_enable_extensions = ["colon_fence", "dollarmath"]
+myst_heading_anchors = 3
+
+html_theme = "sphinx_book_theme"
+html_title = "tokhelpers"
+templates_path = [str(HERE / "_templates")]
+html_static_path = [str(HERE / "_static")]
+html_extra_path = [str(HERE.parent / "build" / "site" / "extra")]
+html_css_files = ["site.css"]
+html_favicon = str(HERE / "_static" / "icon.svg")
+html_copy_source = False
+html_use_index = False
+html_show_sphinx = False
+html_show_copyright = False
+html_last_updated_fmt = None
+html_show_search_summary = False  # would be fetched, which pages opened as files may not do
+html_math_renderer = "mathml"
+html_context = {
+    "default_mode": "auto",  # light or dark, as the reader's system is
+    "titles": titles(series()),  # stand beside every page: when one changes, all are written anew
+}
+html_theme_options = {
+    "home_page_in_toc": True,
+    "show_navbar_depth": 1,
+    "show_toc_level": 2,
+    "navigation_with_keys": False,
+    "navbar_persistent": [],
+    "use_download_button": False,
+    "use_fullscreen_button": False,
+    "use_source_button": False,
+    "pygments_light_style": "a11y-high-contrast-light",
+    "pygments_dark_style": "a11y-high-contrast-dark",
+}
+
+
+def formula(display, wrapped):
+    """What writes a formula as MathML, which browsers show without a script."""
+
+    def visit(self, node):
+        self.body.append(wrapped.format(convert(node.astext(), display=display)))
+        raise SkipNode
+
+    return visit, None
+
+
+def setup(app):
+    """Register the writer of formulas."""
+    block = '<div class="formula" tabindex="0">{}</div>'  # may be scrolled, so keys must reach it
+    app.add_html_math_renderer("mathml", formula("inline", "{}"), formula("block", block))

@@ -1,0 +1,179 @@
+"""Write what Sphinx builds the site from: notebooks, landing page, gallery, reproduction matrix.
+
+`python site/pages.py` fills `build/site/source` with pages and `build/site/extra` with the figures
+and their numbers. A file that would not change is left alone, so that Sphinx has little to do.
+"""
+
+import csv
+import json
+import re
+from html import escape
+from pathlib import Path
+from string import Template
+
+HERE = Path(__file__).parent
+ROOT = HERE.parent
+FIGURES = ROOT / "figures"
+NAME = re.compile(r'"(\d\d_[a-z0-9_]+)"')  # under which a notebook's cell saves its figure
+SMALL, STYLE = re.compile(r"\d+\.\d{3,}"), re.compile(r'style="([^"]*)"')  # in an SVG
+
+FILLED = (
+    'Filled: computed by <a href="notebooks/08_naive_versus_continued.html#08_gain">notebook 08</a>. '
+    'Open: published (<a href="https://arxiv.org/abs/2512.03989">arXiv 2512.03989</a>, Table 12). Numbers: '
+)
+
+
+def rows(name):
+    """The rows of a CSV file, its path given from the top of the project."""
+    with open(ROOT / name, newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def drawing(name):
+    """A figure's SVG at half its size, looking the same.
+
+    Coordinates get two decimals, and each style is written once. What is text stays as it is.
+    """
+    svg = (FIGURES / f"{name}.svg").read_text(encoding="utf-8")
+    svg = re.sub(r"<[^>]+>", lambda tag: SMALL.sub(hundredths, tag[0]), svg)
+    svg = re.sub(r' transform="rotate\(-0 [^"]*"|<metadata>.*?</metadata>', "", svg, flags=re.S)
+    svg = re.sub(r'<g id="[^"]*">', "<g>", svg).replace("xlink:href", "href")
+    svg = re.sub(r"\s*\n\s*", " ", svg).replace("> <g", "><g").replace("> </g", "></g")
+    classes = {style: f"s{i}" for i, style in enumerate(dict.fromkeys(STYLE.findall(svg)))}
+    rules = "".join(f".{short}{{{style}}}" for style, short in classes.items())
+    svg = STYLE.sub(lambda style: f'class="{classes[style[1]]}"', svg)
+    return svg.replace("</style>", f"{rules}</style>", 1)
+
+
+def hundredths(number):
+    """A number of an SVG, found by `SMALL`, with two decimals or fewer."""
+    return f"{float(number[0]):.2f}".rstrip("0").rstrip(".")
+
+
+def figure(name, shows, up="", caption=""):
+    """A figure as HTML: the drawing, which opens alone, what it shows in words, and its numbers.
+
+    up: the way from the page to the top of the site, such as `../`; caption: HTML.
+    """
+    sides = re.search(r'width="([\d.]+)pt" height="([\d.]+)pt"', drawing(name)).groups()
+    width, height = (round(float(points) * 4 / 3) for points in sides)
+    path, numbers = f"{up}figures/{name}", f"{name}.csv"
+    return (
+        f'<figure class="drawing" id="{name}"><a href="{path}.svg"><img src="{path}.svg" '
+        f'alt="{escape(shows)}" width="{width}" height="{height}" loading="lazy"></a>\n<figcaption>'
+        f'{caption}<a href="{path}.csv" download="{numbers}">{numbers}</a></figcaption></figure>'
+    )
+
+
+def drawn(notebook, code, shows):
+    """The figure that a cell of a notebook saves, as HTML."""
+    names = NAME.findall(code)
+    if len(names) != 1:
+        raise ValueError(f"{notebook}: a cell that shows a picture must save one, as NN_topic")
+    if names[0] not in shows:
+        raise ValueError(f"data/figures.csv does not say what {names[0]} shows: add a sentence")
+    return figure(names[0], shows[names[0]], up="../")
+
+
+def notebook(path, shows):
+    """A stored notebook, as text, with its pictures replaced by the figures that its cells save."""
+    stored = json.loads(path.read_text(encoding="utf-8"))
+    for cell in stored["cells"]:
+        for output in cell.get("outputs", []):
+            if "image/png" in output.get("data", {}):
+                output["data"] = {"text/html": drawn(path.stem, "".join(cell["source"]), shows)}
+    stored["metadata"].pop("widgets", None)  # a widget shows its plain form
+    if path.parent.name == "solutions":
+        stored["metadata"]["orphan"] = True  # linked from its notebook, not in the row of pages
+    return json.dumps(stored, ensure_ascii=False, indent=1)
+
+
+def series():
+    """The rows of data/series.csv whose notebooks are written."""
+    return [row for row in rows("data/series.csv") if row["written"] == "yes"]
+
+
+def titles(series):
+    """The titles of notebooks, by name, as their first line has them."""
+    found = {}
+    for row in series:
+        path = ROOT / "notebooks" / f"{row['notebook']}.ipynb"
+        first = "".join(json.loads(path.read_text(encoding="utf-8"))["cells"][0]["source"])
+        found[row["notebook"]] = first.splitlines()[0].removeprefix("# ")
+    return found
+
+
+def landing(series, shows):
+    """The landing page, from index.md."""
+    gain = max(rows("figures/08_gain.csv"), key=lambda row: float(row["ours"]))
+    teaches = {row["notebook"]: row["teaches"] for row in series}
+    lines = [
+        f"- [{title}](notebooks/{name}.ipynb): {teaches[name]}"
+        for name, title in titles(series).items()
+    ]
+    return Template((HERE / "index.md").read_text(encoding="utf-8")).substitute(
+        ours=f"{float(gain['ours']):.0f}",
+        published=f"{float(gain['published']):.0f}",
+        figure=figure("08_gain", shows["08_gain"], caption=FILLED),
+        count=len(series),
+        figures=len(shows),
+        series="\n".join(lines),
+        notebooks="\n".join(f"notebooks/{name}" for name in teaches),
+    )
+
+
+def gallery(series, shows):
+    """The page of all figures, notebook by notebook."""
+    page = [
+        "# All figures\n\nEach opens larger when it is clicked; its numbers are the CSV file beside it.\n"
+    ]
+    for name, title in titles(series).items():
+        link = f'<a href="notebooks/{name}.html#%s">Notebook {name[:2]}</a> · '
+        cards = [
+            figure(each, said, caption=f"<p>{escape(said)}</p>{link % each}")
+            for each, said in shows.items()
+            if each[:2] == name[:2]
+        ]
+        if cards:
+            page.append(f'## {title}\n\n<div class="gallery">\n' + "\n".join(cards) + "\n</div>\n")
+    return "\n".join(page)
+
+
+def pages():
+    """All files of the site, as text, by their path below `build/site`."""
+    from matrix import matrix  # here, because conf.py, which needs the titles only, should be quick
+
+    shows = {row["figure"]: row["shows"] for row in rows("data/figures.csv")}
+    written = series()
+    names = {row["notebook"][:2]: row["notebook"] for row in written}
+    found = {
+        "source/index.md": landing(written, shows),
+        "source/figures.md": gallery(written, shows),
+        "source/matrix.md": matrix(
+            rows("data/reproduced.csv"), rows("data/paper/sources.csv"), names
+        ),
+    }
+    for name in names.values():
+        for folder in ("notebooks", "notebooks/solutions"):
+            path = f"{folder}/{name}.ipynb"
+            found[f"source/{path}"] = notebook(ROOT / path, shows)
+    for name in shows:
+        found[f"extra/figures/{name}.svg"] = drawing(name)
+        found[f"extra/figures/{name}.csv"] = (FIGURES / f"{name}.csv").read_text(encoding="utf-8")
+    return found
+
+
+def write(folder, found):
+    """Write files that are new or changed into a folder, and remove all others from it."""
+    for path, text in found.items():
+        file = folder / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        if not file.exists() or file.read_text(encoding="utf-8") != text:
+            file.write_text(text, encoding="utf-8")
+    for file in [*folder.glob("source/**/*.*"), *folder.glob("extra/**/*.*")]:
+        if str(file.relative_to(folder)) not in found:
+            file.unlink()
+
+
+if __name__ == "__main__":
+    write(ROOT / "build" / "site", pages())

@@ -1,0 +1,17 @@
+# Forms and ties
+# At the third step three forms are level, and the rule takes the shorter. Add one word to the text
+# so that `▁se` is made third.
+
+from collections import Counter
+
+from textbook import train_sentencepiece_bpe
+
+text = "she sells seashells by the sea shore she sells shells"
+
+words = Counter("▁" + word for word in text.split(" "))
+trace = []
+train_sentencepiece_bpe(words, 19, byte_tokens=(), trace=trace)
+for step in trace:
+    best = step["counts"][step["token"]]
+    level = [form for form, n in step["counts"].items() if n == best]
+    print(f"{step['token']:7} {best} times, chosen from", *level)

@@ -1,0 +1,13 @@
+# How a text is stored
+# Each byte is written as one visible character. How is a line break written, and how many
+# characters does `한` need? Add both to the list. And which text is stored as `cafÃ©`?
+
+from textbook import BYTE_CHARS
+
+for text in [" the", "né", "кот", "🙂"]:
+    written = "".join(BYTE_CHARS[byte] for byte in text.encode())
+    print(repr(text), "->", written, "|", *text.encode())
+
+written = "cafÃ©"
+stored = bytes(BYTE_CHARS.index(char) for char in written)
+print(written, "->", repr(stored.decode(errors="replace")))

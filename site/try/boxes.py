@@ -1,0 +1,88 @@
+"""The boxes "Try it here": Python that the reader changes and runs in the browser.
+
+A box is a file of this folder, such as `01a_merges.py` for the page of notebook 01. Its first line
+is a comment with the title, the comment lines below say what to try, and after an empty line the
+code begins. The code runs with the standard library and `textbook`, nothing else.
+
+`sphinx_boxes.py` puts them on the pages.
+"""
+
+import html
+import json
+import shutil
+from pathlib import Path
+
+HERE = Path(__file__).parent
+TEXTBOOK = HERE.parents[1] / "tokhelpers" / "textbook.py"
+PYODIDE = HERE.parent / "node_modules" / "pyodide"
+RUNTIME = ["pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip"]
+
+BOX = """<div class="try-box" role="group" aria-label="{title}">
+<label for="{id}">Code</label>
+<textarea class="try-code" id="{id}" rows="{rows}" wrap="off" spellcheck="false" \
+autocapitalize="off" autocomplete="off">
+{code}</textarea>
+<div class="try-bar">
+<button type="button" class="try-run" disabled>Run</button>
+<button type="button" class="try-stop" hidden>Stop</button>
+<button type="button" class="try-reset" disabled>Reset</button>
+<span class="try-status" role="status"></span>
+</div>
+<pre class="try-output" role="group" tabindex="0" aria-label="Output" hidden></pre>
+</div>"""
+
+
+def read_boxes(number):
+    """Reads the boxes of a notebook.
+
+    number: the two digits with which the notebook's name begins. Returns a list of dicts with id,
+    title, intro and code, all strings, in the order of the file names; empty where there are none.
+    Raises ValueError for a file that does not begin with a title and what to try.
+
+    >>> [box["title"] for box in read_boxes("04")]
+    ['How a text is stored', 'Half a letter']
+    """
+    boxes = []
+    for path in sorted(HERE.glob(f"{number}[a-z]_*.py")):
+        head, _, code = path.read_text(encoding="utf-8").partition("\n\n")
+        title, *intro = [line.removeprefix("# ") for line in head.splitlines()]
+        if not head.startswith("# ") or not intro or not code:
+            raise ValueError(f"{path.name} must begin with comments: a title, then what to try")
+        box = {"title": title, "intro": " ".join(intro), "code": code.rstrip("\n")}
+        boxes.append({"id": "try-" + path.stem.replace("_", "-"), **box})
+    return boxes
+
+
+def box_html(box):
+    """Writes one box as HTML.
+
+    box: as from `read_boxes`. Returns a string; title and code are escaped.
+
+    >>> "1 &lt; 2" in box_html({"id": "a", "title": "Less", "code": "print(1 < 2)"})
+    True
+    """
+    shown = {name: html.escape(box[name]) for name in ("id", "title", "code")}
+    return BOX.format(**shown, rows=len(box["code"].splitlines()) + 1)
+
+
+def copy_files(target, pyodide=PYODIDE):
+    """Copies what the boxes need into a folder that will be served.
+
+    target: the folder, made if it is missing. pyodide: the folder of the npm package. Returns the
+    number of bytes that the first run of a box loads. Raises FileNotFoundError if Pyodide is not
+    installed.
+    """
+    if not (pyodide / RUNTIME[0]).is_file():
+        raise FileNotFoundError(f"there is no Pyodide in {pyodide}: run npm ci in {HERE.parent}")
+    (target / "pyodide").mkdir(parents=True, exist_ok=True)
+    for name in ("try.js", "try.css", "worker.js", "runner.py"):
+        shutil.copy(HERE / name, target)
+    shutil.copy(TEXTBOOK, target)
+    for name in RUNTIME:
+        shutil.copyfile(pyodide / name, target / "pyodide" / name)
+    # The list of packages that Pyodide could install would make it name them, and a server of its
+    # own, where an import fails. There are none here.
+    lock = json.loads((pyodide / "pyodide-lock.json").read_text())
+    (target / "pyodide" / "pyodide-lock.json").write_text(json.dumps({**lock, "packages": {}}))
+    loaded = [*(target / "pyodide").iterdir(), target / "worker.js", target / "textbook.py"]
+    return sum(path.stat().st_size for path in loaded) + (target / "runner.py").stat().st_size

@@ -1,0 +1,250 @@
+"""The boxes "Try it here" in a browser: they print what CPython prints, and survive what it would."""
+
+import time
+
+import pytest
+from test_boxes import NUMBERS, ROOT, cpython, read_boxes
+
+AXE = ROOT / "site" / "node_modules" / "axe-core" / "axe.min.js"
+COLD = 20_000  # milliseconds for a first result, generous: a machine at work
+
+
+@pytest.fixture(scope="session")
+def path(site):
+    """The address of a notebook's page below the site's, by its number."""
+
+    def of(number):
+        pages = [*site.glob(f"{number}_*.html"), *site.glob(f"notebooks/{number}_*.html")]
+        (found,) = [page for page in pages if "try-box" in page.read_text(encoding="utf-8")]
+        return found.relative_to(site).as_posix()
+
+    return of
+
+
+class Box:
+    """A box on a page."""
+
+    def __init__(self, page, n=0):
+        self.box = page.locator(".try-box").nth(n)
+        self.code, self.output, self.status, self.stop = (
+            self.box.locator(f".try-{name}") for name in ("code", "output", "status", "stop")
+        )
+
+    def press(self, name):
+        self.box.get_by_role("button", name=name, exact=True).click()
+
+    def wait(self, text, timeout=COLD):
+        self.status.get_by_text(text).wait_for(timeout=timeout)
+
+    def run(self, code=None):
+        """Runs the code, as it is or another, and returns what stands in the output."""
+        if code is not None:
+            self.code.fill(code)
+        self.press("Run")
+        self.wait("Done in")
+        return self.output.text_content()
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+def test_every_box_prints_what_cpython_prints(open_page, path, tmp_path, number):
+    page, boxes = open_page(path(number)), read_boxes(number)
+    assert page.locator(".try-box").count() == len(boxes) >= 2
+    for n, box in enumerate(boxes):
+        shown = Box(page, n)
+        assert shown.code.input_value() == box["code"]
+        assert shown.run() == cpython(box["code"], tmp_path)
+
+
+def test_nothing_is_loaded_before_run(open_page, path, site, tmp_path):
+    page = open_page(path("01"))
+    page.wait_for_load_state("networkidle")
+    assert not [url for url in open_page.asked if "pyodide" in url or "worker.js" in url]
+    box = Box(page)
+    before, began = len(open_page.asked), time.perf_counter()
+    box.run()
+    first = time.perf_counter() - began
+    files = [url.partition("/a/b/")[2].partition("?")[0] for url in open_page.asked[before:]]
+    size = sum((site / name).stat().st_size for name in files)
+    assert size > 10_000_000 and sorted(files) == sorted(set(files))
+    code = box.code.input_value().replace('"cat": 10', '"cat": 11')
+    began = time.perf_counter()
+    assert box.run(code) == cpython(code, tmp_path)
+    edited = time.perf_counter() - began
+    print(f"\nfirst result {first:.2f} s, after an edit {edited:.2f} s, {size:,} bytes")
+    assert first < COLD / 1000
+
+
+def test_page_says_how_much_a_first_run_loads(open_page, path, site):
+    size = sum(p.stat().st_size for p in (site / "_static" / "try").rglob("*") if p.is_file())
+    said = open_page(path("01")).locator("#try-it-here > p").inner_text()
+    assert f" {round(size / 1e6)} MB " in said
+
+
+def test_changed_number_changes_the_output_and_reset_undoes_it(open_page, path, tmp_path):
+    box = Box(open_page(path("01")))
+    before, code = box.run(), box.code.input_value()
+    changed = code.replace('"bag": 12', '"bag": 25')
+    after = box.run(changed)
+    assert after == cpython(changed, tmp_path) and after != before
+    box.press("Reset")
+    assert box.code.input_value() == code
+    assert box.run() == before
+
+
+@pytest.mark.parametrize("loop", ["while True: pass", "n = 0\nwhile True: n += 1; print(n)"])
+def test_endless_loop_is_stopped_and_the_next_run_works(open_page, path, loop):
+    page = open_page(path("01"))
+    box, other = Box(page), Box(page, 1)
+    assert box.stop.is_hidden()
+    box.code.fill("print('before')\n" + loop)
+    box.press("Run")
+    box.output.get_by_text("before").wait_for(timeout=COLD)  # shown while the loop goes on
+    other.press("Run")
+    other.wait("is still running: stop it first")
+    box.press("Stop")
+    box.wait("Stopped", timeout=2_000)
+    assert box.stop.is_hidden() and box.output.text_content().startswith("before\n")
+    assert box.run("print('after')") == "after\n"
+    assert other.run("print('other')") == "other\n"
+
+
+def test_stop_while_python_is_loading(open_page, path):
+    box = Box(open_page(path("01")))
+    box.press("Run")
+    box.press("Stop")
+    box.wait("Stopped")
+    assert box.run("print(1)") == "1\n"
+
+
+def without_marks(text):
+    """A traceback without the ~^~ below its lines: later versions of Python mark calls too."""
+    return [line for line in text.splitlines() if not line or line.strip(" ~^")]
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "x = 1\n\nprint('before')\n1 / 0",
+        "def f(n):\n    return 1 / n\n\n\nprint('ä')\nf(0)",
+        "print('never'\nx = 1",
+        "raise SystemExit('enough')",
+        "input()",
+        "import numpy",
+        "try:\n    1 / 0\nexcept ZeroDivisionError as e:\n    raise ValueError('two') from e",
+    ],
+)
+def test_traceback_shows_in_place_as_cpython_shows_it(open_page, path, tmp_path, code):
+    box = Box(open_page(path("01")))
+    shown = box.run(code)
+    assert without_marks(shown) == without_marks(cpython(code, tmp_path))
+    error = box.output.locator(".try-error")
+    assert error.count() == 1 and shown.endswith(error.text_content())
+    assert box.run("print('next')") == "next\n"
+
+
+def test_error_of_the_textbook_names_its_line(open_page, path):
+    shown = Box(open_page(path("01"))).run("import textbook\ntextbook.train_bpe('cat', 9)")
+    assert 'File "box.py", line 2' in shown and 'textbook.py", line' in shown
+    assert "TypeError: words is one string" in shown.splitlines()[-1]
+
+
+def test_endless_recursion_is_an_error_like_any_other(open_page, path):
+    box = Box(open_page(path("01")))
+    shown = box.run("def f():\n    f()\n\n\nf()")
+    assert "more times]" in shown and "RecursionError" in shown
+    assert box.run("print('next')") == "next\n"
+
+
+def test_each_run_begins_anew(open_page, path):
+    page = open_page(path("01"))
+    box, other = Box(page), Box(page, 1)
+    box.run("import sys, textbook\nx = 1\ntextbook.train_bpe = None\nsys.stdout = None")
+    assert "NameError: name 'x' is not defined" in box.run("x")
+    assert other.run("from textbook import *\nprint(train_bpe(['ab'], 3))").startswith("({'a'")
+    assert other.run("print(__name__, 'x' in globals())") == "__main__ False\n"
+    assert len(page.workers) == 1
+
+
+def test_python_that_breaks_off_is_loaded_anew(open_page, path):
+    box = Box(open_page(path("01")))
+    box.code.fill("import os\nos.abort()")
+    box.press("Run")
+    box.wait("Python broke off: RuntimeError")
+    assert box.run("print('next')") == "next\n"
+    assert open_page.said
+    open_page.said.clear()  # Pyodide reports its end there
+
+
+def test_output_is_cut_and_says_so(open_page, path):
+    box = Box(open_page(path("01")))
+    note = "\nOutput cut at 20,000 characters.\n"
+    assert box.run("print('x' * 20_000, end='')") == "x" * 20_000
+    assert box.run("print('x' * 50_000)") == "x" * 20_000 + note
+    assert box.run("for n in range(30_000): print('ä')") == "ä\n" * 10_000 + note
+    shown = box.run("for n in range(30_000): print('ä')\n1 / 0")
+    assert note in shown and shown.endswith("ZeroDivisionError: division by zero\n")
+
+
+def test_keyboard_is_enough(open_page, path):
+    page = open_page(path("01"))
+    box = Box(page)
+    box.code.focus()
+    page.keyboard.press("Control+a")
+    page.keyboard.type("while True: pass")
+    page.keyboard.press("Control+Enter")
+    box.wait("Running")
+    assert box.code.input_value() == "while True: pass"
+    for name in ("Run", "Stop"):  # Tab leaves the code
+        page.keyboard.press("Tab")
+        assert page.evaluate("document.activeElement.textContent") == name
+    page.keyboard.press("Enter")
+    box.wait("Stopped")
+    assert page.evaluate("document.activeElement.textContent") == "Run"
+    assert page.get_by_label("Code").count() == page.locator(".try-box").count()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_narrow_page_is_readable(open_page, path, scheme):
+    if not AXE.is_file():
+        pytest.skip("axe-core is not installed: npm ci in site")
+    narrow = {"viewport": {"width": 390, "height": 844}, "color_scheme": scheme}
+    page = open_page(path("01"), **narrow)
+    box = Box(page)
+    box.run("print('x' * 200)")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    box.run("print('x')\n1 / 0")
+    page.set_viewport_size({"width": 390, "height": 6_000})  # the theme's bar covers nothing then
+    box.code.scroll_into_view_if_needed()
+    page.add_script_tag(path=AXE)
+    tags = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
+    run = (
+        "tags => axe.run('#try-it-here', {runOnly: tags, rules: {'target-size': {enabled: true}}})"
+    )
+    found = page.evaluate(run, tags)
+    assert len(found["passes"]) > 10
+    doubts = [rule for rule in found["incomplete"] if rule["id"] == "color-contrast"]
+    nodes = [node for rule in found["violations"] + doubts for node in rule["nodes"]]
+    assert not [(node["html"], node["failureSummary"]) for node in nodes]
+
+
+def test_page_from_a_file_says_that_it_needs_a_server(open_page, path, site):
+    page = open_page((site / path("01")).resolve().as_uri())
+    for n in range(page.locator(".try-box").count()):
+        box = Box(page, n)
+        assert "open the page from a web server" in box.status.inner_text()
+        assert box.box.get_by_role("button", name="Run").is_disabled()
+
+
+def test_missing_files_are_told(open_page, path):
+    page = open_page(path("01"))
+    page.route("**/pyodide.mjs", lambda route: route.abort())
+    box = Box(page)
+    box.press("Run")
+    box.wait("Python could not be loaded")
+    page.unroute("**/pyodide.mjs")
+    page.route("**/textbook.py", lambda route: route.fulfill(status=404))
+    box.press("Run")
+    box.wait("textbook.py is not served (status 404)")
+    page.unroute("**/textbook.py")
+    assert box.run("print(1)") == "1\n"
+    open_page.said.clear()  # the browser names the two files that were kept from it

@@ -1,0 +1,217 @@
+"""Any text through every encoder and counter: the targets of `hostile.py` that need no files."""
+
+import io
+import json
+import tempfile
+import warnings
+from collections import Counter
+from functools import cache
+from pathlib import Path
+
+import sentencepiece
+from hypothesis import strategies as st
+from tokenizers import Tokenizer
+
+import tokhelpers as th
+from tokhelpers.measures import token_counts
+from tokhelpers.pretokens import BEFORE_META, cuts_text
+from tokhelpers.surgery import read
+
+OURS = (ValueError, TypeError, OSError)  # with a message: everything else is a defect
+ANY = st.text(max_size=200) | st.text(
+    st.sampled_from("aAbB 0'.\n\r\t▁Ġ#é\u0301\u200d\u0378\ufeff\x00\x85日한ß/<>"), max_size=200
+)
+LONE = st.builds("{}{}{}".format, ANY, st.characters(categories=["Cs"]), ANY)
+NAMES = ["llama-3", "qwen", "mistral-v1", "byte-level", "sentencepiece", "wordpiece", "unigram"]
+TRAINERS = [
+    th.train_byte_level_bpe,
+    th.train_sentencepiece_bpe,
+    th.train_wordpiece,
+    th.train_unigram,
+]
+
+
+@cache
+def words() -> list[str]:
+    return list(th.load_corpus("wordfreq:en", chars=20_000))
+
+
+@cache
+def encoder(name: str) -> Tokenizer:
+    trained = {
+        "byte-level": (th.train_byte_level_bpe, 500),
+        "sentencepiece": (th.train_sentencepiece_bpe, 600),
+        "wordpiece": (th.train_wordpiece, 300),
+        "unigram": (th.train_unigram, 600),
+    }
+    if name not in trained:
+        return th.load_tokenizer(name)
+    train, size = trained[name]
+    return train(words(), vocab_size=size)
+
+
+@cache
+def parts(name: str):
+    """What is measured: parts where the package knows them, which are not read anew each time."""
+    try:
+        return read(encoder(name))
+    except ValueError:
+        return encoder(name)
+
+
+@cache
+def added(name: str) -> list[str]:
+    return [t.content for t in encoder(name).get_added_tokens_decoder().values()]
+
+
+def by_the_library(text: str, tokenizer: Tokenizer) -> Counter:
+    """Pre-tokens of one text, by the library's own normalizer and pre-tokenizer."""
+    if tokenizer.normalizer is not None:
+        text = tokenizer.normalizer.normalize_str(text)
+    if tokenizer.pre_tokenizer is None or not cuts_text(
+        json.loads(tokenizer.pre_tokenizer.__getstate__())
+    ):
+        return Counter(piece for piece in BEFORE_META.split(text) if piece)
+    return Counter(piece for piece, _ in tokenizer.pre_tokenizer.pre_tokenize_str(text))
+
+
+def count_and_encode(name: str, text: str, memory: int) -> None:
+    """Counts are the library's, in memory and through runs; tokens are as many as it makes."""
+    tokenizer = encoder(name)
+    expected = by_the_library(text, tokenizer)
+    if not expected:
+        return
+    counted = th.count_pretokens([text], parts(name))
+    assert dict(counted) == dict(expected)
+    if memory < 20:
+        assert dict(th.count_pretokens([text], parts(name), memory=memory + 1)) == dict(expected)
+    if not any(content in text for content in added(name)):
+        encoded = tokenizer.encode(text, add_special_tokens=False)
+        assert token_counts(parts(name), counted).sum() == len(encoded.ids)
+
+
+# --- other encoders of the same tokens ------------------------------------------------------------
+@cache
+def adapted():
+    return th.adapt_bpe(encoder("byte-level"), ["Ġunbelievable", "ing", "ation"])
+
+
+def adapt(text: str) -> None:
+    """AdaptBPE's tokens join to the text, whatever it is."""
+    tokens = adapted().encode(text)
+    assert adapted().ids(text) == [adapted().parts.vocab[token] for token in tokens]
+    decoded = encoder("byte-level").decoder.decode(tokens)
+    assert decoded == text
+
+
+@cache
+def in_tiktoken(name: str):
+    return th.to_tiktoken(encoder(name))
+
+
+def encode_in_tiktoken(name: str, text: str) -> None:
+    if not any(content in text for content in added(name)):
+        expected = encoder(name).encode(text, add_special_tokens=False).ids
+        assert in_tiktoken(name).encode_ordinary(text) == expected
+
+
+@cache
+def small_model() -> bytes:
+    """A SentencePiece model as its own trainer writes it."""
+    written = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(words()),
+        model_writer=written,
+        model_type="bpe",
+        vocab_size=400,
+        byte_fallback=True,
+        normalization_rule_name="identity",  # others are refused as they are
+        num_threads=1,
+        minloglevel=2,
+    )
+    return written.getvalue()
+
+
+@cache
+def in_sentencepiece():
+    """An extension of the small model, here and in sentencepiece's own encoder."""
+    with tempfile.TemporaryDirectory() as folder:
+        old, new = Path(folder, "old.model"), Path(folder, "new.model")
+        old.write_bytes(small_model())
+        base = th.load_tokenizer(old)
+        longer = th.extend(base, th.continue_bpe(base, words(), 50))
+        th.save_sentencepiece(longer, new, model=old)
+        longer.encode_special_tokens = True  # in a text they are plain text to sentencepiece
+        return longer, sentencepiece.SentencePieceProcessor(model_proto=new.read_bytes())
+
+
+def encode_in_sentencepiece(text: str) -> None:
+    tokenizer, processor = in_sentencepiece()
+    assert processor.encode(text) == tokenizer.encode(text, add_special_tokens=False).ids
+
+
+# --- training, and what is no text ----------------------------------------------------------------
+def train_and_continue(documents: list[str]) -> None:
+    """Training on anything ends in a tokenizer that reads it, or in a message."""
+    with warnings.catch_warnings(action="ignore"):  # of texts that yield few tokens
+        for train in TRAINERS:
+            try:
+                made = train(documents, vocab_size=700)
+            except ValueError as error:
+                assert str(error)
+                continue
+            for text in documents:
+                made.encode(text)
+        for base in (encoder("byte-level"), encoder("sentencepiece")):
+            try:
+                extension = th.continue_bpe(base, documents, 20)
+            except ValueError as error:
+                assert str(error)
+                continue
+            longer = th.extend(base, extension)
+            assert th.unreachable(longer, extension.tokens) == []
+
+
+def refuse_lone_surrogates(text: str) -> None:
+    """No encoding writes them: each function says so in one of our errors."""
+    refused = [lambda: adapted().encode(text)]
+    for train in TRAINERS:
+        refused += [
+            lambda train=train: train([text], vocab_size=700),
+            lambda train=train: train(["a bat"], vocab_size=700, special_tokens=[text]),
+        ]
+    for name in NAMES[3:]:
+        base = encoder(name)
+        refused += [
+            lambda base=base: th.count_pretokens([text], base),
+            lambda base=base: th.count_pretokens({text: 2}, base, memory=1),
+            lambda base=base: th.evaluate(base, [text]),
+            lambda base=base: th.evaluate(base, ["a b"], added=[text]),
+            lambda base=base: th.continue_bpe(base, [text], 3),
+            lambda base=base: th.extend(base, th.Extension(tokens=[text])),
+        ]
+    for do in refused:
+        try:
+            do()
+        except OURS as error:
+            assert str(error)
+        else:
+            raise AssertionError("a lone surrogate was taken for text")
+
+
+def of(name: str, *others) -> st.SearchStrategy:
+    return st.tuples(st.just(name), ANY, *others)
+
+
+TARGETS = {
+    **{
+        f"text: {name}": (of(name, st.integers(0, 500)), lambda e: count_and_encode(*e))
+        for name in NAMES
+    },
+    "text: AdaptBPE": (ANY, adapt),
+    "text: tiktoken": (of("byte-level"), lambda e: encode_in_tiktoken(*e)),
+    "text: tiktoken, llama-3": (of("llama-3"), lambda e: encode_in_tiktoken(*e)),
+    "text: sentencepiece's own encoder": (ANY, encode_in_sentencepiece),
+    "text: training": (st.lists(ANY, min_size=1, max_size=4), train_and_continue),
+    "text: lone surrogates": (LONE, refuse_lone_surrogates),
+}

@@ -1,0 +1,82 @@
+"""The boxes that readers run in the browser: each runs here first, with the standard library."""
+
+import doctest
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "site" / "try"))
+
+import boxes  # noqa: E402
+from boxes import TEXTBOOK, box_html, copy_files, read_boxes  # noqa: E402
+
+NUMBERS = [f"{n:02d}" for n in range(1, 6)]
+BOXES = [box for number in NUMBERS for box in read_boxes(number)]
+each_box = pytest.mark.parametrize("box", BOXES, ids=lambda box: box["id"])
+
+
+def cpython(code, folder, seed="0"):
+    """What `python box.py` prints, its traceback included, with textbook.py beside it."""
+    shutil.copy(TEXTBOOK, folder)
+    (folder / "box.py").write_text(code, encoding="utf-8")
+    env = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONIOENCODING": "utf-8", "PYTHONPATH": ""}
+    run = subprocess.run(
+        [sys.executable, "-S", "-u", "box.py"],  # -S: no installed packages
+        cwd=folder,
+        env=env,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+        timeout=60,
+    )
+    return run.stdout.replace(f"{folder.resolve()}{os.sep}", "")
+
+
+@each_box
+def test_box_prints_a_few_lines_and_always_the_same(box, tmp_path):
+    printed = {cpython(box["code"], tmp_path, seed) for seed in ("0", "1", "2")}
+    assert len(printed) == 1
+    lines = printed.pop().splitlines()
+    assert 3 <= len(lines) <= 20 and "Traceback" not in "".join(lines)
+
+
+@each_box
+def test_box_is_small_and_asks_for_something(box):
+    lines = box["code"].splitlines()
+    assert len(lines) <= 25 and max(map(len, lines)) <= 70
+    assert "textbook import" in box["code"]
+    assert box["intro"].endswith((".", "?")) and box["intro"].count("`") % 2 == 0
+
+
+def test_each_of_the_five_notebooks_has_two_or_three_boxes():
+    assert [len(read_boxes(number)) in (2, 3) for number in NUMBERS] == [True] * 5
+    files = {path.stem for path in (ROOT / "site" / "try").glob("[0-9]*.py")}
+    assert {box["id"].removeprefix("try-").replace("-", "_") for box in BOXES} == files
+    assert read_boxes("06") == []
+
+
+def test_cpython_shows_tracebacks_and_lacks_packages(tmp_path):
+    assert 'File "box.py", line 2, in <module>' in cpython("\n1/0", tmp_path)
+    assert "No module named 'numpy'" in cpython("import numpy", tmp_path)
+
+
+def test_code_is_escaped():
+    shown = box_html({"id": "try-x", "title": "a & b", "code": "</textarea><script>1 < 2"})
+    assert "</textarea><script>" not in shown and "&lt;/textarea&gt;&lt;script&gt;1 &lt; 2" in shown
+    assert 'aria-label="a &amp; b"' in shown
+
+
+def test_missing_runtime_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match="npm ci"):
+        copy_files(tmp_path / "out", pyodide=tmp_path)
+    assert not (tmp_path / "out").exists()
+
+
+def test_examples_in_the_docstrings():
+    assert doctest.testmod(boxes) == (0, 2)

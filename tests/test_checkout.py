@@ -1,0 +1,122 @@
+"""The checkout and the settings: notebooks that are run, figures and tables that are kept, profiles."""
+
+import io
+import json
+import sys
+
+import matplotlib.pyplot as plt
+import nbformat
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import tokhelpers as th
+from tokhelpers import notebooks, records
+from tokhelpers.__main__ import app
+
+TABLE = pd.DataFrame({"size": [1, 2], "gain": [0.1, 2 / 3]})
+
+
+# --- notebooks -----------------------------------------------------------------------------------
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder with two notebooks, of which the second fails."""
+    for name, source in {"00_fine": "print(1 + 1)", "01_fails": "1 / 0"}.items():
+        notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source)])
+        nbformat.write(notebook, tmp_path / f"{name}.ipynb")
+    monkeypatch.setattr(notebooks, "FOLDER", tmp_path)
+    monkeypatch.setenv("PYTHONHASHSEED", "0")
+    return tmp_path
+
+
+def outputs(path):
+    return json.loads(path.read_text("utf-8"))["cells"][0]["outputs"]
+
+
+def test_failing_notebooks_are_named_and_the_others_stored(folder):
+    told = CliRunner().invoke(app, ["figures", "--store", "--workers", "1"])
+    lines = told.stderr.splitlines()
+    assert told.exit_code == 1 and lines[-1] == "1 of 2 notebooks failed"
+    assert "ZeroDivisionError" in told.stderr and "01_fails.ipynb: " in told.stderr
+    done = [line for line in lines if line.startswith("notebook ")]
+    assert [line.split(",")[0] for line in done] == ["notebook 1 of 2", "notebook 2 of 2"]
+    assert "last 00_fine in " in done[0] and done[1].endswith("last 01_fails failed")
+    assert outputs(folder / "00_fine.ipynb")[0]["text"] == ["2\n"]
+    assert outputs(folder / "01_fails.ipynb") == []
+
+
+def test_a_notebook_that_runs_well(folder):
+    before = (folder / "00_fine.ipynb").read_bytes()
+    told = CliRunner().invoke(app, ["figures", "00"])
+    assert told.exit_code == 0 and (folder / "00_fine.ipynb").read_bytes() == before
+
+
+def test_no_notebooks(folder):
+    with pytest.raises(FileNotFoundError, match="begins with '7'; there are 00_fine, 01_fails$"):
+        notebooks.find_notebooks(["0", "7"])
+    for path in folder.iterdir():
+        path.unlink()
+    with pytest.raises(FileNotFoundError, match="they stand in a checkout of tokhelpers, clone it"):
+        notebooks.find_notebooks([])
+
+
+def test_progress_on_a_terminal_stays_in_one_line(monkeypatch):
+    terminal = io.StringIO()
+    terminal.isatty = lambda: True
+    monkeypatch.setattr(sys, "stderr", terminal)
+    for done, last in enumerate(["", "a", "b"]):
+        notebooks._progress(done, 2, 0.0, last)
+    *parts, end = terminal.getvalue().split("\r\033[K")
+    assert parts[0] == "" and "\n" not in "".join(parts) and end.endswith("last b\n")
+
+
+# --- figures and tables --------------------------------------------------------------------------
+def test_a_figure_and_its_numbers(tmp_path, monkeypatch):
+    monkeypatch.setenv("TOKHELPERS_FIGURES", str(tmp_path / "figures"))
+    figure, axes = plt.subplots()
+    axes.plot(TABLE["size"], TABLE.gain)
+    th.save(figure, TABLE, "08_gain")
+    first = {path.name: path.read_bytes() for path in (tmp_path / "figures").iterdir()}
+    assert first["08_gain.csv"] == b"size,gain\n1,0.1\n2,0.666667\n"
+    assert b"<svg" in first["08_gain.svg"] and len(first) == 2
+    with pytest.raises(ValueError, match="08_gain has no numbers: give the table that it shows"):
+        th.save(figure, TABLE[:0], "08_gain")
+    with pytest.raises(ValueError, match="called NN_topic, such as 08_compression; got '8_gain'"):
+        th.save(figure, TABLE, "8_gain")
+    assert {path.name: path.read_bytes() for path in (tmp_path / "figures").iterdir()} == first
+    plt.close(figure)
+
+
+def test_a_kept_table_says_how_it_was_made(tmp_path, monkeypatch):
+    monkeypatch.setenv("TOKHELPERS_MEASURED", str(tmp_path))
+    monkeypatch.setenv("TOKHELPERS_PROFILE", "full")
+    monkeypatch.setattr(records, "CHECKOUT", None)
+    records.record(TABLE, "gains", command="make full", seconds=1.6)
+    assert (tmp_path / "gains.csv").read_text() == "size,gain\n1,0.1\n2,0.666667\n"
+    how = json.loads((tmp_path / "gains.json").read_text())
+    assert (how["commit"], how["profile"], how["seconds"]) == ("unknown", "full", 2)
+    with pytest.raises(ValueError, match="the table none has no rows: there is nothing to keep"):
+        records.record(TABLE[:0], "none", command="make full", seconds=1)
+    assert not (tmp_path / "none.csv").exists()
+
+
+def test_tables_that_are_not_there(monkeypatch):
+    with pytest.raises(
+        FileNotFoundError, match="no measured table is called 'x'; there are .*many"
+    ):
+        th.measured("x")
+    monkeypatch.setattr(records, "CHECKOUT", None)
+    with pytest.raises(FileNotFoundError, match="data/paper of a checkout .* clone the project"):
+        th.published("thesis_table_06")
+
+
+# --- settings and names --------------------------------------------------------------------------
+def test_an_unknown_profile(monkeypatch):
+    monkeypatch.setenv("TOKHELPERS_PROFILE", "slow")
+    with pytest.raises(ValueError, match="TOKHELPERS_PROFILE is 'slow': use quick, full, paper"):
+        th.profile()
+
+
+def test_an_unknown_name():
+    with pytest.raises(AttributeError, match="tokhelpers has no 'prunes'; it has .*prune, .*"):
+        th.prunes  # noqa: B018

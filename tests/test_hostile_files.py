@@ -1,0 +1,335 @@
+"""Places that are hard to read from or write to: names, symlinks, pipes, read-only and full disks."""
+
+import os
+import resource
+import subprocess
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hostile_files import LINES, table
+from hostile_text import encoder, small_model, words
+from typer.testing import CliRunner
+
+import tokhelpers as th
+from tokhelpers import files
+from tokhelpers.__main__ import app
+
+LATIN = os.fsdecode(b"caf\xe9")  # a name that is not UTF-8
+NAMES = ["with spaces", "ä 👩‍🚀", "new\nline", "~x", "-x", "*", "[a]", LATIN, 200 * "y"]
+
+
+MODEL = []
+
+
+@pytest.fixture(scope="module", autouse=True)
+def model(tmp_path_factory):
+    """A SentencePiece model, for the function that writes one like it."""
+    MODEL[:] = [tmp_path_factory.mktemp("model") / "small.model"]
+    MODEL[0].write_bytes(small_model())
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    """An empty folder, which is the working directory."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TOKHELPERS_MEASURED", str(tmp_path / "in"))
+    monkeypatch.setenv("TOKHELPERS_FIGURES", str(tmp_path / "in"))
+    return tmp_path
+
+
+def refused(do, kinds, *named) -> None:
+    """The call fails with one sentence, which has all of these words in it."""
+    with pytest.raises(kinds) as caught:
+        do()
+    message = str(caught.value)
+    assert "\n" not in message and all(str(word) in message for word in named), message
+
+
+def tree(folder: Path) -> dict[str, bytes]:
+    """Every file below a folder."""
+    found = sorted(path for path in folder.rglob("*") if path.is_file())
+    return {str(path.relative_to(folder)): path.read_bytes() for path in found}
+
+
+# --- what is written ------------------------------------------------------------------------------
+@cache
+def longer():
+    return th.extend(encoder("byte-level"), th.Extension(tokens=["Ġunbelievable"]))
+
+
+@cache
+def counts(large: bool):
+    return th.count_pretokens(words()[: 40 if large else 1], encoder("byte-level"))
+
+
+def save_counts(path, large=False):
+    th.save_counts(counts(large), path)
+
+
+def save_sentencepiece(path, large=False):
+    made = th.load_tokenizer(MODEL[0])
+    if large:
+        made = th.extend(made, th.continue_bpe(made, words(), 50))
+    th.save_sentencepiece(made, path, model=MODEL[0])
+
+
+def save_pretrained(path, large=False):
+    th.save_pretrained(longer() if large else encoder("byte-level"), path)
+
+
+def count(path, large=False):
+    th.count_pretokens(words()[: 40 if large else 1], encoder("byte-level"), folder=path)
+
+
+def numbers(large):
+    return pd.DataFrame({"n": np.random.default_rng(0).random(5000 if large else 2)})
+
+
+def record(path, large=False):
+    th.record(numbers(large), "table", command="none", seconds=0)
+
+
+def figure(path, large=False):
+    from matplotlib.figure import Figure
+
+    drawn = Figure()
+    drawn.subplots().plot(numbers(large))
+    th.save(drawn, numbers(large), "99_figure")
+
+
+def extend(path, large=False):
+    base, corpus = Path(path).parent / "base.json", Path(path).parent / "corpus.txt"
+    if not base.exists():
+        encoder("byte-level").save(str(base))
+        corpus.write_text("\n".join(words()[:40]))
+    arguments = ["extend", base, f"text:{corpus}", "--tokens", 30 if large else 1, "--out", path]
+    done = CliRunner().invoke(app, [str(a) for a in arguments])
+    if done.exit_code == 2:
+        [said] = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
+        raise OSError(said)
+    assert done.exit_code == 0
+
+
+WRITERS = [save_counts, save_sentencepiece, save_pretrained, count, record, figure, extend]
+TO_A_FILE = [save_counts, save_sentencepiece]
+TO_A_FOLDER = [save_pretrained, count]
+name_of = pytest.mark.parametrize("name", NAMES, ids=ascii)
+of_files = pytest.mark.parametrize("write", TO_A_FILE)
+of_both = pytest.mark.parametrize("write", TO_A_FILE + TO_A_FOLDER)
+
+
+# --- disks that are full or read-only -------------------------------------------------------------
+@contextmanager
+def no_large_files(folder):
+    """No file may grow beyond 1,000 bytes."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@contextmanager
+def full(folder):
+    """All but 4 KB of the file system are taken."""
+    found = os.statvfs(folder)
+    filler = folder.parent / "filler"
+    filler.write_bytes(bytes(max(0, found.f_bavail * found.f_frsize - 4096)))
+    try:
+        yield
+    finally:
+        filler.unlink()
+
+
+@contextmanager
+def read_only(folder):
+    disk = str(folder.parent)
+    subprocess.run(["mount", "-o", "remount,ro", disk], check=True)
+    try:
+        yield
+    finally:
+        subprocess.run(["mount", "-o", "remount,rw", disk], check=True)
+
+
+@pytest.fixture
+def disk(place):
+    """A file system of four MB of its own."""
+    mounted = place / "disk"
+    mounted.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(mounted)]
+    try:
+        done = subprocess.run(mount, capture_output=True, text=True)
+    except FileNotFoundError:
+        pytest.skip("there is no command mount here")
+    if done.returncode:
+        pytest.skip(f"a file system cannot be mounted here: {done.stderr.strip()}")
+    yield mounted
+    subprocess.run(["umount", str(mounted)], check=True)
+
+
+def stays_as_it_was(write, folder, trouble, monkeypatch):
+    """Nothing is written, in part or beside; then, without the trouble, all is."""
+    folder.mkdir()
+    for name in ("TOKHELPERS_MEASURED", "TOKHELPERS_FIGURES"):
+        monkeypatch.setenv(name, str(folder))
+    path = folder / "out"
+    write(path)
+    before = tree(folder)
+    with trouble(folder):
+        refused(lambda: write(path, large=True), (OSError, RuntimeError), folder)
+        assert tree(folder) == before
+    write(path, large=True)
+    assert tree(folder) != before
+    assert not [name for name in tree(folder) if ".tmp" in name]
+
+
+@pytest.mark.parametrize("write", WRITERS)
+def test_files_that_may_not_grow(write, place, monkeypatch):
+    stays_as_it_was(write, place / "in", no_large_files, monkeypatch)
+
+
+@pytest.mark.parametrize("write", WRITERS)
+@pytest.mark.parametrize("trouble", [full, read_only])
+def test_a_disk_that_is_full_or_read_only(write, trouble, disk, monkeypatch):
+    stays_as_it_was(write, disk / "in", trouble, monkeypatch)
+
+
+def test_several_files_are_written_all_or_none(place):
+    (place / "a").write_bytes(b"old")
+
+    def stop(draft):
+        draft.write_bytes(b"half")
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        files.write_all({place / "a": b"new", place / "b": stop})
+    assert tree(place) == {"a": b"old"}
+
+
+def test_an_error_of_what_is_read_is_not_laid_on_the_file_that_is_written(place):
+    read = Path("b").read_bytes
+    refused(lambda: files.write_whole("a", lambda draft: read()), FileNotFoundError, "'b'")
+    assert tree(place) == {}
+
+
+# --- places to write to ---------------------------------------------------------------------------
+@name_of
+@of_both
+def test_odd_names_are_written(name, write, place):
+    if write is save_pretrained and name == LATIN:  # transformers has no way to load it again
+        refused(lambda: write(place / name), ValueError, "AutoTokenizer cannot load the folder")
+        assert tree(place) == {}
+        return
+    write(place / name)
+    assert os.path.lexists(place / name) and not list(place.rglob("*.tmp"))
+
+
+@of_both
+def test_dots_and_symlinks_are_followed(write, place):
+    (place / "real").mkdir()
+    (place / "link").symlink_to("real")
+    (place / "to come").symlink_to("real/new")
+    write("nowhere/../link/../one")
+    write("link/two")
+    write("to come")
+    assert (place / "one").exists() and (place / "real" / "two").exists()
+    assert (place / "real" / "new").exists()
+    assert os.readlink(place / "to come") == "real/new" and os.readlink(place / "link") == "real"
+
+
+@of_files
+def test_a_linked_file_is_written_where_it_stands(write, place):
+    (place / "old").write_bytes(b"old")
+    (place / "link").symlink_to("old")
+    write(place / "link", large=True)
+    assert (place / "link").is_symlink() and (place / "old").read_bytes() != b"old"
+
+
+@of_both
+def test_places_that_cannot_be_written_to(write, place):
+    os.mkfifo("pipe")
+    (place / "circle").symlink_to("circle")
+    (place / "file").write_bytes(b"mine")
+    before = sorted(place.rglob("*"))
+    for path, kind, *named in [
+        ("circle", OSError, "circle is a symlink that leads back to itself"),
+        ("pipe", OSError, "pipe"),
+        ("/dev/full", OSError, "/dev/full"),
+        ("file/in", OSError, "file/in"),
+        ("/proc/none/in", OSError, "/proc/none"),
+        (300 * "x", OSError, 300 * "x", "File name too long"),
+        ("a\0b", ValueError, "'a\\x00b' has a character that no file name may have"),
+        ("a\ud800", ValueError, "'a\\ud800' has a character that no file name may have"),
+    ]:
+        refused(lambda path=path: write(path, large=True), kind, *named)
+    assert sorted(place.rglob("*")) == before
+    assert Path("/dev/full").is_char_device() and (place / "pipe").is_fifo()
+
+
+@of_files
+def test_a_folder_in_the_place_of_a_file(write, place):
+    (place / "in").mkdir()
+    refused(
+        lambda: write(place / "in", large=True), OSError, "in is a folder: give the name of a f"
+    )
+
+
+# --- places to read from --------------------------------------------------------------------------
+READERS = {
+    "text": lambda path: list(th.load_corpus(f"text:{path}", split="train")),
+    "jsonl": lambda path: list(th.load_corpus(f"jsonl:{path}")),
+    "parquet": lambda path: list(th.load_corpus(f"parquet:{path}")),
+    "counts": th.load_counts,
+    "tokenizer": lambda path: th.load_tokenizer(path, "path"),
+    "rules": th.piece_rules,
+}
+of_readers = pytest.mark.parametrize("read", READERS.values(), ids=READERS)
+
+
+@of_readers
+def test_places_that_cannot_be_read(read, place):
+    """Nothing waits for a pipe, and nothing reads a device without end."""
+    os.mkfifo("pipe")
+    (place / "circle").symlink_to("circle")
+    (place / "dangling").symlink_to("nothing")
+    (place / "to a pipe").symlink_to("pipe")
+    (place / "empty").mkdir()
+    for path in ("pipe", "to a pipe", "/dev/zero", "circle", "dangling", "empty", "~no one/x"):
+        refused(lambda path=path: read(path), (OSError, ValueError), path)
+
+
+@name_of
+def test_odd_names_are_read(name, place):
+    (place / name).mkdir()
+    (place / name / f"{name}.txt").write_text("\n".join(LINES))
+    (place / name / f"{name}.parquet").write_bytes(table())
+    encoder("byte-level").save("x.json")
+    os.rename("x.json", place / name / f"{name}.json")
+    here = Path(name) / name  # from the working directory
+    assert set(READERS["text"](f"{here}.txt")) <= set(LINES)
+    assert READERS["parquet"](f"{here}.parquet") == READERS["text"](f"{here}.txt")
+    assert READERS["parquet"](f"{name}/../{name}") == READERS["parquet"](f"{here}.parquet")
+    assert th.load_tokenizer(f"{here}.json").to_str() == encoder("byte-level").to_str()
+
+
+def test_symlinks_that_go_in_circles_bring_no_text_twice(place):
+    (place / "in" / "deep").mkdir(parents=True)
+    (place / "in" / "deep" / "a.txt").write_text("\n".join(LINES))
+    expected = READERS["text"](place / "in" / "deep" / "a.txt")
+    (place / "in" / "again").symlink_to("..")
+    (place / "in" / "deep" / "up").symlink_to("../deep")
+    (place / "in" / "latest.txt").symlink_to("deep/a.txt")
+    for where in ("in", "in/**/*.txt", "**", "in/again/in"):
+        assert READERS["text"](where) == expected, where
+
+
+def test_a_cache_that_cannot_be_written_says_where_another_is_named(place, monkeypatch):
+    monkeypatch.setenv("TOKHELPERS_CACHE", str(place))
+    with no_large_files(place):
+        refused(lambda: th.load_tokenizer("mistral-v1"), OSError, place, "set TOKHELPERS_CACHE")
+    assert tree(place) == {}

@@ -1,0 +1,226 @@
+"""Processes that differ in all that must not matter come to the same result, bit by bit."""
+
+import hashlib
+import json
+import os
+import random
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import nullcontext
+from multiprocessing import get_context
+from pathlib import Path
+
+import pandas as pd
+from tokenizers import Tokenizer
+
+import tokhelpers as th
+
+ORDERS = ("leaf-frequency", "leaf-id", "frequency", "id", "merges")
+TINY = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
+TINY |= {"num_key_value_heads": 2, "intermediate_size": 32}
+THREADS = ("RAYON_NUM_THREADS", "NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
+CHILDREN = [  # hash seed, threads, who counts; each has the documents in another order
+    ("0", 1, "one process"),
+    ("1", 2, "processes"),
+    ("7", 3, "threads"),
+    ("1000", 4, "one process"),
+    ("4294967295", 1, "threads"),
+    ("31337", 2, "one process"),
+]
+
+
+def documents() -> list[str]:
+    """Medical English and two other scripts."""
+    return [
+        *th.load_corpus("hpo", chars=60_000),
+        *th.load_corpus("wordfreq:el", chars=20_000),
+        *th.load_corpus("wordfreq:ko", chars=10_000),
+    ]
+
+
+# --- what each process does -------------------------------------------------------------------------
+def steps(text: list[str], executor: Executor | None, folder: Path) -> Iterator[tuple]:
+    """Train, count, extend, prune, measure, save, transfer: the name and result of each step."""
+    yield from trained(text)
+    llama = th.load_tokenizer("llama-3")
+    yield "load", llama
+    yield from counted(text, llama, executor, folder)
+    extension = th.continue_bpe(llama, text, 100)
+    longer = th.extend(llama, extension)
+    yield (
+        "continue_bpe",
+        [extension.tokens, extension.merges, list(map(int, extension.frequencies))],
+    )
+    yield "extend", longer
+    yield "merge_skipping", th.merge_skipping(longer, False)
+    yield "evaluate", th.evaluate(longer, text, added=extension.tokens)
+    yield "unreachable", th.unreachable(longer)
+    order = th.pruning_order(longer, text, by="leaf-frequency")
+    yield "pruning_order", order
+    yield "prune", th.prune(longer, order, 1_000)
+    options = {"vocab_size": 1_500, "pre_tokenizer": llama.pre_tokenizer}
+    naive = th.naive_extension(llama, th.train_byte_level_bpe(text, **options), 100)
+    yield "naive_extension", [naive.tokens, naive.merges]
+    yield "extend, naive", th.extend(llama, naive)
+    adapted = th.adapt_bpe(llama, naive.tokens)
+    yield "adapt_bpe", adapted.ids_batch(sorted(text))
+    yield "evaluate, AdaptBPE", th.evaluate(adapted, text, added=naive.tokens)
+    yield from with_a_model(text, folder)
+
+
+def trained(text: list[str]) -> Iterator[tuple]:
+    for family in ("wordpiece", "sentencepiece_bpe", "byte_level_bpe", "unigram"):
+        train = getattr(th, f"train_{family}")
+        made = train(text, vocab_size=1_200, special_tokens=["<end>"])
+        yield f"train_{family}", made
+        if family.endswith("bpe"):
+            for by in ORDERS:
+                order = th.pruning_order(made, text, by=by)
+                yield f"pruning_order, {family}, {by}", order
+                yield f"prune, {family}, {by}", th.prune(made, order, len(order) // 2)
+
+
+def counted(text: list[str], llama, executor, folder: Path) -> Iterator[tuple]:
+    """The same documents from memory, and from a file in parts through runs on disk."""
+    file = folder / "documents.txt"
+    file.write_text("".join(f"{document}\n" for document in text), "utf-8")
+    corpus = th.load_corpus(f"text:{file}")
+    yield "counts", th.count_pretokens(list(corpus), llama)
+    how = {"folder": folder / "counts", "memory": 50_000, "shard_bytes": 10_000}
+    yield "counts, through runs", th.count_pretokens(corpus, llama, executor=executor, **how)
+    yield "counts.parquet", folder / "counts" / "counts.parquet"
+
+
+def with_a_model(text: list[str], folder: Path) -> Iterator[tuple]:
+    """A small tokenizer, saved with its card, and a tiny model that takes its new rows."""
+    import torch
+
+    from tokhelpers.finetuning import loss_per_byte, pretrain
+
+    base = th.train_byte_level_bpe(text, vocab_size=1_000, special_tokens=["<end>"])
+    longer = th.extend(base, th.continue_bpe(base, text, 50))
+    sizes = th.recommend_size(base, text, "small-llama", sizes=[50, 100])
+    yield "recommend_size", sizes
+    yield "reachability", th.reachability(longer)
+    about = {"base": {"base": base}, "texts": {"text": text}, "measures": sizes.iloc[0]}
+    th.save_pretrained(longer, folder / "saved", calls=["continue_bpe(base, text, 50)"], **about)
+    for file in sorted((folder / "saved").iterdir()):
+        yield f"save_pretrained, {file.name}", file
+    model = th.new_model("small-llama", 1_000, **TINY)
+    yield "new_model", model
+    for init in ("fvt", "mean", "normal", "zero"):
+        yield f"transfer_embeddings, {init}", th.transfer_embeddings(model, base, longer, init=init)
+    torch.set_num_threads(1)  # sums of many threads are not promised to come in one order
+    ordered = sorted(text)  # a model does learn otherwise from another order
+    how = {"learning_rate": 1e-3, "length": 64, "batch_size": 8, "steps": 4, "device": "cpu"}
+    after, history = pretrain(model, base, ordered, **how)
+    yield "pretrain", after
+    yield "pretrain, history", history
+    yield "loss_per_byte", loss_per_byte(after, base, ordered[:50])
+
+
+def canonical(result) -> bytes:
+    """What two equal results have in common; numbers to their last bit."""
+    if isinstance(result, Tokenizer):
+        return result.to_str().encode()
+    if isinstance(result, Path):
+        return result.read_bytes()
+    if isinstance(result, th.Pretokens):  # a mapping: its order says nothing
+        sizes = [result.chars, result.bytes, result.spaced_words, result.documents, result.rules]
+        return json.dumps([sorted(result.items()), sizes]).encode()
+    if isinstance(result, pd.DataFrame | pd.Series):
+        return result.to_csv().encode()
+    if hasattr(result, "named_parameters"):
+        rows = ((name, p.detach().numpy()) for name, p in result.named_parameters())
+        return b"".join(f"{name} {a.shape} {a.dtype}".encode() + a.tobytes() for name, a in rows)
+    return json.dumps(result).encode()
+
+
+def child(order: int, workers: str, folder: Path) -> None:
+    """Print the SHA-256 of each step, and one over all, as JSON."""
+    text = documents()
+    random.Random(order).shuffle(text)
+    pools = {
+        "one process": nullcontext(),
+        "processes": ProcessPoolExecutor(2, mp_context=get_context("spawn")),
+        "threads": ThreadPoolExecutor(3),
+    }
+    with pools[workers] as executor:
+        found = steps(text, executor, folder)
+        digests = {name: hashlib.sha256(canonical(r)).hexdigest() for name, r in found}
+    print(json.dumps({**digests, "all": hashlib.sha256(canonical(digests)).hexdigest()}))
+
+
+# --- many of them -----------------------------------------------------------------------------------
+def run(code: list[str], hash_seed: str, threads: int, **more: str) -> str:
+    """What a process of its own prints."""
+    told = {name: str(threads) for name in THREADS} | {"MPLBACKEND": "agg"}
+    told |= {"PYTHONHASHSEED": hash_seed, "TOKENIZERS_PARALLELISM": str(threads > 1).lower()}
+    command = [sys.executable, *code]
+    done = subprocess.run(command, capture_output=True, env={**os.environ, **told, **more})
+    assert done.returncode == 0, done.stderr.decode()
+    return done.stdout.decode()
+
+
+def digests(number: int, folder: Path) -> dict[str, str]:
+    hash_seed, threads, workers = CHILDREN[number]
+    here = folder / str(number)
+    here.mkdir()
+    # the last one also converts the vendor's tokenizer anew
+    more = {"TOKHELPERS_CACHE": str(here / "cache")} if number == len(CHILDREN) - 1 else {}
+    printed = run([__file__, str(number), workers, str(here)], hash_seed, threads, **more)
+    return json.loads(printed)
+
+
+def test_six_processes_come_to_one_result(tmp_path):
+    with ThreadPoolExecutor(2) as pool:
+        found = list(pool.map(lambda number: digests(number, tmp_path), range(len(CHILDREN))))
+    unlike = [name for name in found[0] if len({one[name] for one in found}) > 1]
+    assert unlike == [], "these steps depend on hash seed, threads, workers or order of documents"
+    assert len({one["all"] for one in found}) == 1
+    assert found[0]["counts"] == found[0]["counts, through runs"]
+
+
+def test_another_text_gives_other_results():
+    text = documents()
+    found, others = (dict(trained(some)) for some in (text, text[:-50]))
+    same = [name for name in found if canonical(found[name]) == canonical(others[name])]
+    assert same == []
+
+
+# --- figures ----------------------------------------------------------------------------------------
+def draw(names: list[str]) -> None:
+    """Save these figures, in this order, into the folder that TOKHELPERS_FIGURES names."""
+    import matplotlib.pyplot as plt
+
+    table = pd.DataFrame({"tokens": range(50), "gain": [1 / (n + 3) for n in range(50)]})
+    th.style()
+    for name in names:
+        figure, axes = plt.subplots()
+        if name == "01_lines":
+            axes.plot(table.tokens, table.gain, label="gain")
+            axes.fill_between(table.tokens, table.gain, alpha=0.2)
+            th.label_lines(axes)
+        else:
+            axes.scatter(table.tokens, table.gain, marker="x")
+            axes.bar(table.tokens, table.gain / 2, hatch="//")
+        th.save(figure, table, name)
+
+
+def test_figures_are_the_same_bytes_whatever_was_drawn_before(tmp_path):
+    names, found = ["01_lines", "02_points"], []
+    for hash_seed, order in (("0", names), ("99", names[::-1])):
+        folder = tmp_path / hash_seed
+        run([__file__, "draw", *order], hash_seed, 1, TOKHELPERS_FIGURES=str(folder))
+        found.append({file.name: file.read_bytes() for file in folder.iterdir()})
+    assert sorted(found[0]) == ["01_lines.csv", "01_lines.svg", "02_points.csv", "02_points.svg"]
+    assert [name for name in found[0] if found[0][name] != found[1][name]] == []
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "draw":
+        draw(sys.argv[2:])
+    else:
+        child(int(sys.argv[1]), sys.argv[2], Path(sys.argv[3]))

@@ -1,0 +1,255 @@
+"""The generators of the site: every figure said in words, every published item in the matrix.
+
+The built site is not looked at here: `make site` does that, for which any warning is an error.
+"""
+
+import csv
+import json
+import re
+import sys
+from html import unescape
+from pathlib import Path
+from posixpath import dirname, join, normpath
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "site"))
+
+import matrix  # noqa: E402
+import pages  # noqa: E402
+from compared import KINDS, Compared  # noqa: E402
+
+FIGURES = sorted(path.stem for path in (ROOT / "figures").glob("*.svg"))
+TEXT = re.compile(r"<(?:text|tspan)[^>]*>([^<]*)")
+
+
+def rows(name):
+    with open(ROOT / "data" / name, newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.fixture(scope="module")
+def site():
+    return pages.pages()
+
+
+@pytest.fixture(scope="module")
+def found():
+    return matrix.comparisons()
+
+
+# --- figures -------------------------------------------------------------------------------------
+def test_every_figure_is_said_in_one_sentence():
+    said = {row["figure"]: row["shows"] for row in rows("figures.csv")}
+    assert sorted(said) == FIGURES
+    assert len(set(said.values())) == len(said)
+    for name, shows in said.items():
+        assert 60 <= len(shows) <= 240 and shows.endswith("."), name
+        assert not re.search(r"[.!?] ", shows), name
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_drawing_keeps_every_word_and_number(name):
+    drawn = (ROOT / "figures" / f"{name}.svg").read_text(encoding="utf-8")
+    small = pages.drawing(name)
+    ElementTree.fromstring(small)  # raises where it is not well formed
+    before, after = (
+        [" ".join(word.split()) for word in TEXT.findall(svg)] for svg in (drawn, small)
+    )
+    assert before == after and after
+    assert len(small) < 0.75 * len(drawn) and 'style="' not in small
+
+
+def test_figure_is_escaped_and_has_its_size():
+    shown = pages.figure("08_gain", 'less < "more"', up="../", caption="A & ")
+    assert 'alt="less &lt; &quot;more&quot;"' in shown and "<figcaption>A & " in shown
+    assert 'src="../figures/08_gain.svg"' in shown and 'href="../figures/08_gain.csv"' in shown
+    assert 'width="672" height="346"' in shown  # 504 x 259.2 points
+
+
+def test_every_figure_stands_in_its_notebook_and_in_the_gallery(site):
+    for name in FIGURES:
+        (page,) = [p for p in site if re.match(rf"source/notebooks/{name[:2]}_", p)]
+        outputs = [
+            "".join(output["data"]["text/html"])
+            for cell in json.loads(site[page])["cells"]
+            for output in cell.get("outputs", [])
+            if "text/html" in output.get("data", {})
+        ]
+        assert sum(f'id="{name}"' in html for html in outputs) == 1, name
+        assert f'id="{name}"' in site["source/figures.md"]
+        assert {f"extra/figures/{name}.svg", f"extra/figures/{name}.csv"} <= site.keys()
+
+
+def test_pictures_say_what_they_show_and_come_from_the_site(site):
+    text = "\n".join(
+        content.replace('\\"', '"') for path, content in site.items() if "source" in path
+    )
+    images = re.findall(r"<img[^>]*>", text)
+    assert len(images) == 2 * len(FIGURES) + 1  # notebooks and gallery, and one on the landing page
+    said = {row["shows"] for row in rows("figures.csv")}
+    assert {unescape(re.search('alt="([^"]*)"', image)[1]) for image in images} == said
+    assert "image/png" not in text and not re.search(r"<(script|link|iframe|object)\b", text)
+
+
+def test_figure_that_nobody_describes_is_named():
+    path = next((ROOT / "notebooks").glob("08_*.ipynb"))
+    with pytest.raises(ValueError, match=r"figures\.csv does not say what 08_\w+ shows"):
+        pages.notebook(path, {})
+
+
+# --- environment ---------------------------------------------------------------------------------
+def test_site_pins_are_exact_and_beside_the_others():
+    pins = {
+        name: re.findall(r"(?m)^([\w.-]+)==([\w.+]+)$", (ROOT / name).read_text())
+        for name in ("requirements.txt", "requirements-site.txt")
+    }
+    lines = (ROOT / "requirements-site.txt").read_text().splitlines()
+    ours, theirs = ({name.lower() for name, _ in pinned} for pinned in pins.values())
+    assert len(theirs) == len(lines) - 1 and lines[0].startswith("#")
+    assert not ours & theirs
+    wanted = json.loads((ROOT / "site" / "package.json").read_text())["dependencies"]
+    assert all(re.fullmatch(r"[\d.]+", version) for version in wanted.values())
+
+
+# --- pages ---------------------------------------------------------------------------------------
+def test_links_in_html_lead_to_pages_and_places(site):
+    checked = 0
+    for path, content in site.items():
+        if path.startswith("source/"):
+            text = content.replace('\\"', '"')
+            for link in re.findall(r'<a href="(?!https?:)([^"]+)"', text):
+                target, _, place = link.partition("#")
+                target = normpath(join(dirname(path.removeprefix("source/")), target))
+                if target.startswith("figures/"):
+                    assert f"extra/{target}" in site, (path, link)
+                else:
+                    page = "source/" + target.replace(".html", ".ipynb")
+                    there = site[page].replace('\\"', '"')
+                    assert not place or f'id="{place}"' in there, (path, link)
+                checked += 1
+    assert checked > 5 * len(FIGURES)
+
+
+def test_notebooks_follow_each_other_and_solutions_stand_apart(site):
+    written = [row["notebook"] for row in rows("series.csv") if row["written"] == "yes"]
+    listed = re.findall(r"(?m)^notebooks/(\w+)$", site["source/index.md"])
+    assert listed == written
+    for name in written:
+        apart = [
+            json.loads(site[f"source/notebooks/{folder}{name}.ipynb"])["metadata"].get("orphan")
+            for folder in ("", "solutions/")
+        ]
+        assert apart == [None, True]
+
+
+def test_landing_page_has_the_computed_gain_and_the_two_commands(site):
+    with open(ROOT / "figures" / "08_gain.csv", newline="") as file:
+        best = max(csv.DictReader(file), key=lambda row: float(row["ours"]))
+    page = " ".join(site["source/index.md"].replace("&nbsp;", " ").split())
+    assert f"<strong>{float(best['ours']):.0f} %</strong>" in page
+    assert f"Published: {float(best['published']):.0f} %" in page
+    assert "make figures" in page and "make test" in page and "$" not in page
+
+
+def test_only_what_changed_is_written(tmp_path):
+    pages.write(tmp_path, {"source/a.md": "one", "source/sub/b.md": "two"})
+    before = (tmp_path / "source/a.md").stat().st_mtime_ns
+    pages.write(tmp_path, {"source/a.md": "one", "extra/c.csv": "three"})
+    assert (tmp_path / "source/a.md").stat().st_mtime_ns == before
+    left = sorted(path.name for path in tmp_path.rglob("*.*"))
+    assert left == ["a.md", "c.csv"]
+
+
+# --- the matrix ----------------------------------------------------------------------------------
+def test_every_table_and_figure_has_a_row(site, found):
+    page = site["source/matrix.md"]
+    items = {(row["document"], row["item"]) for row in rows("reproduced.csv")}
+    assert len(re.findall(r"(?m)^\| \*\*", page)) == len(items)
+    lines = re.findall(r"(?m)^\| (?!\|)(?=.*\|$).*", page)
+    assert len(lines) >= sum(map(len, found.values()))
+    for line in lines:
+        assert len(re.split(r"(?<!\\)\|", line)) == 8, line
+
+
+def test_what_can_be_compared_is(found):
+    """Only drawings, texts, definitions, and what is done in small or by hand, go without numbers."""
+    without = {}
+    for row in rows("reproduced.csv"):
+        if (row["document"], row["item"]) not in found:
+            without.setdefault((row["document"], row["item"]), []).append(row["extent"])
+    known = re.compile(
+        "nothing to compute|by hand|in small|questions of ours|free list|beside four|^$"
+    )
+    odd = {key: said for key, said in without.items() if not any(map(known.search, said))}
+    assert odd == {("adaptbpe", "Table 5"): ["number of added tokens"]}
+    assert len(found) > 2 * len(without)
+
+
+def test_comparisons_read_what_is_published(found):
+    by_key = {(c.item, c.what): c for some in found.values() for c in some if c.document == "paper"}
+    one = by_key["Table 8", "unreachable tokens of Llama-3"]
+    assert one.published.tolist() == one.ours.tolist() == [588]
+    twelve = by_key["Table 12", "gain of continued over naive, %"]
+    assert len(twelve.ours) > 400 and twelve.correlation > 0.5
+    parameters = found["thesis", "Table 9"][0]
+    assert len(parameters.ours) == 40 and parameters.verdict == ("same", "")
+    kinds = {c.verdict[0] for some in found.values() for c in some}
+    assert {"same", "holds", "does not hold", "larger"} <= kinds <= KINDS.keys()
+
+
+@pytest.mark.parametrize(
+    ("published", "ours", "verdict"),
+    [
+        ([1.0, 2.0], [1.04, 1.96], ("same", "")),
+        ([1.0, 2.0], [1.06, 2.0], ("close", "+2 %")),
+        ([10.0], [12.5], ("larger", "+25 %")),
+        ([-10.0], [-5.0], ("smaller", "−50 %")),
+        ([2.0], [-2.0], ("other sign", "")),
+        ([0.0], [3.0], ("differs", "")),
+        (None, [True, True], ("holds", "")),
+        (None, [True, False], ("in part", "")),
+        (None, [False], ("does not hold", "")),
+    ],
+)
+def test_verdict(published, ours, verdict):
+    assert Compared("paper", "Table 1", "what", published, ours).verdict == verdict
+
+
+def test_rank_correlation_needs_eight_that_vary():
+    up = np.arange(8.0)
+    assert Compared("paper", "", "", up, up**2).correlation == pytest.approx(1)
+    assert Compared("paper", "", "", up[:7], up[:7]).correlation is None
+    assert Compared("paper", "", "", up * 0, up).correlation is None
+    assert Compared("paper", "", "", None, up > 1).correlation is None
+
+
+@pytest.mark.parametrize("ours", [[], [1.0, float("nan")], [1.0]])
+def test_gaps_are_refused(ours):
+    with pytest.raises(ValueError, match="paper, Table 1"):
+        Compared("paper", "Table 1", "what", [1.0, 2.0], ours)
+
+
+def test_unlisted_item_is_refused(found, monkeypatch):
+    monkeypatch.setattr(matrix, "comparisons", lambda: found)
+    listed = [row for row in rows("reproduced.csv") if row["item"] != "Table 12"]
+    with pytest.raises(ValueError, match="Table 12"):
+        matrix.matrix(listed, rows("paper/sources.csv"), {})
+
+
+def test_picture_without_a_name_is_refused(tmp_path):
+    picture = {"data": {"image/png": ""}, "output_type": "display_data", "metadata": {}}
+    cell = {"cell_type": "code", "source": ["plt.show()"], "outputs": [picture], "metadata": {}}
+    path = tmp_path / "99_nameless.ipynb"
+    path.write_text(json.dumps({"cells": [cell], "metadata": {}}))
+    with pytest.raises(ValueError, match="99_nameless: .* must save one"):
+        pages.notebook(path, {})
+
+
+def test_widgets_leave_no_state(tmp_path):
+    path = tmp_path / "99_widget.ipynb"
+    path.write_text(json.dumps({"cells": [], "metadata": {"widgets": {"state": 1}}}))
+    assert "widgets" not in pages.notebook(path, {})
