@@ -60,6 +60,12 @@ site: $(SITE_READY)  ## build the static site into build/site/html
 	$(BIN)/python site/pages.py
 	$(BIN)/sphinx-build -q -W --keep-going -c site -d build/site/doctrees build/site/source build/site/html
 
+times: $(READY)  ## make figures, and keep how long each notebook took
+	TOKHELPERS_PROFILE=quick $(BIN)/python -m tokhelpers figures --times
+
+readme: $(READY)  ## write the README's table of notebooks from data/
+	$(BIN)/python site/readme.py
+
 full: $(READY)  ## run every notebook in the full profile: offline, longer
 	TOKHELPERS_PROFILE=full $(BIN)/python -m tokhelpers figures $(ONLY)
 
@@ -76,4 +82,4 @@ $(SITE_READY): $(READY) requirements-site.txt site/package-lock.json
 	cd site && npm ci --silent --no-audit --no-fund
 	touch $(SITE_READY)
 
-.PHONY: help setup figures test store lab bench soak coverage dist site full
+.PHONY: help setup figures test store lab bench soak coverage dist site times readme full

@@ -89,8 +89,8 @@ def notebook(path, shows):
 
 
 def series():
-    """The rows of data/series.csv whose notebooks are written."""
-    return [row for row in rows("data/series.csv") if row["written"] == "yes"]
+    """The notebooks in their order: the rows of data/series.csv."""
+    return rows("data/series.csv")
 
 
 def titles(series):
@@ -144,11 +144,11 @@ def pages():
     from matrix import matrix  # here, because conf.py, which needs the titles only, should be quick
 
     shows = {row["figure"]: row["shows"] for row in rows("data/figures.csv")}
-    written = series()
-    names = {row["notebook"][:2]: row["notebook"] for row in written}
+    listed = series()
+    names = {row["notebook"][:2]: row["notebook"] for row in listed}
     found = {
-        "source/index.md": landing(written, shows),
-        "source/figures.md": gallery(written, shows),
+        "source/index.md": landing(listed, shows),
+        "source/figures.md": gallery(listed, shows),
         "source/matrix.md": matrix(
             rows("data/reproduced.csv"), rows("data/paper/sources.csv"), names
         ),

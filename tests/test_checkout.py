@@ -51,6 +51,20 @@ def test_a_notebook_that_runs_well(folder):
     assert told.exit_code == 0 and (folder / "00_fine.ipynb").read_bytes() == before
 
 
+def test_times_are_kept(folder, tmp_path, monkeypatch):
+    monkeypatch.setenv("TOKHELPERS_MEASURED", str(tmp_path / "measured"))
+    told = CliRunner().invoke(app, ["figures", "--times"])  # one of the two fails: nothing is kept
+    assert told.exit_code == 1 and not (tmp_path / "measured").exists()
+    (folder / "01_fails.ipynb").unlink()
+    assert CliRunner().invoke(app, ["figures", "--times"]).exit_code == 0
+    table = pd.read_csv(tmp_path / "measured" / "notebooks.csv")
+    assert list(table.columns) == ["notebook", "seconds"] and list(table.notebook) == ["00_fine"]
+    how = json.loads((tmp_path / "measured" / "notebooks.json").read_text())
+    assert how["command"] == "python -m tokhelpers figures --times --workers 2"
+    told = CliRunner().invoke(app, ["figures", "00", "--times"])
+    assert told.exit_code == 2 and "for all notebooks together: leave the names out" in told.stderr
+
+
 def test_no_notebooks(folder):
     with pytest.raises(FileNotFoundError, match="begins with '7'; there are 00_fine, 01_fails$"):
         notebooks.find_notebooks(["0", "7"])

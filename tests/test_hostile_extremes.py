@@ -15,7 +15,6 @@ from hostile_files import LINES, table
 from hostile_text import (
     NAMES,
     adapt,
-    added,
     count_and_encode,
     encode_in_sentencepiece,
     encode_in_tiktoken,
@@ -220,13 +219,28 @@ def test_each_byte_that_describes_a_table_is_damaged(tmp_path):
     assert told == "all"
 
 
-def test_special_tokens_with_lone_surrogates_are_named():
+def test_tokens_that_can_be_none_are_named():
     with pytest.raises(ValueError, match=r"the special token '<\\ud800>' holds a lone surrogate"):
         th.train_wordpiece(["a bat"], vocab_size=30, special_tokens=["<\ud800>"])
     tokenizer = encoder("byte-level")
     with pytest.raises(ValueError, match="1 of the added tokens are not in this tokenizer"):
         th.evaluate(tokenizer, ["a bat"], added=["漢"])  # in no byte-level form
-    assert added("byte-level") == []
+    with pytest.raises(
+        ValueError, match="2 tokens are not in this tokenizer, first 'a b': give to"
+    ):
+        th.unreachable(tokenizer, ["a", "a b", "漢"])
+
+
+@pytest.mark.parametrize("memory", [None, 1])
+@pytest.mark.parametrize("counts", [{"a": 2**70}, {"a b": 2**62, "c": 2**62}, {700 * "a": 2**50}])
+def test_counts_beyond_64_bits(counts, memory):
+    """They once came out negative."""
+    for name in NAMES:
+        with pytest.raises(ValueError, match="stand for more than 2.57 characters: divide the"):
+            th.count_pretokens(counts, encoder(name), memory=memory)
+    halved = {document: n >> 16 for document, n in counts.items()}
+    counted = th.count_pretokens(halved, encoder("byte-level"), memory=memory)
+    assert counted.bytes == sum(n * len(document) for document, n in halved.items())
 
 
 def test_a_count_of_many_digits(tmp_path):

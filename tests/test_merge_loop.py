@@ -1,14 +1,17 @@
 """The compiled merge loop against its definition, where its buffers grow and its ties are close."""
 
 from collections import Counter
-from itertools import count, islice, pairwise
+from itertools import pairwise
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tokenizers import Tokenizer, models, pre_tokenizers
 
-from tokhelpers.merges import learn_merges, learn_vocabulary
+import tokhelpers as th
+from tokhelpers.merges import learn_merges, learn_tokens, learn_vocabulary
+from tokhelpers.surgery import read
 
 
 def flat(words: list[list[int]]) -> tuple[np.ndarray, np.ndarray]:
@@ -101,7 +104,7 @@ def test_a_word_longer_than_the_room(best):
 
 
 @pytest.mark.parametrize("best", ["pair", "form", "score"])
-@given(short_words, st.integers(1, 4))
+@given(short_words, st.integers(0, 4))
 def test_greedy_where_forms_recur(best, corpus, min_frequency):
     """Symbols that come about again, in two ways, or beside themselves."""
     words = [[ord(c) for c in word] for word in corpus]
@@ -113,12 +116,6 @@ def test_counts_do_not_wrap():
     words = [[0, 1], [1, 2]]
     [first, _] = learn_merges(*flat(words), np.array([3 * 2**31, 2**31 - 1]), lambda a, b: 3 + a)
     assert first == (0, 1, 3, 3 * 2**31)
-
-
-def test_islice_of_merges_is_a_prefix():
-    words, ids = [[0, 1, 2, 0, 1]], count(3)
-    first = list(islice(learn_merges(*flat(words), np.array([1]), lambda a, b: next(ids)), 1))
-    assert first == [(0, 1, 3, 2)]
 
 
 # so many characters that four of a form are compared at once, the others one by one
@@ -138,7 +135,7 @@ def test_shorter_forms_go_first_among_long_ones():
     check_greedy(words, [1] * len(words), "form", steps=999)
 
 
-def learned_from(words: dict[str, int], vocab: list[str], known=None, **options):
+def learned_from(words: dict, vocab: list[str], known=None, **options):
     """The merges learned, as strings with their counts; with ``known`` ones, behind these."""
     id_of = {token: i for i, token in enumerate(vocab)}
     form = {i: tuple(token) for token, i in id_of.items()}
@@ -228,12 +225,25 @@ def test_what_is_not_valid_is_never_built():
     assert asked.count("aa") == 1
 
 
-def test_new_ids_begin_where_they_are_told_to():
-    words = np.array([0, 1, 0, 1, 2], np.int32), np.array([0, 2, 5]), np.array([5, 1])
-    vocab = {"a": 0, "b": 1, "c": 2}
-    for known in (None, np.empty((0, 3), np.int32)):
-        learned = learn_vocabulary(*words, vocab, 9, first=10, known=known)
-        assert learned == (["ab", "abc"], [("a", "b"), ("ab", "c")], [6, 1])
+def test_with_known_merges_what_comes_about_takes_its_neighbour():
+    vocab = {"x": 0, "yz": 1, "xy": 2, "z": 3, "xyzx": 4}
+    words, counts = flat([[2, 3], [2, 3, 0], [0, 1, 0, 1]]), np.array([9, 8, 3])
+    merges = [("xy", "z"), ("xyz", "x"), ("x", "yz")]
+    for known, last in ((None, ("xyz", "xyz")), (np.empty((0, 3), np.int32), ("xyzx", "yz"))):
+        learned = learn_vocabulary(*words, counts, vocab, 2, first=10, known=known)
+        assert learned == (["xyz", "".join(last)], [*merges, last], [17, 8, 6, 3])
+
+
+def test_training_goes_on_behind_the_merges_there_are():
+    vocab = {"a": 0, "b": 1, "c": 2, "d": 3, "e": 4, "cd": 5, "cde": 6}
+    tokenizer = Tokenizer(models.BPE(vocab, [("cd", "e")]))
+    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    words = th.count_pretokens(["cdea"] * 5 + ["cd"] * 9 + ["acdea"] * 2, tokenizer)
+    merges = [("c", "d"), ("cde", "a"), ("a", "cdea")]
+    parts = read(tokenizer)
+    assert learn_tokens(words, parts, 9) == (["cdea", "acdea"], merges, [16, 7, 2])
+    for options in ({"max_token_length": 4}, {"min_frequency": 3}):
+        assert learn_tokens(words, parts, 9, **options) == (["cdea"], merges[:2], [16, 7])
 
 
 def test_what_comes_about_takes_its_neighbour_at_once():

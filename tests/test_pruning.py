@@ -82,22 +82,23 @@ def test_orders_equal_the_textbook(tokenizer, counts):
 
 def test_orders_by_hand():
     """``ab`` has id 0, is both halves of ``abab`` and a part of ``abc``, and so of ``abcd``."""
-    tokens = ["ab", *"abcdxy", "abab", "abc", "abcd", "xy", "cd"]
+    tokens = ["ab", *"abcdxy", "abab", "abc", "abcd", "xy", "cd", "dcd"]
     merges = [("a", "b"), ("ab", "ab"), ("ab", "c"), ("abc", "d"), ("x", "y"), ("c", "d")]
-    tokenizer = Tokenizer(models.BPE({token: i for i, token in enumerate(tokens)}, merges))
+    vocab = {token: i for i, token in enumerate(tokens)}
+    tokenizer = Tokenizer(models.BPE(vocab, [*merges, ("d", "cd")]))
     tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    counts = {"ab": 2, "abab": 1, "abc": 2, "abcd": 5, "xy": 3, "cd": 6}
-    expected = {
-        "leaf-frequency": ["abab", "xy", "abcd", "cd", "abc", "ab"],  # 1 3 5 6 2+5 2+2+7
-        "leaf-id": ["cd", "xy", "abcd", "abc", "abab", "ab"],
-        "frequency": ["abab", "abc", "ab", "xy", "abcd", "cd"],
-        "id": ["cd", "xy", "abcd", "abc", "abab", "ab"],
-        "merges": ["abab", "xy", "abcd", "cd", "abc", "ab"],
+    counts = {"ab": 2, "abab": 1, "abc": 2, "abcd": 5, "xy": 3, "cd": 3, "dcd": 4}
+    expected = {  # with parts: abab 1, xy 3, dcd 4, abcd 5, abc 2 + 5, cd 3 + 4, ab 2 + 2 + 7
+        "leaf-frequency": ["abab", "xy", "dcd", "abcd", "cd", "abc", "ab"],
+        "leaf-id": ["dcd", "cd", "xy", "abcd", "abc", "abab", "ab"],
+        "frequency": ["abab", "abc", "ab", "cd", "xy", "dcd", "abcd"],
+        "id": ["dcd", "cd", "xy", "abcd", "abc", "abab", "ab"],
+        "merges": ["abab", "xy", "dcd", "abcd", "abc", "cd", "ab"],
     }
     assert {by: th.pruning_order(tokenizer, counts, by=by) for by in ORDERS} == expected
     left, right = splits(read(tokenizer))
-    assert left.tolist() == [1, *[-1] * 6, 0, 0, 8, 5, 3]
-    assert right.tolist() == [2, *[-1] * 6, 0, 3, 4, 6, 4]
+    assert left.tolist() == [1, *[-1] * 6, 0, 0, 8, 5, 3, 4]
+    assert right.tolist() == [2, *[-1] * 6, 0, 3, 4, 6, 4, 11]
 
 
 def test_a_token_with_a_character_that_is_lacking_has_no_parts():
@@ -211,13 +212,15 @@ def test_roberta_style_ends_follow_their_ids():
     tokenizer = th.train_byte_level_bpe(TEXT, vocab_size=280)
     tokenizer.add_special_tokens(["<s>", "</s>"])
     ends = {name: (name, tokenizer.token_to_id(name)) for name in ("<s>", "</s>")}
-    tokenizer.post_processor = processors.Sequence(
-        [processors.RobertaProcessing(ends["</s>"], ends["<s>"]), processors.ByteLevel()]
-    )
+    options = {"trim_offsets": False, "add_prefix_space": False}
+    rule = processors.RobertaProcessing(ends["</s>"], ends["<s>"], **options)
+    tokenizer.post_processor = processors.Sequence([rule, processors.ByteLevel()])
     small = th.prune(tokenizer, th.pruning_order(tokenizer, by="id"), 10)
     tokens = small.encode("cat").tokens
     assert (tokens[0], tokens[-1]) == ("<s>", "</s>")
     assert small.encode("cat").ids[-1] == small.token_to_id("</s>")
+    [made, _] = json.loads(small.to_str())["post_processor"]["processors"]
+    assert made["type"] == "RobertaProcessing" and options.items() <= made.items()
 
 
 def test_bert_style_ends_follow_their_ids_and_no_padding_stays_none():

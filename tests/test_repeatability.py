@@ -16,6 +16,7 @@ import pandas as pd
 from tokenizers import Tokenizer
 
 import tokhelpers as th
+from tokhelpers.notebooks import environment
 
 ORDERS = ("leaf-frequency", "leaf-id", "frequency", "id", "merges")
 TINY = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
@@ -49,10 +50,8 @@ def steps(text: list[str], executor: Executor | None, folder: Path) -> Iterator[
     yield from counted(text, llama, executor, folder)
     extension = th.continue_bpe(llama, text, 100)
     longer = th.extend(llama, extension)
-    yield (
-        "continue_bpe",
-        [extension.tokens, extension.merges, list(map(int, extension.frequencies))],
-    )
+    times = [int(n) for n in extension.frequencies]
+    yield "continue_bpe", [extension.tokens, extension.merges, times]
     yield "extend", longer
     yield "merge_skipping", th.merge_skipping(longer, False)
     yield "evaluate", th.evaluate(longer, text, added=extension.tokens)
@@ -73,7 +72,7 @@ def steps(text: list[str], executor: Executor | None, folder: Path) -> Iterator[
 def trained(text: list[str]) -> Iterator[tuple]:
     for family in ("wordpiece", "sentencepiece_bpe", "byte_level_bpe", "unigram"):
         train = getattr(th, f"train_{family}")
-        made = train(text, vocab_size=1_200, special_tokens=["<end>"])
+        made = train(text, vocab_size=2_000, special_tokens=["<end>"])
         yield f"train_{family}", made
         if family.endswith("bpe"):
             for by in ORDERS:
@@ -217,6 +216,14 @@ def test_figures_are_the_same_bytes_whatever_was_drawn_before(tmp_path):
         found.append({file.name: file.read_bytes() for file in folder.iterdir()})
     assert sorted(found[0]) == ["01_lines.csv", "01_lines.svg", "02_points.csv", "02_points.svg"]
     assert [name for name in found[0] if found[0][name] != found[1][name]] == []
+
+
+def test_kernels_of_notebooks_compute_alike_on_all_processors(monkeypatch):
+    monkeypatch.setenv("TOKHELPERS_PROFILE", "quick")
+    code = "import torch; print(torch.backends.cpu.get_cpu_capability())"
+    assert run(["-c", code], "0", 1, **environment()) == "DEFAULT\n"
+    monkeypatch.setenv("TOKHELPERS_PROFILE", "full")
+    assert environment().keys() == {"PYTHONHASHSEED", "TOKHELPERS_WIDGETS"}
 
 
 if __name__ == "__main__":

@@ -327,7 +327,7 @@ def test_normalised_text_is_shown_as_it_became():
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ((b"bytes",), TypeError, "a text is a string, got bytes"),
+        ((b"bytes",), TypeError, "a text is a string, got bytes: give one text"),
         ((None,), TypeError, "a text is a string, got NoneType"),
         (("text",), ValueError, "no tokenizer to show tokens of"),
         (("text", "llama-3"), TypeError, "a tokenizer is needed, got str"),

@@ -197,19 +197,38 @@ def prune(
     raise typer.Exit(FOUND if lost > 0 else 0)
 
 
+def keep_times(seconds: dict, workers: int) -> None:
+    """Record how long each notebook took, without the solutions."""
+    import pandas as pd
+
+    from .records import record
+
+    took = {path.stem: s for path, s in seconds.items() if path.parent.name != "solutions"}
+    table = pd.DataFrame({"notebook": took.keys(), "seconds": [round(s) for s in took.values()]})
+    command = f"python -m tokhelpers figures --times --workers {workers}"
+    record(table, "notebooks", command=command, seconds=sum(seconds.values()))
+
+
 @app.command(epilog="Example: python -m tokhelpers figures 08")
 @in_one_line
 def figures(
     names: Annotated[list[str] | None, typer.Argument(help="notebooks, by number or name")] = None,
     store: Annotated[bool, typer.Option(help="keep the fresh outputs in the notebooks")] = False,
     workers: Annotated[int, typer.Option(help="notebooks at a time")] = 2,
+    times: Annotated[
+        bool, typer.Option(help="run all, and keep in data/ how long each took")
+    ] = False,
 ) -> None:
     """Run the notebooks (all, or those named) and write their figures to figures/."""
+    if times and names:
+        raise ValueError("the times are kept for all notebooks together: leave the names out")
     paths = find_notebooks(names or [])
-    failed = run_notebooks(paths, store=store, workers=workers)
-    if failed:
+    seconds = run_notebooks(paths, store=store, workers=workers)
+    if failed := [path for path in paths if seconds[path] is None]:
         say(f"{len(failed)} of {len(paths)} notebooks failed")
         raise typer.Exit(FOUND)
+    if times:
+        keep_times(seconds, workers)
 
 
 @app.command(epilog="Example: python -m tokhelpers thesis smollm2-135m continued --micro-batch 16")

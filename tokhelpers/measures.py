@@ -21,7 +21,8 @@ def unreachable(tokenizer: Tokenizer | Parts, tokens: Iterable[str] | None = Non
     Each token's stored form is given to the model alone, without normalizer and pre-tokenizer,
     merge skipping off; a token that does not come back whole is unreachable by merges. Looks at
     all ordinary tokens (special, added and byte-fallback tokens such as ``<0x0A>`` are none), or
-    at ``tokens`` only. Returns them in order of their ids.
+    at ``tokens`` only. Returns them in order of their ids. Raises ValueError for tokens that are
+    not in the vocabulary.
 
     Source: Purason et al. 2025, section 3.3.
 
@@ -36,6 +37,12 @@ def unreachable(tokenizer: Tokenizer | Parts, tokens: Iterable[str] | None = Non
         left_out = added | set(BYTE_TOKENS if fallback else ())
         tokens = [t for t in parts.vocab if t not in left_out]
     tokens = list(tokens)
+    unknown = [token for token in tokens if token not in parts.vocab]
+    if unknown:
+        raise ValueError(
+            f"{len(unknown):,} tokens are not in this tokenizer, first {unknown[0]!a:.60}: give tokens "
+            "of its vocabulary, in stored form"
+        )
     _, offsets = segment(*symbols_of(tokens, parts), parts.merges)
     missed = [tokens[i] for i in np.flatnonzero(np.diff(offsets) != 1)]
     return sorted(missed, key=parts.vocab.__getitem__)

@@ -78,9 +78,14 @@ def run_notebook(path: Path, *, store: bool = False) -> float:
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 
 
-def run_notebooks(paths: list[Path], *, store: bool = False, workers: int = 2) -> list[Path]:
-    """Run notebooks, ``workers`` at a time, and return those that failed; failures go to stderr."""
-    began, failed = time.monotonic(), []
+def run_notebooks(
+    paths: list[Path], *, store: bool = False, workers: int = 2
+) -> dict[Path, float | None]:
+    """Run notebooks, ``workers`` at a time; returns the seconds each took, None for a failed one.
+
+    Why one failed goes to stderr, and so does the progress.
+    """
+    began, seconds = time.monotonic(), dict.fromkeys(paths)
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
         runs = {pool.submit(run_notebook, path, store=store): path for path in paths}
         _progress(0, len(paths), began, "")
@@ -88,13 +93,13 @@ def run_notebooks(paths: list[Path], *, store: bool = False, workers: int = 2) -
             path = runs[run]
             name = path.relative_to(FOLDER).with_suffix("")
             try:
-                took = f"{name} in {run.result():.0f} s"
+                seconds[path] = run.result()
+                took = f"{name} in {seconds[path]:.0f} s"
             except Exception as error:  # the others go on
                 took = f"{name} failed"
-                failed.append(path)
                 print(f"{path.name}: {error}", file=sys.stderr)
             _progress(done, len(paths), began, took)
-    return sorted(failed)
+    return seconds
 
 
 def _progress(done: int, of: int, began: float, last: str) -> None:

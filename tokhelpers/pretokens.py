@@ -89,10 +89,17 @@ def documents_with_counts(corpus: Iterable[str]) -> Iterator[tuple[str, int]]:
     if exact is None:
         yield from zip(corpus, repeat(1))
         return
+    total = 0
     for document, n in exact.items():
         if not isinstance(n, Integral) or n < 0:
             raise ValueError(
                 f"the document {document!r:.40} has the count {n!r}: give whole numbers"
+            )
+        total += int(n) * (1 + len(document) if isinstance(document, str) else 1)
+        if total >> 57:  # bytes, of which a character has four at most, are counted in 64 bits
+            raise ValueError(
+                f"the documents up to {document!r:.40} stand for more than 2^57 characters: divide "
+                "the counts"
             )
         if n:
             yield document, int(n)

@@ -72,7 +72,7 @@ def described(metadata: dict[bytes, bytes] | None, name: str):
             return json.loads(text)
     except (KeyError, TypeError, ValueError, RecursionError):
         pass
-    raise ValueError(f"what the file says of its {name} is damaged")
+    raise ValueError(name)  # who asks names the file
 
 
 def _partitions(counts: Mapping[str, int]) -> Iterator[pa.Table]:

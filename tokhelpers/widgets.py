@@ -76,8 +76,9 @@ class Widget:
         """The controls over the output."""
         import ipywidgets
 
-        output = ipywidgets.HTML(_html(self.result))
-        output.add_class("jp-RenderedHTMLCommon")  # tables look as they do below other cells
+        output = ipywidgets.HTML(_html(self.result), layout={"margin": "0"})
+        for name in ("jp-RenderedHTMLCommon", "jp-OutputArea-output"):
+            output.add_class(name)  # tables look as they do below other cells
         controls = {name: _control(name, v, self.choices) for name, v in self.values.items()}
 
         def update(_):
@@ -97,10 +98,10 @@ def _control(name: str, value, choices: dict):
     import ipywidgets
 
     look = {"description": name, "style": {"description_width": "initial"}}
+    look["layout"] = {"width": "30em"}
     some = choices.get(name)
     if some is None:
         return ipywidgets.Text(value, **look)
-    look["layout"] = {"width": "30em"}
     if isinstance(some, range) and some.step > 0:
         ends = {"min": some[0], "max": some[-1], "step": some.step}
         return ipywidgets.IntSlider(value, **ends, readout_format=",d", **look)

@@ -10,8 +10,11 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-SITE = Path(os.environ.get("TOKHELPERS_SITE", ROOT / "build" / "site"))
+SITE = Path(os.environ.get("TOKHELPERS_SITE", ROOT / "build" / "site" / "html"))
 HERE = Path(__file__).parent
+SHOTS = ROOT / "build" / "browser"  # screenshots, to be looked at
+AXE = ROOT / "site" / "node_modules" / "axe-core" / "axe.min.js"
+TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]  # the rules of WCAG, level AA
 
 
 def pytest_collection_modifyitems(config, items):
@@ -77,12 +80,17 @@ def open_page(browser, address):
     """Opens pages of the site with an empty cache; none may complain or ask another host."""
     said, asked, contexts = [], [], []
 
+    def failed(request):
+        if "ERR_ABORTED" not in request.failure:  # a page that was left
+            said.append(f"{request.url}: {request.failure}")
+
     def open_(path, **options):
         contexts.append(browser.new_context(**options))
         page = contexts[-1].new_page()
         page.on("console", lambda m: said.append(m.text) if m.type == "error" else None)
         page.on("pageerror", lambda error: said.append(str(error)))
         contexts[-1].on("request", lambda request: asked.append(request.url))
+        contexts[-1].on("requestfailed", failed)
         page.goto(path if "://" in path else address + path)
         return page
 

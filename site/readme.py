@@ -1,0 +1,89 @@
+"""Write the README's tables, of the notebooks and of what is promised, from data/: `make readme`."""
+
+import re
+import subprocess
+import sys
+
+from pages import ROOT, rows, series
+
+START, END = "<!-- %s: made by `make readme` -->", "<!-- end -->"
+HEAD = (
+    "| | notebook | what it shows | regenerates | minutes | figures |\n|---|---|---|---|---|---|\n"
+)
+SHORT = {"paper": "", "thesis": "thesis: ", "adaptbpe": "AdaptBPE: ", "lecture": "lecture: "}
+
+
+def regenerated(number):
+    """The tables and figures that a notebook shows beside the published ones, document by document."""
+    items = {}
+    for row in rows("data/reproduced.csv"):
+        kind, _, which = row["item"].partition(" ")
+        if row["notebook"] == number and "nothing to compute" not in row["extent"]:
+            items.setdefault(row["document"], {}).setdefault(kind, []).append(which)
+    said = []
+    for document, kinds in items.items():
+        parts = [plural(kind, sorted(set(which), key=order)) for kind, which in kinds.items()]
+        said.append(SHORT[document] + "; ".join(parts))
+    return "; ".join(said)
+
+
+def order(which):
+    """By number, then by letter or name."""
+    return int(which) if which.isdigit() else 99, which
+
+
+def plural(kind, which):
+    return f"{kind}s {', '.join(which)}" if len(which) > 1 else f"{kind} {which[0]}"
+
+
+def table():
+    """The table as Markdown: a row a notebook, with the minutes it took and its figures."""
+    seconds = {row["notebook"]: int(row["seconds"]) for row in rows("data/measured/notebooks.csv")}
+    figures = [row["figure"][:2] for row in rows("data/figures.csv")]
+    lines = []
+    for row in series():
+        number, _, name = row["notebook"].partition("_")
+        minutes = max(1, round(seconds[row["notebook"]] / 60))
+        link = f"[{name}](notebooks/{row['notebook']}.ipynb)"
+        cells = [number, link, row["teaches"], regenerated(number), minutes]
+        lines.append("| " + " | ".join(map(str, [*cells, figures.count(number) or ""])) + " |\n")
+    return HEAD + "".join(lines)
+
+
+def collected():
+    """How many cases each file of tests has."""
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:nbval", "tests"]
+    told = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    return {name: int(n) for name, n in re.findall(r"(?m)^tests/test_(\w+)\.py: (\d+)", told)}
+
+
+def promises():
+    """What the project promises, by what tests, and with how many cases, two digits of them."""
+    cases = collected()
+    lines = ["| promised | tested in `tests/` by | cases, at least |\n|---|---|---|\n"]
+    for row in rows("data/promises.csv"):
+        files = row["tests"].split()
+        if missing := [name for name in files if name not in cases]:
+            raise ValueError(f"data/promises.csv names tests that are not there: {missing}")
+        links = ", ".join(f"[{name}](tests/test_{name}.py)" for name in files)
+        n = sum(cases[name] for name in files)
+        ten = 10 ** max(0, len(str(n)) - 2)
+        lines.append(f"| {row['promise']} | {links} | {n // ten * ten:,} |\n")
+    return "".join(lines)
+
+
+def readme(text):
+    """The README with the tables put where they stand."""
+    for name, made in {"notebooks": table(), "promises": promises()}.items():
+        start = START % name
+        text, n = re.subn(f"(?s){start}.*?{END}", lambda _: f"{start}\n\n{made}\n{END}", text)  # noqa: B023
+        if n != 1:
+            raise ValueError(
+                f"the README has {n} places for {name}: give it one, {start} ... {END}"
+            )
+    return text
+
+
+if __name__ == "__main__":
+    file = ROOT / "README.md"
+    file.write_text(readme(file.read_text(encoding="utf-8")), encoding="utf-8")

@@ -1,0 +1,192 @@
+"""JupyterLab, as `make lab` opens it: notebooks run to their end, and their controls change what is shown."""
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import time
+from urllib.error import URLError
+from urllib.request import urlopen
+
+import pytest
+
+from .conftest import ROOT, SHOTS
+
+NEEDED = [".venv", "Makefile", "requirements.txt", "pyproject.toml"]
+QUIET = "@jupyterlab/apputils-extension/notification.jupyterlab-settings"
+BY_HAND, NAIVE = "01_bpe_by_hand", "08_naive_versus_continued"
+
+
+def copy_project(folder):
+    """A copy of the notebooks without their outputs, so that what is seen is what has run."""
+    (folder / "notebooks").mkdir()
+    for name in NEEDED:
+        (folder / name).symlink_to(ROOT / name)
+    for name in (BY_HAND, NAIVE):
+        notebook = read(name)
+        for cell in notebook["cells"]:
+            if cell["cell_type"] == "code":
+                cell.update(outputs=[], execution_count=None)
+        (folder / "notebooks" / f"{name}.ipynb").write_text(json.dumps(notebook), encoding="utf-8")
+
+
+def read(name):
+    return json.loads((ROOT / "notebooks" / f"{name}.ipynb").read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory):
+    """The address of JupyterLab, started by `make lab` in a copy."""
+    folder = tmp_path_factory.mktemp("lab")
+    copy_project(folder)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    config = {
+        "ServerApp": {"open_browser": False, "port": port, "port_retries": 0, "allow_root": True},
+        "IdentityProvider": {"token": ""},
+    }
+    (folder / "config").mkdir()
+    (folder / "config" / "jupyter_server_config.json").write_text(json.dumps(config))
+    quiet = folder / "settings" / QUIET
+    quiet.parent.mkdir(parents=True)
+    quiet.write_text(json.dumps({"checkForUpdates": False, "fetchNews": "false"}))
+    env = {
+        **{name: value for name, value in os.environ.items() if name != "MAKEFLAGS"},
+        "JUPYTER_CONFIG_DIR": str(folder / "config"),
+        "JUPYTER_RUNTIME_DIR": str(folder / "runtime"),
+        "JUPYTERLAB_SETTINGS_DIR": str(folder / "settings"),
+        "JUPYTERLAB_WORKSPACES_DIR": str(folder / "workspaces"),
+        "TOKHELPERS_FIGURES": str(folder / "figures"),
+        "TOKHELPERS_MEASURED": str(folder / "measured"),
+    }
+    command = ["make", "-o", ".venv/ready", "lab"]  # .venv is made already
+    with open(folder / "log", "w") as log:
+        made = subprocess.Popen(
+            command, cwd=folder, env=env, stdout=log, stderr=log, start_new_session=True
+        )
+    address = f"http://127.0.0.1:{port}/"
+    try:
+        wait_for(address, made, folder / "log")
+        yield address
+    finally:
+        os.killpg(made.pid, signal.SIGTERM)
+        made.wait(30)
+
+
+def wait_for(address, made, log):
+    """Waits until the server answers."""
+    for _ in range(120):
+        try:
+            return urlopen(address + "api").close()
+        except URLError:
+            assert made.poll() is None, log.read_text()
+            time.sleep(0.5)
+    raise TimeoutError(log.read_text())
+
+
+@pytest.fixture
+def run_all(browser, lab):
+    """Opens a notebook, runs all of its cells, and returns the page."""
+    asked, said, contexts = [], [], []
+
+    def run(name, seconds):
+        contexts.append(browser.new_context(viewport={"width": 1400, "height": 1000}))
+        page = contexts[-1].new_page()
+        page.on("pageerror", lambda error: said.append(str(error)))
+        page.on("request", lambda request: asked.append(request.url))
+        page.goto(f"{lab}lab/tree/{name}.ipynb")
+        page.locator(".jp-NotebookPanel .jp-CodeCell").first.wait_for(timeout=60_000)
+        page.locator(".jp-Notebook-ExecutionIndicator[data-status=idle]").wait_for(timeout=60_000)
+        page.get_by_role("menuitem", name="Run", exact=True).click()
+        page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
+        wait_for_cells(page, name, seconds)
+        return page
+
+    yield run
+    for context in contexts:
+        context.close()
+    assert not said
+    assert not [url for url in asked if not url.startswith((lab, "data:", "blob:"))]
+
+
+def wait_for_cells(page, name, seconds):
+    """Waits until every code cell has its number, and compares the kinds of outputs with the stored."""
+    cells = [cell for cell in read(name)["cells"] if cell["cell_type"] == "code"]
+    last = page.locator(".jp-CodeCell .jp-InputPrompt", has_text=f"[{len(cells)}]:")
+    try:
+        last.wait_for(state="attached", timeout=1000 * seconds)
+    finally:
+        page.screenshot(path=SHOTS / f"lab_{name[:2]}.png")
+    kinds = [out for cell in cells for out in cell["outputs"]]
+    drawn = sum("image/png" in out.get("data", {}) for out in kinds)
+    pictures = page.locator(".jp-OutputArea-output.jp-RenderedImage img")
+    widths = pictures.evaluate_all("all => all.map(image => image.naturalWidth)")
+    assert len(widths) == drawn > 0 and min(widths) > 200
+    errors = page.locator('[data-mime-type="application/vnd.jupyter.error"]')
+    assert errors.count() == sum(out["output_type"] == "error" for out in kinds)
+
+
+def shot(page, place, name):
+    """A screenshot with a place of the page in the middle."""
+    place.evaluate("place => place.scrollIntoView({block: 'center'})")
+    page.wait_for_timeout(300)
+    page.screenshot(path=SHOTS / name)
+
+
+def test_slider_of_01_shows_each_merge(run_all):
+    page = run_all(BY_HAND, 120)
+    handle = page.locator(".widget-slider .noUi-handle").first
+    shown = page.locator(".jp-OutputArea .widget-html-content").first
+    number = page.locator(".widget-readout").first
+    shot(page, shown, "lab_01_before.png")
+    assert number.inner_text() == "3"
+    before = shown.inner_text()
+    assert "pairs:" in before
+    handle.focus()
+    page.keyboard.press("ArrowRight")
+    changed(page, before)
+    assert number.inner_text() == "4"
+    page.keyboard.press("ArrowLeft")
+    page.wait_for_function(SAYS, arg=before)
+    drag(page, handle, 400)
+    changed(page, before)
+    assert number.inner_text() == "7"
+    shot(page, shown, "lab_01_after.png")
+    picture = page.locator(".jp-RenderedImage img").first
+    shot(page, picture, "lab_01_figure.png")
+
+
+SAYS = "text => document.querySelector('.widget-html-content').innerText === text"
+SAYS_NOT = "text => document.querySelector('.widget-html-content').innerText !== text"
+
+
+def changed(page, before):
+    page.wait_for_function(SAYS_NOT, arg=before)
+
+
+def drag(page, handle, far):
+    """Drags a slider's handle to the right."""
+    box = handle.bounding_box()
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    page.mouse.move(x, y)
+    page.mouse.down()
+    page.mouse.move(x + far, y, steps=10)
+    page.mouse.up()
+
+
+def test_word_typed_in_08_is_cut_anew(run_all):
+    page = run_all(NAIVE, 400)
+    text = page.locator(".widget-text input").first
+    shown = page.locator(".jp-OutputArea .widget-html-content").first
+    shot(page, shown, "lab_08_before.png")
+    before = shown.inner_text()
+    assert text.input_value() == "kyllästyä" and "continued" in before
+    text.fill("lentokone")
+    changed(page, before)
+    page.keyboard.press("Enter")
+    assert "lentokone" in re.sub(r"[^a-zäö]", "", shown.inner_text())
+    shot(page, shown, "lab_08_after.png")
+    shot(page, page.locator(".jp-RenderedImage img").nth(1), "lab_08_figure.png")

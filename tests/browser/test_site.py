@@ -1,0 +1,146 @@
+"""Every page of the site in Chromium: nothing complains, nothing is far away, all can be read."""
+
+import re
+from functools import cache
+from html.parser import HTMLParser
+from urllib.parse import unquote, urldefrag, urlsplit
+
+import pytest
+
+from .conftest import AXE, SHOTS, SITE, TAGS
+
+PAGES = sorted(
+    path.relative_to(SITE).as_posix()
+    for path in SITE.rglob("*.html")
+    if path.relative_to(SITE).parts[0] != "_static"
+)
+each_page = pytest.mark.parametrize("path", PAGES)
+TALL = {"width": 1200, "height": 30_000}  # pictures load when they come into view: here all do
+
+
+class Read(HTMLParser):
+    """What a page names: its places, its links and files, its pictures."""
+
+    def __init__(self, file):
+        super().__init__()
+        self.places, self.links, self.pictures = set(), [], []
+        self.feed(file.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag, attributes):
+        given = dict(attributes)
+        self.places |= {given[name] for name in ("id", "name") if given.get(name)}
+        self.links += [given[name] for name in ("href", "src") if given.get(name) is not None]
+        if tag == "img":
+            self.pictures.append(given)
+
+
+read = cache(Read)
+
+
+# --- what a page's text names --------------------------------------------------------------------
+@each_page
+def test_links_and_anchors_lead_somewhere(site, path):
+    here, broken = site / path, []
+    for link in read(here).links:
+        address, place = urldefrag(link)
+        parts = urlsplit(address)
+        if parts.scheme or parts.netloc:
+            assert parts.scheme in ("https", "data"), link
+            continue
+        there = (here.parent / unquote(parts.path)).resolve() if parts.path else here
+        page = there.suffix == ".html"
+        if not there.is_file() or (place and page and unquote(place) not in read(there).places):
+            broken.append(link)
+    assert not broken
+    assert len(read(here).links) > 20
+
+
+@each_page
+def test_every_picture_says_what_it_shows(site, path):
+    assert not [given for given in read(site / path).pictures if not given.get("alt", "").strip()]
+
+
+# --- in the browser ------------------------------------------------------------------------------
+@each_page
+def test_page_loads_whole_and_fits(open_page, path, site):
+    page = open_page(path, viewport=TALL)
+    page.wait_for_load_state("networkidle")
+    pictures = page.evaluate("[...document.images].map(i => [i.src, i.complete, i.naturalWidth])")
+    assert not [src for src, complete, width in pictures if not (complete and width)]
+    assert len(pictures) >= len(read(site / path).pictures)
+    names = {urlsplit(url).path.removeprefix("/a/b/") for url in open_page.asked}
+    assert sum((site / (name or "index.html")).stat().st_size for name in names) < 2_000_000
+    page.set_viewport_size({"width": 390, "height": 844})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def serious(found):
+    """The findings of axe that keep readers out, with the places where they are."""
+    return [
+        (rule["id"], node["html"][:200], node["failureSummary"])
+        for rule in found["violations"]
+        if rule["impact"] in ("serious", "critical")
+        for node in rule["nodes"]
+    ]
+
+
+@each_page
+def test_everybody_can_read_it(open_page, path):
+    if not AXE.is_file():
+        pytest.skip("axe-core is not installed: npm ci in site")
+    page = open_page(path, viewport={"width": 1200, "height": 800}, color_scheme="light")
+    page.add_script_tag(path=AXE)
+    found = page.evaluate("tags => axe.run(document, {runOnly: tags})", TAGS)
+    assert not serious(found) and len(found["passes"]) > 10
+    light = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    page.emulate_media(color_scheme="dark")
+    page.wait_for_function("document.documentElement.dataset.theme === 'dark'")
+    page.evaluate("Promise.all(document.getAnimations().map(fading => fading.finished))")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") != light
+    found = page.evaluate("axe.run(document, {runOnly: ['color-contrast']})")
+    assert not serious(found) and found["passes"]
+
+
+@pytest.mark.parametrize("scheme", ["http", "file"])
+def test_search_finds_unreachable(open_page, site, scheme):
+    start = "index.html" if scheme == "http" else (site / "index.html").resolve().as_uri()
+    page = open_page(start, viewport={"width": 1200, "height": 800})
+    page.keyboard.press("Control+k")
+    page.keyboard.type("unreachable")
+    page.keyboard.press("Enter")
+    page.locator("#search-results li").first.wait_for()
+    page.get_by_text(re.compile(r"found \d+ page|matching", re.IGNORECASE)).first.wait_for()
+    links = page.locator("#search-results li a").evaluate_all("all => all.map(a => a.href)")
+    found = {link.rpartition("/")[2][:2] for link in links}
+    assert {"06", "09"} <= found
+    page.screenshot(path=SHOTS / f"search_{scheme}.png")
+    page.locator("#search-results li a").first.click()
+    page.locator("article h1").wait_for()
+
+
+@pytest.mark.parametrize("path", ["index.html", "notebooks/08_naive_versus_continued.html"])
+def test_page_can_be_read_from_a_file(open_page, site, path):
+    page = open_page((site / path).resolve().as_uri(), viewport=TALL)
+    page.wait_for_load_state("networkidle")
+    assert page.locator("h1").first.inner_text()
+    widths = page.evaluate("[...document.images].map(image => image.naturalWidth)")
+    assert widths and all(widths)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1200])
+@pytest.mark.parametrize(
+    "path", ["index.html", "figures.html", "matrix.html", "notebooks/01_bpe_by_hand.html"]
+)
+def test_pictures_are_taken_to_be_looked_at(open_page, path, width, scheme):
+    page = open_page(path, viewport={"width": width, "height": 800}, color_scheme=scheme)
+    page.wait_for_load_state("networkidle")
+    name = f"{path.rpartition('/')[2].removesuffix('.html')}_{width}_{scheme}.png"
+    assert len(page.screenshot(path=SHOTS / name)) > 10_000
+
+
+def test_landing_page_shows_the_figure_before_one_scrolls(open_page):
+    page = open_page("index.html", viewport={"width": 1200, "height": 800})
+    page.wait_for_load_state("networkidle")
+    box = page.locator("figure.drawing img").bounding_box()
+    assert 0 < box["y"] and box["y"] + box["height"] <= 800
