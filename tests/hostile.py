@@ -16,11 +16,15 @@ import resource
 import subprocess
 import sys
 import time
+import traceback
 from pathlib import Path
 
 import hostile_files
 import hostile_text
-from hypothesis import HealthCheck, Phase, Verbosity, given, seed, settings
+import pandas as pd
+from hypothesis import HealthCheck, Phase, given, seed, settings
+
+from tokhelpers.records import record
 
 TARGETS = hostile_text.TARGETS | hostile_files.TARGETS
 SECONDS, MEGABYTES = 60, 3000
@@ -46,7 +50,6 @@ def tried(name: str, examples: int, number: int = 0) -> int:
         deadline=None,
         database=None,
         derandomize=False,
-        verbosity=Verbosity.quiet,
         suppress_health_check=list(HealthCheck),
         phases=(Phase.generate, Phase.shrink),
     )
@@ -76,16 +79,15 @@ def tried_until(name: str, ends: float, number: int) -> bool:
             seen += tried(name, 100, number)
             number += 1
     except BaseException as error:  # the library's panics are no Exception
-        notes = "\n".join(getattr(error, "__notes__", []))
-        print(f"FAILED at seed {number}: {error!r}\n{notes}")
+        print(f"FAILED at seed {number}: {''.join(traceback.format_exception(error))[-5000:]}")
         return False
     print(f"{seen:,} examples, {peak():,} MB")
     return True
 
 
-def soak(minutes: float) -> int:
-    """All targets in turn, each for its share of the time; returns how many failed."""
-    failed, first = 0, random.SystemRandom().randrange(2**32)
+def soak(minutes: float) -> tuple[int, pd.DataFrame]:
+    """All targets in turn, each for its share of the time: how many failed, and what each saw."""
+    failed, first, seen = 0, random.SystemRandom().randrange(2**32), []
     share = 60 * minutes / len(TARGETS)
     print(f"{minutes:g} minutes for {len(TARGETS)} targets, seeds from {first}", flush=True)
     for name in TARGETS:
@@ -100,20 +102,27 @@ def soak(minutes: float) -> int:
         except subprocess.TimeoutExpired as error:
             code, said = "no end", (error.stdout or b"").decode(errors="replace")
         failed += code != 0
+        if found := re.fullmatch(r"([\d,]+) examples, ([\d,]+) MB", said):
+            seen.append((name, *(int(number.replace(",", "")) for number in found.groups())))
         print(f"{name}: {said}" + f"\nFAILED ({code})" * (code != 0), flush=True)
-    return failed
+    return failed, pd.DataFrame(seen, columns=["target", "examples", "peak_mb"])
 
 
 def main() -> int:
     options = argparse.ArgumentParser(description=__doc__)
     minutes = float(os.environ.get("TOKHELPERS_SOAK_MINUTES", 30))
     options.add_argument("--minutes", type=float, default=minutes)
+    options.add_argument("--keep", action="store_true", help="keep the counts in data/measured")
     options.add_argument("--target", choices=TARGETS, help="try this one only, in this process")
     options.add_argument("--ends", type=float, default=0, help="when to end, as time.time() counts")
     options.add_argument("--seed", type=int, default=0)
     given = options.parse_args()
     if given.target is None:
-        return 1 if soak(given.minutes) else 0
+        failed, table = soak(given.minutes)
+        if given.keep and not failed:
+            command = f"python tests/hostile.py --minutes {given.minutes:g} --keep"
+            record(table, "soak", command=command, seconds=60 * given.minutes)
+        return 1 if failed else 0
     return 0 if tried_until(given.target, given.ends, given.seed) else 1
 
 

@@ -47,10 +47,12 @@ def test_a_crash_loses_no_other_target(monkeypatch, capsys):
     codes = dict.fromkeys(hostile.TARGETS, 0) | {"text: qwen": -6, "files: our counts": 1}
 
     def run(command, **options):
-        return subprocess.CompletedProcess(command, codes[command[3]], stdout="what it said\n")
+        said = "1,200 examples, 305 MB" if command[3] == "text: llama-3" else "what it said"
+        return subprocess.CompletedProcess(command, codes[command[3]], stdout=f"{said}\n")
 
     monkeypatch.setattr(hostile.subprocess, "run", run)
-    assert hostile.soak(0) == 2
+    failed, seen = hostile.soak(0)
+    assert failed == 2 and seen.to_numpy().tolist() == [["text: llama-3", 1200, 305]]
     told = capsys.readouterr().out
-    assert told.count("what it said") == len(hostile.TARGETS)
+    assert told.count("what it said") == len(hostile.TARGETS) - 1
     assert "text: qwen: what it said\nFAILED (-6)" in told

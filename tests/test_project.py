@@ -300,7 +300,7 @@ def project_files():
     folders = ["tokhelpers", "notebooks", "tests", "data", "figures", "benchmarks", "site", ".ci"]
     for path in [*ROOT.iterdir(), *(p for folder in folders for p in (ROOT / folder).rglob("*"))]:
         inside = path.relative_to(ROOT).parts
-        if path.is_file() and not IGNORED & set(inside):
+        if path.is_file() and path.suffix != ".png" and not IGNORED & set(inside):
             yield path
 
 

@@ -13,7 +13,6 @@ from itertools import pairwise
 import pytest
 import sentencepiece
 from hypothesis import given
-from hypothesis import settings as limits
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
 
@@ -112,31 +111,6 @@ def test_sentencepiece_bpe_equals_the_textbook(corpus, growth, min_frequency):
     assert read(ours).pairs() == M
     for word in [*spaced, "▁abx", "▁x", "▁cba"]:
         assert ours.encode(word[1:]).ids == textbook.tokenize_sentencepiece_bpe(word, V, M)
-
-
-@given(
-    st.dictionaries(st.text("xy", max_size=6), st.integers(2, 3), min_size=2, max_size=9),
-    st.sampled_from([1000, 1300]),  # about as many pairs as there is room for at first
-)
-@limits(max_examples=20)
-def test_long_forms_that_tie_among_many_characters(tails, n):
-    """Of so many characters four decide at once which form comes first, the others one by one."""
-    corpus = {"abcd" + tail: times for tail, times in tails.items()}
-    corpus |= {"z" + chr(0x4E00 + i): 1 for i in range(n)}
-    spaced = {"▁" + word: times for word, times in corpus.items()}
-    size = 256 + len(set("".join(spaced))) + 30
-    _, M = textbook.train_sentencepiece_bpe(spaced, size, min_frequency=2)
-    options = {"vocab_size": size, "min_frequency": 2}
-    ours = quietly(th.train_sentencepiece_bpe, documents(corpus), **options)
-    assert read(ours).pairs() == M
-
-
-def test_wordpiece_of_many_characters_equals_the_textbook():
-    """More pairs than there is room for at first."""
-    corpus = {"z" + chr(0xAC00 + i): 1 + i % 3 for i in range(1300)} | {"abab": 3, "abc": 5}
-    V = textbook.train_wordpiece(corpus, 1345, special_tokens=["[UNK]"])
-    assert list(V)[-39:-35] == ["##ab", "##bc", "##bab", "abc"]
-    assert in_order(th.train_wordpiece(documents(corpus), vocab_size=1345)) == list(V)
 
 
 @given(corpus=corpora, **settings)

@@ -116,9 +116,7 @@ def _our_counts(file: Path, described: dict, min_count: int) -> Pretokens:
     words, counts = [], [np.zeros(0, np.int64)]
     try:
         with runs.open_runs(file) as opened:
-            missing = opened.metadata.num_rows
             for rows in readers.read_batches(file, opened, runs.ROWS):
-                missing -= len(rows)
                 if any(column.null_count for column in rows.columns):
                     raise _damaged(file)
                 if min_count > 1:
@@ -128,7 +126,7 @@ def _our_counts(file: Path, described: dict, min_count: int) -> Pretokens:
     except UnicodeDecodeError:
         raise _damaged(file) from None
     counts = np.concatenate(counts)
-    if missing or counts.min(initial=1) < 1 or len(set(words)) < len(words):
+    if counts.min(initial=1) < 1 or len(set(words)) < len(words):
         raise _damaged(file)
     return frequent(words, counts, described, min_count)
 

@@ -36,10 +36,11 @@ def find_notebooks(names: list[str]) -> list[Path]:
 def environment() -> dict[str, str]:
     """What the notebooks' kernels are told, so that every run prints and draws the same.
 
-    Sets come in one order, and widgets in their plain form. In the quick profile torch also
-    computes in steps that all processors of a kind have: otherwise the widest that one has, and its
-    vendor, decide the last digits of what a model learns. Notebooks that train take 1.2 to 1.6
-    times as long for it; the longer profiles, which also take times, compute in the fastest way.
+    Sets come in one order, and widgets in their plain form. In the quick profile torch and numpy
+    also compute in steps that all processors of a kind have: otherwise the widest that one has, and
+    its vendor, decide the last digits of what a model learns, and of a fitted line. Notebooks that
+    train take 1.2 to 1.6 times as long for it; the longer profiles, which also take times, compute
+    in the fastest way.
 
     >>> environment()["PYTHONHASHSEED"]
     '0'
@@ -47,6 +48,7 @@ def environment() -> dict[str, str]:
     told = {"PYTHONHASHSEED": "0", "TOKHELPERS_WIDGETS": "off"}
     if profile().name == "quick":
         told |= {"ATEN_CPU_CAPABILITY": "default", "MKL_CBWR": "COMPATIBLE"}
+        told |= {"OPENBLAS_CORETYPE": "Nehalem"}  # SSE: what 64-bit x86 has had since 2008
     return told
 
 

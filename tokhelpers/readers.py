@@ -264,6 +264,9 @@ def parquet_file(file: Path, buffer_size: int = 1 << 20):
         # The defaults would read ahead as much as the whole file.
         opened = parquet.ParquetFile(source, buffer_size=buffer_size, **options)
         _ = opened.schema_arrow  # its names may be no UTF-8
+        rows, groups = opened.metadata.num_rows, range(opened.num_row_groups)
+        if rows != sum(opened.metadata.row_group(group).num_rows for group in groups):
+            raise pa.ArrowInvalid("its row groups have other numbers of rows than it says")
         return opened
     except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
         if getattr(error, "errno", None):  # the system's: no such file, no permission
@@ -290,10 +293,17 @@ def read_batches(file: Path, opened, rows: int, **options) -> Iterator:
     """The rows of a Parquet file, some at a time."""
     import pyarrow as pa
 
+    described = opened.metadata
+    groups = options.get("row_groups", range(described.num_row_groups))
+    missing = sum(described.row_group(group).num_rows for group in groups)
     try:
-        yield from opened.iter_batches(rows, use_threads=False, **options)
+        for batch in opened.iter_batches(rows, use_threads=False, **options):
+            missing -= len(batch)
+            yield batch
     except (OSError, pa.ArrowException) as error:
         raise ValueError(f"{file}: damaged Parquet file ({error})") from None
+    if missing:
+        raise ValueError(f"{file}: damaged Parquet file (it has not the rows that it describes)")
 
 
 def _parquet_rows(

@@ -15,7 +15,10 @@ import pytest
 from .conftest import ROOT, SHOTS
 
 NEEDED = [".venv", "Makefile", "requirements.txt", "pyproject.toml"]
-QUIET = "@jupyterlab/apputils-extension/notification.jupyterlab-settings"
+SETTINGS = {  # no question after another host, and all cells in the page, also those out of view
+    "apputils-extension/notification": {"checkForUpdates": False, "fetchNews": "false"},
+    "notebook-extension/tracker": {"windowingMode": "none"},
+}
 BY_HAND, NAIVE = "01_bpe_by_hand", "08_naive_versus_continued"
 
 
@@ -50,9 +53,10 @@ def lab(tmp_path_factory):
     }
     (folder / "config").mkdir()
     (folder / "config" / "jupyter_server_config.json").write_text(json.dumps(config))
-    quiet = folder / "settings" / QUIET
-    quiet.parent.mkdir(parents=True)
-    quiet.write_text(json.dumps({"checkForUpdates": False, "fetchNews": "false"}))
+    for name, settings in SETTINGS.items():
+        file = folder / "settings" / "@jupyterlab" / f"{name}.jupyterlab-settings"
+        file.parent.mkdir(parents=True)
+        file.write_text(json.dumps(settings))
     env = {
         **{name: value for name, value in os.environ.items() if name != "MAKEFLAGS"},
         "JUPYTER_CONFIG_DIR": str(folder / "config"),
@@ -97,9 +101,9 @@ def run_all(browser, lab):
         page = contexts[-1].new_page()
         page.on("pageerror", lambda error: said.append(str(error)))
         page.on("request", lambda request: asked.append(request.url))
-        page.goto(f"{lab}lab/tree/{name}.ipynb")
+        page.goto(f"{lab}lab/workspaces/{name}/tree/{name}.ipynb")
         page.locator(".jp-NotebookPanel .jp-CodeCell").first.wait_for(timeout=60_000)
-        page.locator(".jp-Notebook-ExecutionIndicator[data-status=idle]").wait_for(timeout=60_000)
+        wait_for_kernel(page, lab, name)
         page.get_by_role("menuitem", name="Run", exact=True).click()
         page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
         wait_for_cells(page, name, seconds)
@@ -112,21 +116,43 @@ def run_all(browser, lab):
     assert not [url for url in asked if not url.startswith((lab, "data:", "blob:"))]
 
 
+def wait_for_kernel(page, lab, name):
+    """Waits until the notebook's kernel is at rest and the page knows it: else it asks for one."""
+    ready = page.get_by_text("Python 3 (ipykernel) | Idle", exact=True)
+    for _ in range(120):
+        sessions = page.request.get(lab + "api/sessions").json()
+        states = [s["kernel"]["execution_state"] for s in sessions if name in s["path"]]
+        if states == ["idle"] and ready.is_visible():
+            return page.wait_for_timeout(1_000)
+        page.wait_for_timeout(500)
+    raise TimeoutError(f"the kernel of {name} is not ready: {states}")
+
+
 def wait_for_cells(page, name, seconds):
-    """Waits until every code cell has its number, and compares the kinds of outputs with the stored."""
+    """Waits until every code cell has run, and compares the kinds of outputs with the stored."""
     cells = [cell for cell in read(name)["cells"] if cell["cell_type"] == "code"]
-    last = page.locator(".jp-CodeCell .jp-InputPrompt", has_text=f"[{len(cells)}]:")
-    try:
-        last.wait_for(state="attached", timeout=1000 * seconds)
-    finally:
-        page.screenshot(path=SHOTS / f"lab_{name[:2]}.png")
-    kinds = [out for cell in cells for out in cell["outputs"]]
-    drawn = sum("image/png" in out.get("data", {}) for out in kinds)
+    outputs = [output for cell in cells for output in cell["outputs"]]
+    numbers = page.locator(".jp-CodeCell .jp-InputPrompt")
+    numbers.filter(has_text=re.compile(r"\[[1*]\]:")).first.wait_for(state="attached")
+    done = "all => !all.some(prompt => prompt.textContent.includes('*'))"
+    until = time.monotonic() + seconds
+    while not numbers.evaluate_all(done) and time.monotonic() < until:
+        page.wait_for_timeout(500)
+    page.screenshot(path=SHOTS / f"lab_{name[:2]}.png")
+    shown = page.locator('[data-mime-type="application/vnd.jupyter.stderr"]')
+    expected = [out["evalue"] for out in outputs if out["output_type"] == "error"]
+    for _ in range(20):  # a cell has its number before its last output is there
+        if shown.count() < len(expected):
+            page.wait_for_timeout(500)
+    errors = shown.all_text_contents()
+    assert len(errors) == len(expected), errors
+    assert all(map(str.__contains__, errors, expected)), errors
+    ran = [f"[{n}]:" for n in range(1, len(cells) + 1)]
+    assert [text.strip() for text in numbers.all_text_contents()] == ran
+    drawn = sum("image/png" in out.get("data", {}) for out in outputs)
     pictures = page.locator(".jp-OutputArea-output.jp-RenderedImage img")
     widths = pictures.evaluate_all("all => all.map(image => image.naturalWidth)")
     assert len(widths) == drawn > 0 and min(widths) > 200
-    errors = page.locator('[data-mime-type="application/vnd.jupyter.error"]')
-    assert errors.count() == sum(out["output_type"] == "error" for out in kinds)
 
 
 def shot(page, place, name):

@@ -143,4 +143,4 @@ def test_landing_page_shows_the_figure_before_one_scrolls(open_page):
     page = open_page("index.html", viewport={"width": 1200, "height": 800})
     page.wait_for_load_state("networkidle")
     box = page.locator("figure.drawing img").bounding_box()
-    assert 0 < box["y"] and box["y"] + box["height"] <= 800
+    assert box["y"] > 0 and box["y"] + box["height"] <= 800
