@@ -4,6 +4,7 @@ PYTHON := $(shell for p in python3 python3.11; do \
 BIN := .venv/bin
 READY := .venv/ready
 SITE_READY := .venv/ready-site
+NO_CHECK := jupyterlab.handlers.announcements.NeverCheckForUpdate
 NBVAL := --nbval --nbval-current-env --nbval-cell-timeout 600 -n 2 --dist loadscope -o addopts=""
 COMPILED := merge_loop unigram adaptbpe pretokens pruning
 SMALL := merge_loop or textbook or librarys or their_definition or matches_are or add_up
@@ -39,7 +40,7 @@ store: $(READY)  ## run the notebooks and keep their fresh outputs (ONLY=08 for 
 	$(BIN)/ruff format -q notebooks
 
 lab: $(READY)  ## open JupyterLab on the notebooks
-	$(BIN)/jupyter lab --notebook-dir notebooks
+	$(BIN)/jupyter lab --notebook-dir notebooks --LabApp.check_for_updates_class=$(NO_CHECK)
 
 bench: $(READY)  ## speed and memory against the peers, as ratios in one run
 	$(BIN)/python benchmarks/extension.py

@@ -256,6 +256,17 @@ def test_bad_parquet(tmp_path):
     assert f"{path}, row 2" in failure(f"parquet:{path}")
 
 
+def test_parquet_with_fewer_rows_than_it_describes(tmp_path):
+    path = tmp_path / "a.parquet"
+    pa.parquet.write_table(pa.table({"text": LINES}), path)
+    whole = readers.parquet_file(path)
+    batches = list(whole.iter_batches(5))
+    cut = SimpleNamespace(metadata=whole.metadata, iter_batches=lambda *_, **__: batches[1:])
+    assert list(readers.read_batches(path, whole, 5)) == batches
+    with pytest.raises(ValueError, match=r"a\.parquet: damaged .* not the rows that it describes"):
+        list(readers.read_batches(path, cut, 5))
+
+
 # Python source
 
 
