@@ -71,7 +71,7 @@ site: $(SITE_READY)  ## build the static site into build/site/html
 	$(BIN)/python site/pages.py
 	$(BIN)/sphinx-build -q -W --keep-going -c site -d build/site/doctrees build/site/source build/site/html
 
-times: $(READY)  ## make figures, and keep how long each notebook took
+times: $(READY)  ## run every notebook but the solutions, and keep how long each took
 	TOKHELPERS_PROFILE=quick $(BIN)/python -m tokhelpers figures --times
 
 readme: $(READY)  ## write the README's table of notebooks from data/

@@ -198,13 +198,13 @@ def prune(
 
 
 def keep_times(seconds: dict, workers: int) -> None:
-    """Record how long each notebook took, without the solutions."""
+    """Record how long each notebook took."""
     import pandas as pd
 
     from .records import record
 
-    took = {path.stem: s for path, s in seconds.items() if path.parent.name != "solutions"}
-    table = pd.DataFrame({"notebook": took.keys(), "seconds": [round(s) for s in took.values()]})
+    rows = [(path.stem, round(took)) for path, took in seconds.items()]
+    table = pd.DataFrame(rows, columns=["notebook", "seconds"])
     command = f"python -m tokhelpers figures --times --workers {workers}"
     record(table, "notebooks", command=command, seconds=sum(seconds.values()))
 
@@ -216,13 +216,15 @@ def figures(
     store: Annotated[bool, typer.Option(help="keep the fresh outputs in the notebooks")] = False,
     workers: Annotated[int, typer.Option(help="notebooks at a time")] = 2,
     times: Annotated[
-        bool, typer.Option(help="run all, and keep in data/ how long each took")
+        bool, typer.Option(help="run all but solutions, and keep how long each took")
     ] = False,
 ) -> None:
     """Run the notebooks (all, or those named) and write their figures to figures/."""
     if times and names:
         raise ValueError("the times are kept for all notebooks together: leave the names out")
     paths = find_notebooks(names or [])
+    if times:
+        paths = [path for path in paths if path.parent.name != "solutions"]
     seconds = run_notebooks(paths, store=store, workers=workers)
     if failed := [path for path in paths if seconds[path] is None]:
         say(f"{len(failed)} of {len(paths)} notebooks failed")
