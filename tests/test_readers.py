@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tokhelpers import load_corpus, readers
+from tokhelpers import load_corpus, parquet_files, readers
 from tokhelpers.readers import BOM
 
 LINES = [f"line {i} of the file" for i in range(200)]
@@ -246,6 +246,8 @@ def test_bad_parquet(tmp_path):
     write_lines(path, LINES)
     with pytest.raises(ValueError, match="not a Parquet file"):
         load_corpus(f"parquet:{path}")
+    with pytest.raises(FileNotFoundError, match=r"none\.parquet"):  # in the system's words
+        parquet_files.open_file(tmp_path / "none.parquet")
     table = pa.table({"n": [1, 2], "text": ["a", None], "list": [["a"], []]})
     pa.parquet.write_table(table, path)
     with pytest.raises(ValueError, match="no column 'body'.*'text'"):
@@ -259,12 +261,12 @@ def test_bad_parquet(tmp_path):
 def test_parquet_with_fewer_rows_than_it_describes(tmp_path):
     path = tmp_path / "a.parquet"
     pa.parquet.write_table(pa.table({"text": LINES}), path)
-    whole = readers.parquet_file(path)
+    whole = parquet_files.open_file(path)
     batches = list(whole.iter_batches(5))
     cut = SimpleNamespace(metadata=whole.metadata, iter_batches=lambda *_, **__: batches[1:])
-    assert list(readers.read_batches(path, whole, 5)) == batches
+    assert list(parquet_files.read_batches(path, whole, 5)) == batches
     with pytest.raises(ValueError, match=r"a\.parquet: damaged .* not the rows that it describes"):
-        list(readers.read_batches(path, cut, 5))
+        list(parquet_files.read_batches(path, cut, 5))
 
 
 # Python source

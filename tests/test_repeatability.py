@@ -53,7 +53,6 @@ def steps(text: list[str], executor: Executor | None, folder: Path) -> Iterator[
     times = [int(n) for n in extension.frequencies]
     yield "continue_bpe", [extension.tokens, extension.merges, times]
     yield "extend", longer
-    yield "merge_skipping", th.merge_skipping(longer, False)
     yield "evaluate", th.evaluate(longer, text, added=extension.tokens)
     yield "unreachable", th.unreachable(longer)
     order = th.pruning_order(longer, text, by="leaf-frequency")
@@ -100,15 +99,16 @@ def with_a_model(text: list[str], folder: Path) -> Iterator[tuple]:
 
     base = th.train_byte_level_bpe(text, vocab_size=1_000, special_tokens=["<end>"])
     longer = th.extend(base, th.continue_bpe(base, text, 50))
-    sizes = th.recommend_size(base, text, "small-llama", sizes=[50, 100])
+    yield "merge_skipping", th.merge_skipping(longer, True)
+    model = th.new_model("small-llama", 1_000, **TINY)
+    yield "new_model", model
+    sizes = th.recommend_size(base, text, model.config, sizes=[25, 50])
     yield "recommend_size", sizes
     yield "reachability", th.reachability(longer)
     about = {"base": {"base": base}, "texts": {"text": text}, "measures": sizes.iloc[0]}
     th.save_pretrained(longer, folder / "saved", calls=["continue_bpe(base, text, 50)"], **about)
     for file in sorted((folder / "saved").iterdir()):
         yield f"save_pretrained, {file.name}", file
-    model = th.new_model("small-llama", 1_000, **TINY)
-    yield "new_model", model
     for init in ("fvt", "mean", "normal", "zero"):
         yield f"transfer_embeddings, {init}", th.transfer_embeddings(model, base, longer, init=init)
     torch.set_num_threads(1)  # sums of many threads are not promised to come in one order

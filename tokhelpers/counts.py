@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import compute
 
-from . import readers, runs
+from . import parquet_files, readers, runs
 from .corpora import positive
 from .pretokens import Pretokens
 
@@ -93,7 +93,7 @@ def _description(file: Path) -> dict | None:
     """What our own file of counts says of its text; None for a file from elsewhere."""
     if file.suffix != ".parquet":
         return None
-    schema = readers.parquet_file(file).schema_arrow
+    schema = parquet_files.open_file(file).schema_arrow
     if runs.DESCRIPTION.encode() not in (schema.metadata or {}):
         return None
     try:
@@ -116,7 +116,7 @@ def _our_counts(file: Path, described: dict, min_count: int) -> Pretokens:
     words, counts = [], [np.zeros(0, np.int64)]
     try:
         with runs.open_runs(file) as opened:
-            for rows in readers.read_batches(file, opened, runs.ROWS):
+            for rows in parquet_files.read_batches(file, opened, runs.ROWS):
                 if any(column.null_count for column in rows.columns):
                     raise _damaged(file)
                 if min_count > 1:
@@ -139,13 +139,13 @@ def _files(path: Path) -> list[Path]:
 
 def _rows(file: Path, errors: str) -> Iterator[tuple[str, int]]:
     """Words and counts of a Parquet file from elsewhere."""
-    opened, number = readers.open_parquet(file, "word"), 0
+    opened, number = parquet_files.open_strings(file, "word"), 0
     schema = opened.schema_arrow
     if "count" not in schema.names or not pa.types.is_integer(schema.field("count").type):
         there = ", ".join(f"{field.name}: {field.type}" for field in schema)
         raise ValueError(f"{file}: a column 'count' of whole numbers is needed; there is {there}")
     columns, groups = ["word", "count"], range(opened.num_row_groups)
-    for batch in readers.read_columns(file, opened, columns, groups):
+    for batch in parquet_files.read_columns(file, opened, columns, groups):
         raw = batch["word"].cast(pa.large_binary()).to_pylist()
         for word, count in zip(raw, batch["count"].to_pylist(), strict=True):
             number += 1

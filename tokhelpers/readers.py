@@ -30,7 +30,6 @@ SURROGATE = re.compile("[\ud800-\udfff]")
 PACKED = {".gz": gzip.open, ".xz": lzma.open}
 # A line, or a tokenizer's file, of more bytes is refused: a small packed file may hold an endless one.
 MAX_BYTES = 1 << 30
-ROWS, ROWS_BYTES = 1024, 1 << 24  # of a Parquet column, read at a time: as many as fit into both
 
 
 class Part(NamedTuple):
@@ -72,7 +71,9 @@ def parts(kind: str, place: str, size: int) -> Iterator[Part]:
             yield Part(tuple(together))
             together, held = [], 0
         if kind == "parquet":
-            ranges = _row_groups(file, size)
+            from .parquet_files import row_groups
+
+            ranges = row_groups(file, size)
         else:
             ranges = [(at, min(at + size, length)) for at in range(0, length, size)]
         if len(ranges) > 1 and file.suffix not in PACKED and kind != "python-source":
@@ -84,20 +85,6 @@ def parts(kind: str, place: str, size: int) -> Iterator[Part]:
         yield Part(tuple(together))
 
 
-def _row_groups(file: Path, size: int) -> list[tuple[int, int]]:
-    """Ranges of row groups with about `size` bytes in the file."""
-    described, ranges, start, held = parquet_file(file).metadata, [], 0, 0
-    groups = range(described.num_row_groups)
-    unpacked = [max(0, described.row_group(group).total_byte_size) for group in groups]
-    share = file.stat().st_size / max(1, sum(unpacked))
-    for group in groups:
-        held += share * unpacked[group]
-        if held >= size or group == groups[-1]:
-            ranges.append((start, group + 1))
-            start, held = group + 1, 0
-    return ranges
-
-
 def check_files(kind: str, place: str, column: str) -> None:
     """Raise what can be known about the files at a place without reading them through."""
     files = files_at(kind, place)
@@ -105,7 +92,9 @@ def check_files(kind: str, place: str, column: str) -> None:
         what = "the file is" if len(files) == 1 else f"all {len(files)} files are"
         raise ValueError(f"{kind}:{place}: {what} empty")
     if kind == "parquet":
-        open_parquet(files[0], column)
+        from .parquet_files import open_strings
+
+        open_strings(files[0], column)
 
 
 def read_files(
@@ -253,65 +242,14 @@ def _field(row, column: str, where: str, errors: str) -> str:
     return value
 
 
-def parquet_file(file: Path, buffer_size: int = 1 << 20):
-    """An open Parquet file, of which no more is read than is asked for; ValueError for any other."""
-    import pyarrow as pa
-    from pyarrow import parquet
-
-    options = {"pre_buffer": False, "page_checksum_verification": True}
-    try:
-        source = pa.OSFile(os.fsencode(file))  # a name need not be UTF-8
-        # The defaults would read ahead as much as the whole file.
-        opened = parquet.ParquetFile(source, buffer_size=buffer_size, **options)
-        _ = opened.schema_arrow  # its names may be no UTF-8
-        rows, groups = opened.metadata.num_rows, range(opened.num_row_groups)
-        if rows != sum(opened.metadata.row_group(group).num_rows for group in groups):
-            raise pa.ArrowInvalid("its row groups have other numbers of rows than it says")
-        return opened
-    except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
-        if getattr(error, "errno", None):  # the system's: no such file, no permission
-            raise
-        raise ValueError(f"{file}: not a Parquet file ({error})") from None
-
-
-def open_parquet(file: Path, column: str):
-    """A Parquet file whose column holds strings; anything else is refused."""
-    import pyarrow as pa
-
-    opened = parquet_file(file)
-    schema = opened.schema_arrow
-    if column not in schema.names:
-        raise ValueError(f"{file}: there is no column {column!r}; there is {schema.names}")
-    kind = schema.field(column).type
-    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
-    if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
-        raise ValueError(f"{file}: the column {column!r} must hold strings, not {kind}")
-    return opened
-
-
-def read_batches(file: Path, opened, rows: int, **options) -> Iterator:
-    """The rows of a Parquet file, some at a time."""
-    import pyarrow as pa
-
-    described = opened.metadata
-    groups = options.get("row_groups", range(described.num_row_groups))
-    missing = sum(described.row_group(group).num_rows for group in groups)
-    try:
-        for batch in opened.iter_batches(rows, use_threads=False, **options):
-            missing -= len(batch)
-            yield batch
-    except (OSError, pa.ArrowException) as error:
-        raise ValueError(f"{file}: damaged Parquet file ({error})") from None
-    if missing:
-        raise ValueError(f"{file}: damaged Parquet file (it has not the rows that it describes)")
-
-
 def _parquet_rows(
     file: Path, column: str, errors: str, start: int, end: int | None
 ) -> Iterator[str]:
     import pyarrow as pa
 
-    opened = open_parquet(file, column)
+    from .parquet_files import open_strings, read_columns
+
+    opened = open_strings(file, column)
     number = sum(opened.metadata.row_group(group).num_rows for group in range(start))
     groups = range(start, opened.num_row_groups if end is None else end)
     for batch in read_columns(file, opened, [column], groups):
@@ -322,24 +260,6 @@ def _parquet_rows(
             if value is None:
                 raise ValueError(f"{where}: a string is needed, not null")
             yield decode(value, where, 0, errors)
-
-
-def read_columns(file: Path, opened, columns: list[str], groups: Iterable[int]) -> Iterator:
-    """Columns of row groups of any Parquet file, as many rows at a time as fit into memory."""
-    for group in groups:
-        rows = _rows_at_once(opened.metadata.row_group(group))
-        yield from read_batches(file, opened, rows, row_groups=[group], columns=columns)
-
-
-def _rows_at_once(group) -> int:
-    """How many rows of a row group fit into memory, by its description.
-
-    What that says of single columns is not asked: damaged, it would end the process.
-    """
-    size = max(1, group.total_byte_size)
-    rows = min(ROWS, ROWS_BYTES * group.num_rows // size)
-    # all rows may hold the same long string, which is stored once
-    return max(1, min(rows, max(16, ROWS_BYTES // size)))
 
 
 def python_files() -> list[Path]:

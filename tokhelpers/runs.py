@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
 
-from . import readers
+from . import parquet_files
 from .files import write_whole
 
 PARTITIONS = 16
@@ -162,7 +162,7 @@ def give_back() -> None:
 
 def open_runs(file: Path) -> parquet.ParquetFile:
     """A file of counts, of which no more is read than is asked for."""
-    return readers.parquet_file(file, 1 << 16)
+    return parquet_files.open_file(file, 1 << 16)
 
 
 def batches(
@@ -171,7 +171,7 @@ def batches(
     """The rows of an open file of counts, or of one of its row groups, some at a time."""
     groups = range(opened.num_row_groups) if group is None else [group]
     try:
-        for batch in readers.read_batches(file, opened, rows, row_groups=groups):
+        for batch in parquet_files.read_batches(file, opened, rows, row_groups=groups):
             if len(batch):
                 yield batch
     except ValueError:
