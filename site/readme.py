@@ -74,13 +74,14 @@ def promises():
 
 def readme(text):
     """The README with the tables put where they stand."""
-    for name, made in {"notebooks": table(), "promises": promises()}.items():
+    for name, make in {"notebooks": table, "promises": promises}.items():
         start = START % name
-        text, n = re.subn(f"(?s){start}.*?{END}", lambda _: f"{start}\n\n{made}\n{END}", text)  # noqa: B023
-        if n != 1:
+        found = re.findall(f"(?s){start}.*?{END}", text)
+        if (n := len(found)) != 1:
             raise ValueError(
                 f"the README has {n} places for {name}: give it one, {start} ... {END}"
             )
+        text = text.replace(found[0], f"{start}\n\n{make()}\n{END}")
     return text
 
 

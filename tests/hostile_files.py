@@ -161,9 +161,10 @@ def read_our_counts(content: bytes) -> None:
 
 
 @cache
-def table_of_words() -> bytes:
+def table(strings: str = "text", numbers: str = "n") -> bytes:
+    """A Parquet file of several row groups, with a column of strings and one of numbers."""
     written = io.BytesIO()
-    columns = {"word": LINES, "count": list(range(len(LINES)))}
+    columns = {strings: LINES, numbers: list(range(len(LINES)))}
     parquet.write_table(pa.table(columns), written, row_group_size=15)
     return written.getvalue()
 
@@ -204,14 +205,6 @@ def count_again(content: bytes) -> None:
 # --- corpora --------------------------------------------------------------------------------------
 def rows(lines) -> bytes:
     return "".join(json.dumps({"text": line, "n": [1]}) + "\n" for line in lines).encode()
-
-
-@cache
-def table() -> bytes:
-    written = io.BytesIO()
-    columns = {"text": LINES, "n": list(range(len(LINES)))}
-    parquet.write_table(pa.table(columns), written, row_group_size=15)
-    return written.getvalue()
 
 
 PACK = {"": bytes, ".gz": gzip.compress, ".xz": lzma.compress}
@@ -290,7 +283,7 @@ TARGETS = {
         lambda content: read_words(content, ".tsv"),
     ),
     "files: a table of counts": (
-        damaged_bytes(table_of_words),
+        damaged_bytes(lambda: table("word", "count")),
         lambda content: read_words(content, ".parquet"),
     ),
     "files: a folder of counts": (damaged_bytes(lambda: counted_folder()[1]), count_again),

@@ -25,7 +25,6 @@ def folder(tmp_path, monkeypatch):
         notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source)])
         nbformat.write(notebook, tmp_path / f"{name}.ipynb")
     monkeypatch.setattr(notebooks, "FOLDER", tmp_path)
-    monkeypatch.setenv("PYTHONHASHSEED", "0")
     return tmp_path
 
 
