@@ -21,7 +21,7 @@ figures: $(READY)  ## run every notebook in the quick profile and write figures/
 test: $(READY)  ## ruff, pytest, and nbval over all notebooks
 	$(BIN)/ruff check -q .
 	$(BIN)/ruff format -q --check .
-	$(BIN)/pytest -n 2 -p no:nbval
+	$(BIN)/pytest -n 2 -p no:nbval --ignore tests/browser
 	$(BIN)/pytest $(NBVAL) notebooks
 	@if ! command -v chromium >/dev/null; then \
 		echo "browser tests not run: chromium is not installed (Debian: apt-get install chromium)"; \
@@ -61,7 +61,7 @@ dist: $(READY)  ## build wheel and sdist into dist/
 # definitions. Their hashes wrap around, of which numpy warns there.
 coverage: $(READY)  ## the lines of the package that tests run: 95 % at least
 	rm -rf build/coverage
-	$(BIN)/coverage run -m pytest -n 2 -p no:nbval
+	$(BIN)/coverage run -m pytest -n 2 -p no:nbval --ignore tests/browser
 	NUMBA_DISABLE_JIT=1 $(BIN)/coverage run -m pytest -n 2 -p no:nbval -W ignore::RuntimeWarning \
 		-k "$(SMALL)" $(addprefix tests/test_,$(COMPILED:=.py))
 	$(BIN)/coverage combine -q

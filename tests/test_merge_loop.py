@@ -234,7 +234,7 @@ def test_with_known_merges_what_comes_about_takes_its_neighbour():
     words, counts = flat([[2, 3], [2, 3, 0], [0, 1, 0, 1]]), np.array([9, 8, 3])
     merges = [("xy", "z"), ("xyz", "x"), ("x", "yz")]
     for known, last in ((None, ("xyz", "xyz")), (np.empty((0, 3), np.int32), ("xyzx", "yz"))):
-        learned = learn_vocabulary(*words, counts, vocab, 2, first=10, known=known)
+        learned = learn_vocabulary(*words, counts, vocab, 2, known=known)
         assert learned == (["xyz", "".join(last)], [*merges, last], [17, 8, 6, 3])
 
 
@@ -273,6 +273,11 @@ def test_a_pair_that_comes_about_again():
 def test_the_first_id_can_be_merged_into():
     words = {("a", "b", "c", "a", "b"): 2}
     assert learned_from(words, ["ab", *"abc"], []) == ["a b 4", "ab c 2", "abc ab 2"]
+
+
+def test_an_unknown_order_is_refused():
+    with pytest.raises(ValueError, match="best is 'pair', 'form' or 'score', not 'size'"):
+        next(learn_merges(*flat([[0, 1]]), np.array([1]), lambda a, b: 2, best="size"))
 
 
 def test_a_refused_pair_is_asked_for_once():

@@ -14,7 +14,7 @@ from .surgery import BYTE_TOKENS, Parts
 
 
 # --- a hash table from a pair of ids to a number ------------------------------------------------
-# Compiled code in merges.py and adaptbpe.py holds copies of these three: numba does not notice when
+# Compiled code in merge_loop.py and adaptbpe.py holds copies of these three: numba does not notice when
 # they change, so those files are to be touched as well.
 @njit(cache=True, nogil=True)
 def pair_key(a, b):

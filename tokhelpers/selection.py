@@ -172,7 +172,6 @@ def _learned(words: dict[str, int], parts: Parts, n_tokens: int) -> Extension:
         counts,
         parts.vocab,
         n_tokens,
-        first=parts.next_id,
         valid=lambda token: "<" not in token,  # of byte tokens, <0x41>; no word holds it
     )
     return Extension(tokens, merges, frequencies)

@@ -130,7 +130,6 @@ def learn_pieces(
         counts,
         vocab,
         n_tokens - len(characters),
-        first=parts.next_id + len(characters),
         known=wider.merges,
         valid=piece_check(rules, apart),
         min_frequency=min_frequency,
