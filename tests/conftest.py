@@ -8,6 +8,8 @@ from hypothesis import settings
 
 import tokhelpers as th
 
+collect_ignore = ["offline"]  # for other processes: it closes the network
+
 settings.register_profile("tests", deadline=None, derandomize=True, max_examples=100)
 settings.load_profile("tests")
 

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import nbformat
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
@@ -152,47 +153,18 @@ def test_the_rules_let_pass(source):
 
 # --- the network ---------------------------------------------------------------------------------
 # Python runs a module of this name when it starts: in every process that is begun below, too.
-BLOCKED = """
-import os, socket
-
-def local(address):
-    host = address[0] if isinstance(address, tuple) else address
-    host = host.decode() if isinstance(host, bytes) else host
-    return host in (None, "", "localhost", "::1") or host.startswith("127.")
-
-def guarded(original, where):
-    def call(*args, **options):
-        unix = where and args[0].family == getattr(socket, "AF_UNIX", None)
-        if not unix and not local(args[where]):
-            with open(os.environ["ASKED_OF_THE_NETWORK"], "a") as log:
-                log.write(f"{args[where]!r}\\n")
-            raise OSError(f"the network is not there: {args[where]!r}")
-        return original(*args, **options)
-    return call
-
-class Socket(socket.socket):
-    connect = guarded(socket.socket.connect, 1)
-    connect_ex = guarded(socket.socket.connect_ex, 1)
-    def sendto(self, data, *rest):
-        return guarded(lambda _, address: super(Socket, self).sendto(data, *rest), 1)(self, rest[-1])
-
-socket.socket = Socket
-for name in ("getaddrinfo", "gethostbyname", "gethostbyname_ex"):
-    setattr(socket, name, guarded(getattr(socket, name), 0))
-"""
 
 
 @pytest.fixture(scope="module")
 def offline(tmp_path_factory):
     """Run a program where only this machine can be reached; what it prints, and whom it asked."""
     place = tmp_path_factory.mktemp("offline")
-    (place / "sitecustomize.py").write_text(BLOCKED)
 
     def run(program, *arguments):
         log = place / "asked"
         log.write_text("")
         settings = {
-            "PYTHONPATH": os.pathsep.join([str(place), str(ROOT)]),
+            "PYTHONPATH": os.pathsep.join([str(ROOT / "tests" / "offline"), str(ROOT)]),
             "ASKED_OF_THE_NETWORK": str(log),
             "TOKHELPERS_PROFILE": "quick",
             "TOKHELPERS_FIGURES": str(place / "figures"),
@@ -298,13 +270,21 @@ def test_the_main_paths_need_no_network(offline, tmp_path):
     assert printed.count("True") == 2 and "train_unigram" in printed
 
 
-NOTEBOOK = """
-import sys
-from tokhelpers.notebooks import FOLDER, run_notebook
-run_notebook(FOLDER / sys.argv[1])
-"""
-
-
-@pytest.mark.parametrize("name", ["01_bpe_by_hand", "solutions/19_audit"])
-def test_a_notebook_needs_no_network(offline, name):
-    assert offline(NOTEBOOK, f"{name}.ipynb") == ("", "")
+@pytest.mark.parametrize(("address", "status"), [("192.0.2.1", 1), ("127.0.0.1", 0)])
+def test_nbval_fails_where_a_notebook_asks_the_network(tmp_path, address, status):
+    """Though the cell does without an answer, as libraries do. All notebooks are run so."""
+    cell = nbformat.v4.new_code_cell(
+        f"import socket\ntry:\n    socket.create_connection(({address!r}, 9), 1)\nexcept OSError:\n    pass"
+    )
+    nbformat.write(nbformat.v4.new_notebook(cells=[cell]), tmp_path / "a.ipynb")
+    options = ["-p", "conftest", "-o", "addopts=", "--nbval", "--nbval-current-env", "a.ipynb"]
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *options],
+        env=kept | {"PYTHONPATH": os.pathsep.join([str(ROOT / "notebooks"), str(ROOT)])},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert "1 passed" in done.stdout and done.returncode == status, done.stdout + done.stderr
+    assert ("asked the network: '192.0.2.1'" in done.stdout) == (status == 1)
