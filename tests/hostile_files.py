@@ -58,6 +58,7 @@ def use(tokenizer: Tokenizer) -> None:
         lambda: th.merge_skipping(tokenizer, True),
         lambda: th.adapt_bpe(tokenizer, ["text"]).encode("a text 12"),
         lambda: th.to_tiktoken(tokenizer).encode("a text 12"),
+        lambda: th.tiktoken_merges(tokenizer).encode("a text 12"),
     ):
         ours_or_nothing(do)
 

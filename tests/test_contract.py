@@ -202,6 +202,13 @@ def test_merge_skipping_keeps_the_contract(base, enabled):
     assert base.to_str() == before
 
 
+@pytest.mark.parametrize("base", [*REAL[:3], SCRATCH[0], "gpt2"], indirect=True)
+def test_the_merges_of_tiktoken_keep_the_contract(base):
+    before = base.to_str()
+    keep(base, th.tiktoken_merges(base), same_ids=True)
+    assert base.to_str() == before
+
+
 @pytest.mark.parametrize("kind", ["byte-level", "sentencepiece", "wordpiece", "unigram"])
 def test_trainers_keep_the_contract(kind):
     made = family(f"scratch-{kind}")

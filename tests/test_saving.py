@@ -885,11 +885,40 @@ def test_every_small_tokenizer_is_refused_or_equal():
         except ValueError as error:
             assert re.search("comes later than its id|are not what merges make", str(error))
             refusals += 1
-            continue
-        accepted += 1
+            tokenizer = th.tiktoken_merges(tokenizer)
+            encoding = th.to_tiktoken(tokenizer)
+        else:
+            accepted += 1
         for word in words:
             assert encoding.encode_ordinary(word) == tokenizer.encode(word).ids, (word, splits)
     assert accepted > 60 and refusals > 60
+
+
+def test_an_extension_that_brings_parts_of_old_tokens_together(llama, texts):
+    """Two neighbours make an old token that had no merge: tiktoken would merge them."""
+    turkish = th.load_corpus("wordfreq:tr", chars=500_000)
+    longer = th.extend(llama, th.continue_bpe(llama, turkish, 1_000))
+    before = longer.to_str()
+    with pytest.raises(ValueError, match="give it the merges of tiktoken with tiktoken_merges"):
+        th.to_tiktoken(longer)
+    made = th.tiktoken_merges(longer)
+    assert longer.to_str() == before and made.get_vocab() == longer.get_vocab()
+    some = with_specials(texts, made)
+    expected = [e.ids for e in made.encode_batch_fast(some)]
+    assert th.to_tiktoken(made).encode_batch(some, allowed_special="all") == expected
+    held = list(th.load_corpus("wordfreq:tr", split="test", chars=100_000))
+    old, new = (sum(map(len, t.encode_batch_fast(held))) for t in (longer, made))
+    assert 0.99 * old < new < old  # a few old tokens come to life
+
+
+def test_the_merges_of_tiktoken_are_those_of_a_vendor(llama):
+    made = th.tiktoken_merges(llama)
+    assert {*read(made).pairs()} == {*read(llama).pairs()} and made.get_vocab() == llama.get_vocab()
+
+
+def test_only_bytes_have_the_merges_of_tiktoken(mistral):
+    with pytest.raises(ValueError, match="the tokenizer is not byte-level BPE, and tiktoken knows"):
+        th.tiktoken_merges(mistral)
 
 
 def test_merges_that_tiktoken_would_not_make():

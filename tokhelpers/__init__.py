@@ -25,6 +25,7 @@ _HOME = {
     "save_sentencepiece": "sentencepiece_models",
     "save_pretrained": "saving",
     "to_tiktoken": "tiktoken_models",
+    "tiktoken_merges": "tiktoken_models",
     "Extension": "extension",
     "continue_bpe": "extension",
     "naive_extension": "extension",

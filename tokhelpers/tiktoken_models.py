@@ -11,7 +11,7 @@ from tokenizers import Tokenizer
 
 from .pretokens import GPT_2, PATTERNS, byte_of
 from .segmentation import segment, symbols_of
-from .surgery import Parts, read
+from .surgery import Parts, build, merge_ids, read, with_skipping
 
 if TYPE_CHECKING:
     import tiktoken
@@ -25,7 +25,8 @@ def to_tiktoken(tokenizer: Tokenizer, *, name: str = "tokhelpers") -> tiktoken.E
     takes a pre-token that is a token whole. So ids may have holes, and new tokens may lie above
     the special ones, but merges must come in order of the ids of their results. Every token must
     be what merges make of its bytes; with merge skipping, a token that is not must come out in
-    three parts at least: then its parts never meet as two.
+    three parts at least: then its parts never meet as two. New tokens may stand for several
+    parts of such an old one, and do in most extensions of Llama-3: ``tiktoken_merges`` helps.
 
     Raises ValueError for a tokenizer that tiktoken cannot express: other merges, a normalizer, a
     pre-tokenizer other than those of GPT-2, Llama-3, Qwen and Mistral Nemo, added tokens that are
@@ -50,6 +51,32 @@ def to_tiktoken(tokenizer: Tokenizer, *, name: str = "tokhelpers") -> tiktoken.E
     _check_merges(parts, ordinary)
     ranks = {bytes(map(byte_of().__getitem__, token)): parts.vocab[token] for token in ordinary}
     return tiktoken.Encoding(name, pat_str=pattern, mergeable_ranks=ranks, special_tokens=special)
+
+
+def tiktoken_merges(tokenizer: Tokenizer) -> Tokenizer:
+    """Copy a byte-level BPE tokenizer with the merges that tiktoken makes of its vocabulary.
+
+    These are all splits of each token into two tokens, in order of the ids of what they make, and
+    merge skipping is on. Tokens and ids stay; text may be cut otherwise than before where two
+    neighbours make a token and had no merge. The result can be given to ``to_tiktoken``.
+
+    Raises ValueError for a tokenizer that is not byte-level BPE.
+
+    >>> from tokhelpers import Extension, extend, train_byte_level_bpe
+    >>> base = train_byte_level_bpe(["at"], vocab_size=257)
+    >>> longer = extend(base, Extension(["ba", "bat"], [("b", "a"), ("ba", "t")]))
+    >>> longer.encode("bat").tokens, tiktoken_merges(longer).encode("bat").tokens
+    (['b', 'at'], ['bat'])
+    """
+    from transformers.convert_slow_tokenizer import generate_merges
+
+    parts = read(tokenizer)
+    if not parts.byte_level:
+        raise ValueError("the tokenizer is not byte-level BPE, and tiktoken knows bytes only")
+    vocab = {token: i for token, i in parts.vocab.items() if token not in parts.special}
+    merges = generate_merges(vocab, {token: -i for token, i in vocab.items()})
+    made = Parts(parts.settings, parts.vocab, merge_ids(parts.vocab, merges))
+    return build(with_skipping(made, True))
 
 
 def _pattern(pre_tokenizer: dict | None) -> str | None:
@@ -112,7 +139,7 @@ def _check_merges(parts: Parts, ordinary: list[str]) -> None:
         late = parts.tokens[int(parts.merges[early[0] + 1, 2])]
         raise ValueError(
             f"the merge into {late!r} comes later than its id says, and tiktoken merges in order of "
-            "ids: extend with how='append' or 'regenerate'"
+            "ids: give it the merges of tiktoken with tiktoken_merges"
         )
     _, offsets = segment(*symbols_of(ordinary, parts), parts.merges)
     sizes = np.diff(offsets)
@@ -120,5 +147,5 @@ def _check_merges(parts: Parts, ordinary: list[str]) -> None:
     if len(wrong):
         raise ValueError(
             f"{len(wrong):,} tokens, first {ordinary[wrong[0]]!r}, are not what merges make of their "
-            "bytes, as they would be in tiktoken: extend with how='regenerate', or prune them"
+            "bytes, as they would be in tiktoken: give it the merges of tiktoken with tiktoken_merges"
         )

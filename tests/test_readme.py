@@ -1,0 +1,50 @@
+"""What the README tells to type works, on a small text in the place of the reader's."""
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import tokhelpers as th
+
+README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    """A working directory with `my_texts`: a few thousand lines in two files."""
+    splits = [th.load_corpus("hpo", chars=800_000, split=split) for split in ("train", "test")]
+    lines = [line for split in splits for line in split]
+    (tmp_path / "my_texts").mkdir()
+    for i in (0, 1):
+        (tmp_path / "my_texts" / f"{i}.txt").write_text("\n".join(lines[i::2]), encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
+
+
+def test_commands(place):
+    [commands] = [block for block in blocks("") if "-m tokhelpers" in block]
+    for command in commands.splitlines():
+        python, *arguments = shlex.split(command)
+        assert python == ".venv/bin/python"
+        done = subprocess.run([sys.executable, *arguments], capture_output=True, text=True)
+        assert done.returncode in (0, 1) and done.stdout, done.stderr
+    same = th.load_tokenizer(str(place / "same-size"))
+    assert same.get_vocab_size() == th.load_tokenizer("llama-3").get_vocab_size()
+
+
+@pytest.mark.filterwarnings("default::UserWarning")  # so little text yields fewer tokens
+def test_code(place):
+    [code] = blocks("python")
+    size = th.load_tokenizer("llama-3").get_vocab_size()
+    names = {"model": th.new_model("small-llama", size, "causal-lm", hidden_size=6)}
+    exec(code, names)
+    assert names["longer"].get_vocab_size() > size
+    assert (place / "longer" / "tokenizer.json").is_file()
