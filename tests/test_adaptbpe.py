@@ -13,7 +13,7 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre
 import tokhelpers as th
 from tokhelpers import textbook as tb
 from tokhelpers.adaptbpe import adapt_bpe
-from tokhelpers.pretokens import to_bytes_form
+from tokhelpers.byte_forms import to_bytes_form
 from tokhelpers.selection import avocado, count_words, fragment_score, medvoc, oov_share
 from tokhelpers.surgery import read
 

@@ -25,7 +25,7 @@ from tokenizers import Tokenizer, models, normalizers
 
 import tokhelpers as th
 from tokhelpers import pretrained
-from tokhelpers.pretokens import byte_alphabet
+from tokhelpers.byte_forms import byte_alphabet
 from tokhelpers.pretrained import NAMES, from_spm, load_tokenizer, source_file
 from tokhelpers.surgery import read
 

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_tokenizers
 
 import tokhelpers as th
-from tokhelpers.pretokens import GPT_2, LLAMA_3, PATTERNS, QWEN, TEKKEN, to_bytes_form
+from tokhelpers.byte_forms import to_bytes_form
+from tokhelpers.pretokens import GPT_2, LLAMA_3, PATTERNS, QWEN, TEKKEN
 from tokhelpers.reach import BEFORE, BEHIND, LETTER, PLACES, reachability
 from tokhelpers.surgery import build, read
 

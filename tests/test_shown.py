@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 
 import tokhelpers as th
-from tokhelpers.pretokens import byte_alphabet
+from tokhelpers.byte_forms import byte_alphabet
 from tokhelpers.shown import BOX, LIMIT, LOOKS, STACK
 
 ODD = "aB <>&\"'0\n\t\r▁Ġ#é\u0301\u0301\u0301\u0903न्שع"

@@ -21,6 +21,7 @@ import regex
 from tokenizers import Tokenizer, models
 from tokenizers.normalizers import NFC
 
+from .byte_forms import to_bytes_form
 from .chunks import count_chunks, count_chunks_within
 from .surgery import Parts
 
@@ -353,41 +354,3 @@ def _pattern_counts(chunks: Iterable[str], seen: np.ndarray, rules: str) -> dict
     for piece, n in doubtful.items():
         stored[piece] = stored.get(piece, 0) + n
     return stored
-
-
-@lru_cache
-def byte_alphabet() -> str:
-    """The 256 characters that stand for bytes in byte-level tokenizers, in order of the byte.
-
-    Printable Latin-1 bytes stand for themselves, the other 68 for the code points from 256 on, as
-    in GPT-2.
-
-    >>> byte_alphabet()[32], byte_alphabet()[65]
-    ('Ġ', 'A')
-    """
-    plain = {*range(33, 127), *range(161, 173), *range(174, 256)}
-    spare = iter(range(256, 512))
-    return "".join(chr(b if b in plain else next(spare)) for b in range(256))
-
-
-@lru_cache
-def byte_of() -> dict[str, int]:
-    """The byte that each character of ``byte_alphabet`` stands for.
-
-    >>> byte_of()["Ġ"], byte_of()["A"]
-    (32, 65)
-    """
-    return {character: byte for byte, character in enumerate(byte_alphabet())}
-
-
-def to_bytes_form(words: Iterable[str]) -> list[str]:
-    """Write words as byte-level tokenizers store them, a character a byte.
-
-    >>> to_bytes_form([" cat", "é"])
-    ['Ġcat', 'Ã©']
-    """
-    raw = [word.encode() for word in words]
-    alphabet = np.array([ord(c) for c in byte_alphabet()], np.uint32)
-    joined = alphabet[np.frombuffer(b"".join(raw), np.uint8)].tobytes().decode("utf-32-le")
-    ends = np.cumsum([len(word) for word in raw]).tolist()
-    return [joined[a:b] for a, b in zip([0, *ends], ends, strict=False)]

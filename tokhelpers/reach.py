@@ -11,14 +11,8 @@ import regex
 from tokenizers import Tokenizer
 from tokenizers.normalizers import NFC
 
-from .pretokens import (
-    byte_of,
-    cutting_rules,
-    is_doubtful,
-    library_cutter,
-    proven_pattern,
-    to_bytes_form,
-)
+from .byte_forms import COMPLETIONS, byte_of, completions, to_bytes_form
+from .pretokens import cutting_rules, is_doubtful, library_cutter, proven_pattern
 from .segmentation import merge_table, segment, symbols_of
 from .surgery import BYTE_TOKENS, Parts, build, read
 from .wiring import stored_text
@@ -41,7 +35,6 @@ PLACES = {
 BEFORE = ["", " ", LETTER, "q", "Q", "(", "((", "\n", "1"]
 BEHIND = ["", LETTER, "q", "Q", "e", "l", "(", "\n", " ", "1"]
 OWN_LETTERS = 64  # of the tokenizer, tried beside tokens not found otherwise
-COMPLETIONS = 64  # characters tried for a token that holds part of one
 
 
 def reachability(tokenizer: Tokenizer | Parts) -> pd.DataFrame:
@@ -289,7 +282,7 @@ def _set(table: pd.DataFrame, **columns: list) -> None:
 def _complete(table: pd.DataFrame, find: Callable) -> None:
     """Look for texts with the tokens that hold part of a character, by completing the character."""
     rows = np.flatnonzero((table.category == FRAGMENT) & table.self_test.fillna(False))
-    around = {i: _completions(bytes(map(byte_of().get, table.token.iat[i]))) for i in rows}
+    around = {i: completions(bytes(map(byte_of().get, table.token.iat[i]))) for i in rows}
     example, where = table["example"].tolist(), table["where"].tolist()
     rows = np.array([i for i in rows if around[i]], np.int64)
     for k in range(COMPLETIONS):
@@ -301,53 +294,3 @@ def _complete(table: pd.DataFrame, find: Callable) -> None:
             example[rows[j]], where[rows[j]] = texts[j], "inside a character"
         rows = rows[~made]
     _set(table, where=where, example=example)
-
-
-def _completions(raw: bytes) -> tuple[list[str], str, list[str]] | None:
-    """Characters that end as ``raw`` begins, its whole characters, characters that begin as it ends.
-
-    None where no text holds these bytes.
-    """
-    start = 0
-    while start < min(3, len(raw)) and raw[start] & 0xC0 == 0x80:
-        start += 1
-    for stop in range(len(raw), max(start, len(raw) - 3) - 1, -1):
-        try:
-            middle = raw[start:stop].decode()
-        except UnicodeDecodeError:
-            continue
-        first, last = _ending(raw[:start]), _beginning(raw[stop:])
-        return (first, middle, last) if first and last else None
-    return None
-
-
-def _ending(tail: bytes) -> list[str]:
-    """Some characters whose UTF-8 ends in these bytes of a character, shorter ones first."""
-    if not tail:
-        return [""]
-    low = int("".join(f"{byte & 63:06b}" for byte in tail), 2)
-    codes = range(low, 0x30000, 1 << 6 * len(tail))
-    return _some([c for c in codes if c > 127], lambda raw: raw.endswith(tail) and raw != tail)
-
-
-def _beginning(head: bytes) -> list[str]:
-    """Some characters whose UTF-8 begins with these bytes."""
-    if not head:
-        return [""]
-    length = 2 if head[0] < 0xE0 else 3 if head[0] < 0xF0 else 4
-    if head[0] < 0xC2 or head[0] > 0xF4 or len(head) >= length:
-        return []
-    high = head[0] & (0xFF >> (length + 1))
-    for byte in head[1:]:
-        high = high << 6 | byte & 63
-    free = 6 * (length - len(head))
-    codes = range(high << free, min((high + 1) << free, 0x110000))
-    return _some(codes, lambda raw: raw.startswith(head))
-
-
-def _some(codes, fits: Callable[[bytes], bool]) -> list[str]:
-    """Up to ``COMPLETIONS`` characters, letters and other assigned ones first, evenly spread."""
-    step = max(1, len(codes) // (4 * COMPLETIONS))
-    found = [chr(c) for c in codes[::step] if not 0xD800 <= c < 0xE000]
-    found = [c for c in found if fits(c.encode())]
-    return sorted(found, key=lambda c: not c.isprintable())[:COMPLETIONS]

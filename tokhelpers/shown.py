@@ -9,7 +9,7 @@ import regex
 from tokenizers import Tokenizer
 
 from .adaptbpe import AdaptBPE
-from .pretokens import byte_of
+from .byte_forms import byte_of
 from .surgery import BYTE_TOKENS, backend_of
 
 LIMIT = 2_000  # so many characters of a text are shown

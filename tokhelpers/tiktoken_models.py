@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from tokenizers import Tokenizer
 
-from .pretokens import GPT_2, PATTERNS, byte_of
+from .byte_forms import byte_of
+from .pretokens import GPT_2, PATTERNS
 from .segmentation import segment, symbols_of
 from .surgery import Parts, build, merge_ids, read, with_skipping
 

@@ -8,9 +8,10 @@ import numpy as np
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, processors
 from tokenizers import pre_tokenizers as cut
 
+from .byte_forms import byte_alphabet
 from .counting import count_pretokens
 from .merges import learn_merges, learn_vocabulary
-from .pretokens import Pretokens, byte_alphabet, cutting_rules
+from .pretokens import Pretokens, cutting_rules
 from .readers import SURROGATE
 from .scripts import script_rules
 from .segmentation import code_points

@@ -5,7 +5,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from .pretokens import byte_of, cuts_text, library_cutter, to_bytes_form
+from .byte_forms import byte_of, to_bytes_form
+from .pretokens import cuts_text, library_cutter
 from .segmentation import segment, symbols_of
 from .surgery import Parts, merge_ids
 
