@@ -40,7 +40,7 @@ _HOME = {
     "pruning_order": "pruning",
     "prune": "pruning",
     "id_map": "pruning",
-    "row_sources": "embeddings",
+    "row_sources": "rows",
     "plan_transfer": "embeddings",
     "transfer_embeddings": "embeddings",
     "new_model": "models",
