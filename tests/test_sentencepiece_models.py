@@ -432,6 +432,17 @@ def test_regenerated_merges_are_sentencepieces_too(mistral, text, tmp_path):
     assert not (tmp_path / "x.model").exists()
 
 
+@pytest.mark.parametrize("by", ["leaf-frequency", "frequency", "leaf-id", "id", "merges"])
+def test_pruned_pieces_are_left_out(mistral, text, by, tmp_path):
+    small = th.prune(mistral, th.pruning_order(mistral, text, by=by), 2_000)
+    new = th.extend(small, th.continue_bpe(small, text, 300))
+    for tokenizer in (small, new):
+        save_sentencepiece(tokenizer, tmp_path / "new.model", model=MISTRAL)
+        assert_same_ids(tmp_path / "new.model", tokenizer, text + odd_strings("aekstuõä", 1_000))
+        size = len(proto_of(tmp_path / "new.model").pieces)
+        assert size == tokenizer.get_vocab_size()
+
+
 def test_missing_splits_are_found(mistral, text, tmp_path):
     """A merge that nothing leads to, where sentencepiece would merge the two tokens that do come up."""
     vocab, found = read(mistral).vocab, None
@@ -465,7 +476,7 @@ def test_another_models_tokenizer(extended, llama, tmp_path):
     other.write_bytes(spm_model())
     for tokenizer, model in ((extended, other), (llama, MISTRAL)):
         with pytest.raises(
-            ValueError, match="no extension of this model: id .* give the .model it"
+            ValueError, match="does not come from this model: id .* give the .model it"
         ):
             save_sentencepiece(tokenizer, tmp_path / "x.model", model=model)
     parts = read(extended)

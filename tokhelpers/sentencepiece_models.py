@@ -191,14 +191,14 @@ def _without(ids, offsets, counts, apart: list[int]):
 def save_sentencepiece(
     tokenizer: Tokenizer, path: str | os.PathLike, *, model: str | os.PathLike
 ) -> None:
-    """Write an extended tokenizer as a SentencePiece ``.model``, whole or not at all.
+    """Write an extended or pruned tokenizer as a SentencePiece ``.model``, whole or not at all.
 
-    ``model`` is the ``.model`` file from which the tokenizer was converted before it was extended.
-    New tokens are appended under their ids, each with a score below all before it, as the encoder
-    merges the pair with the highest score: with score 0 they would merge before all others. Then
-    sentencepiece's own encoder gives the tokenizer's tokens. Raises ValueError when it would not:
-    when ``tokenizer`` is no extension of ``model``, or when its merges come in another order or
-    leave out splits that sentencepiece would use.
+    ``model`` is the ``.model`` file from which the tokenizer was converted at first. Pruned pieces
+    are left out. New tokens are appended under their ids, each with a score below all before it, as
+    the encoder merges the pair with the highest score: with score 0 they would merge before all
+    others. Then sentencepiece's own encoder gives the tokenizer's tokens. Raises ValueError when it
+    would not: when ``tokenizer`` does not come from ``model``, or when its merges come in another
+    order or leave out splits that sentencepiece would use.
 
     >>> import tempfile
     >>> from tokhelpers import Extension, extend, load_tokenizer
@@ -211,7 +211,9 @@ def save_sentencepiece(
     """
     parts, proto = read(tokenizer), spm_file(model)
     kinds = type(proto.pieces[0])
-    new = _appended(parts, [piece.piece for piece in proto.pieces])
+    kept, new = _kept_and_new(parts, proto.pieces)
+    del proto.pieces[:]
+    proto.pieces.extend(kept)
     score = np.float32(min(piece.score for piece in proto.pieces))
     for token in new:
         score = min(score - np.float32(1), np.nextafter(score, np.float32(-np.inf)))
@@ -223,29 +225,33 @@ def save_sentencepiece(
     write_whole(path, proto.SerializeToString())
 
 
-def _appended(parts: Parts, pieces: list[str]) -> list[str]:
-    """The tokens behind the model's pieces, in order of their ids."""
+def _kept_and_new(parts: Parts, pieces) -> tuple[list, list[str]]:
+    """The model's pieces that were not pruned, and the tokens behind them, in order of their ids."""
     added = parts.settings["added_tokens"]
     ids = {i: token for token, i in parts.vocab.items()} | {t["id"]: t["content"] for t in added}
-    unlike = next((i for i, piece in enumerate(pieces) if ids.get(i) != piece), None)
-    if unlike is not None:
-        raise ValueError(
-            f"the tokenizer is no extension of this model: id {unlike} is {ids.get(unlike)!r} there and "
-            f"{pieces[unlike]!r} here; give the .model it was converted from"
-        )
-    cutting = [t["content"] for t in added if t["id"] >= len(pieces) and not t["special"]]
+    kept = []
+    for piece in pieces:
+        there = ids.get(len(kept))
+        if there == piece.piece:
+            kept.append(piece)
+        elif piece.type != piece.NORMAL or len(piece.piece) == 1:  # these are never pruned
+            raise ValueError(
+                f"the tokenizer does not come from this model: id {len(kept)} is {there!r} there and "
+                f"{piece.piece!r} here; give the .model it was converted from"
+            )
+    cutting = [t["content"] for t in added if t["id"] >= len(kept) and not t["special"]]
     if cutting:
         raise ValueError(
             f"{len(cutting):,} tokens, first {cutting[0]!r}, cut the raw text (how='add_tokens'), for "
             "which a SentencePiece model has no scores: extend with how='append' or 'regenerate'"
         )
-    missing = next((i for i in range(len(pieces), parts.next_id) if i not in ids), None)
+    missing = next((i for i in range(len(kept), parts.next_id) if i not in ids), None)
     if missing is not None:
         raise ValueError(
             f"no token has the id {missing}: a SentencePiece model has no holes, so number the tokens "
             "without them"
         )
-    return [ids[i] for i in range(len(pieces), parts.next_id)]
+    return kept, [ids[i] for i in range(len(kept), parts.next_id)]
 
 
 def _check_merges(parts: Parts, scores: dict[str, float]) -> None:
@@ -262,7 +268,7 @@ def _check_merges(parts: Parts, scores: dict[str, float]) -> None:
     if early is not None:
         raise ValueError(
             f"the merge into {''.join(pairs[early])!r} comes later than the order of the ids says: "
-            "sentencepiece would merge it sooner; extend with how='append' or 'regenerate'"
+            "sentencepiece would merge it sooner; extend with how='regenerate', or by continue_bpe"
         )
     there = set(pairs)
     split = [
