@@ -12,8 +12,8 @@ from contract import keep
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
 import tokhelpers as th
-from tokhelpers.pretrained import from_spm
 from tokhelpers.pruning import prunable
+from tokhelpers.spm_files import from_spm
 from tokhelpers.surgery import read
 
 ORDERS = ["leaf-frequency", "leaf-id", "frequency", "id", "merges"]

@@ -26,7 +26,7 @@ from pyarrow import parquet
 
 import tokhelpers as th
 from tokhelpers import published_questions
-from tokhelpers.pretrained import from_spm
+from tokhelpers.spm_files import from_spm
 
 ROWS = [f"note {i} of the set" for i in range(300)]
 LOCAL = "or give the path of a local copy or one of llama-3, qwen, mistral-nemo, mistral-v1"

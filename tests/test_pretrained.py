@@ -26,7 +26,8 @@ from tokenizers import Tokenizer, models, normalizers
 import tokhelpers as th
 from tokhelpers import pretrained
 from tokhelpers.byte_forms import byte_alphabet
-from tokhelpers.pretrained import NAMES, from_spm, load_tokenizer, source_file
+from tokhelpers.pretrained import NAMES, load_tokenizer, source_file
+from tokhelpers.spm_files import from_spm
 from tokhelpers.surgery import read
 
 every_name = pytest.mark.parametrize("name", NAMES)

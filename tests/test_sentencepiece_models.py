@@ -15,19 +15,19 @@ import sentencepiece
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sentencepiece.sentencepiece_model_pb2 import ModelProto
-from tokenizers import AddedToken, Tokenizer, pre_tokenizers
+from tokenizers import AddedToken, Tokenizer, normalizers, pre_tokenizers
 
 import tokhelpers as th
 from tokhelpers.merges import learn_vocabulary
 from tokhelpers.pretokens import BEFORE_META
-from tokhelpers.pretrained import from_spm, source_file
+from tokhelpers.pretrained import source_file
 from tokhelpers.sentencepiece_models import (
     NO_RULES,
     PieceRules,
     piece_check,
     piece_rules,
-    save_sentencepiece,
 )
+from tokhelpers.spm_files import from_spm, save_sentencepiece
 from tokhelpers.surgery import Parts, read
 
 LANGUAGES = ["fi", "ru", "hi", "ta", "ko", "ja", "zh", "fa", "el"]
@@ -441,6 +441,48 @@ def test_pruned_pieces_are_left_out(mistral, text, by, tmp_path):
         assert_same_ids(tmp_path / "new.model", tokenizer, text + odd_strings("aekstuõä", 1_000))
         size = len(proto_of(tmp_path / "new.model").pieces)
         assert size == tokenizer.get_vocab_size()
+
+
+SCRATCH = {
+    "bytes": {"special_tokens": ["<unk>", "<s>", "</s>"]},
+    "scripts": {"special_tokens": ["<unk>"], "split_by_script": True, "split_by_number": True},
+    "no bytes": {"byte_fallback": False},
+}
+
+
+@pytest.mark.parametrize("options", SCRATCH.values(), ids=SCRATCH)
+def test_a_tokenizer_of_ours_as_a_model(options, text, tmp_path):
+    made = th.train_sentencepiece_bpe(text, vocab_size=1_500, **options)
+    small = th.prune(made, th.pruning_order(made, text, by="leaf-frequency"), 200)
+    texts = (
+        text + odd_strings("aekstuõä", 1_000) + ["", "  a  b ", "▁x", "\n\t é", "ㄱ ㄴ👩\u200d💻"]
+    )
+    for tokenizer in (
+        made,
+        small,
+        th.extend(made, th.continue_bpe(made, text_in("fi", 9_000), 90)),
+    ):
+        save_sentencepiece(tokenizer, tmp_path / "own.model")
+        assert_same_ids(tmp_path / "own.model", tokenizer, texts)
+        encoder = sentencepiece.SentencePieceProcessor(model_file=str(tmp_path / "own.model"))
+        assert encoder.unk_id() == tokenizer.token_to_id("<unk>")
+        assert_same_ids(tmp_path / "own.model", th.load_tokenizer(tmp_path / "own.model"), texts)
+
+
+def test_what_is_no_model_of_its_own(mistral, text, tmp_path):
+    path = tmp_path / "own.model"
+    with pytest.raises(
+        ValueError, match="needs the piece '<unk>', and the tokenizer has none: train"
+    ):
+        save_sentencepiece(th.train_sentencepiece_bpe(text, vocab_size=900), path)
+    digits = th.train_sentencepiece_bpe(text, vocab_size=900, isolate_digits=True)
+    for tokenizer, what in ((digits, "pre_tokenizer"), (mistral, "pre_tokenizer")):
+        with pytest.raises(ValueError, match=f"this tokenizer has another {what}: give the .model"):
+            save_sentencepiece(tokenizer, path)
+    digits.normalizer = normalizers.NFC()
+    with pytest.raises(ValueError, match="this tokenizer has another normalizer: give the .model"):
+        save_sentencepiece(digits, path)
+    assert not path.exists()
 
 
 def test_missing_splits_are_found(mistral, text, tmp_path):

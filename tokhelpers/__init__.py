@@ -22,7 +22,7 @@ _HOME = {
     "train_unigram": "training",
     "PieceRules": "sentencepiece_models",
     "piece_rules": "sentencepiece_models",
-    "save_sentencepiece": "sentencepiece_models",
+    "save_sentencepiece": "spm_files",
     "save_pretrained": "saving",
     "to_tiktoken": "tiktoken_models",
     "tiktoken_merges": "tiktoken_models",

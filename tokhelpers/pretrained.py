@@ -13,11 +13,12 @@ from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 
-from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers
+from tokenizers import AddedToken, Tokenizer, normalizers
 
 from .files import CHECKOUT, write_whole
 from .pretokens import LLAMA_3, QWEN
 from .readers import read_whole, reason
+from .spm_files import from_spm
 from .surgery import read
 
 CONVERSION = 1  # raise it when a converter below changes: cached tokenizers are made anew
@@ -172,94 +173,6 @@ def _nemo(content: bytes) -> Tokenizer:
     kept = tekken["vocab"][: config["default_vocab_size"] - first]
     ranks = {base64.b64decode(t["token_bytes"]): t["rank"] for t in kept}
     return _from_ranks(ranks, config["pattern"], special, skipping=True, shift=first)
-
-
-# --- SentencePiece models ------------------------------------------------------------------------
-def from_spm(content: bytes) -> Tokenizer:
-    """Convert a SentencePiece BPE model, given as the bytes of its file.
-
-    Merges are all splits of each piece into two others, in order of the piece's score. Raises
-    ValueError for bytes that are no SentencePiece model, and for a model that cannot be converted
-    so that it gives the same ids.
-    """
-    from transformers.convert_slow_tokenizer import generate_merges
-
-    proto = _spm_proto(content)
-    kinds = type(proto.pieces[0])
-    vocab = {piece.piece: i for i, piece in enumerate(proto.pieces)}
-    scores = {p.piece: p.score for p in proto.pieces if p.type == kinds.NORMAL}
-    model = models.BPE(
-        vocab,
-        generate_merges(vocab, scores),
-        unk_token=proto.pieces[proto.trainer_spec.unk_id].piece,
-        fuse_unk=True,
-        byte_fallback=proto.trainer_spec.byte_fallback,
-    )
-    tokenizer = Tokenizer(model)
-    tokenizer.normalizer = _spm_normalizer(proto.normalizer_spec)
-    undo = [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()]
-    if proto.normalizer_spec.add_dummy_prefix:
-        undo.append(decoders.Strip(" ", 1, 0))
-    tokenizer.decoder = decoders.Sequence(undo)
-    special = [p.piece for p in proto.pieces if p.type in (kinds.UNKNOWN, kinds.CONTROL)]
-    tokenizer.add_special_tokens([AddedToken(t, normalized=False, special=True) for t in special])
-    return tokenizer
-
-
-def spm_file(path: str | os.PathLike):
-    """A SentencePiece model read from its file; ValueError, naming it, for any other file."""
-    try:
-        return _spm_proto(read_whole(Path(path)))
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from None
-
-
-def _spm_proto(content: bytes):
-    """Read a SentencePiece model and refuse what would be converted to something else."""
-    from google.protobuf.message import DecodeError
-    from sentencepiece.sentencepiece_model_pb2 import ModelProto
-
-    proto = ModelProto()
-    try:
-        proto.ParseFromString(content)
-    except DecodeError:
-        proto.Clear()
-    if not proto.pieces:
-        raise ValueError(
-            "the file is no SentencePiece model; for Llama-3's own tiktoken file use the name 'llama-3'"
-        )
-    trained, spec, piece = proto.trainer_spec, proto.normalizer_spec, ModelProto.SentencePiece
-    if trained.model_type != trained.BPE:
-        raise ValueError(
-            "the SentencePiece model is not of type BPE: only BPE models are converted"
-        )
-    kinds = {p.type for p in proto.pieces}
-    obstacles = {
-        # the library's Precompiled drops marks behind characters that the table maps
-        f"normalization_rule_name {spec.name!r} instead of 'identity'": spec.precompiled_charsmap,
-        "user_defined_symbols": piece.USER_DEFINED in kinds,
-        "unused pieces": piece.UNUSED in kinds,
-        "treat_whitespace_as_suffix": trained.treat_whitespace_as_suffix,
-        "escape_whitespaces switched off": not spec.escape_whitespaces,
-    }
-    found = ", ".join(name for name, there in obstacles.items() if there)
-    if found:
-        raise ValueError(
-            f"the SentencePiece model has {found}, which cannot be converted without changing ids: "
-            "train it without, or use a tokenizer.json"
-        )
-    return proto
-
-
-def _spm_normalizer(spec):
-    prefix = [normalizers.Prepend("▁")] if spec.add_dummy_prefix else []
-    steps = [*prefix, normalizers.Replace(" ", "▁")]
-    if spec.remove_extra_whitespaces:  # spaces alone, and at the end the space symbol as well
-        fewer = [
-            normalizers.Replace(Regex(found), to) for found, to in ((r"\A +", ""), (" +", " "))
-        ]
-        steps = [*fewer, *steps, normalizers.Replace(Regex(r"▁+\z"), "")]
-    return normalizers.Sequence(steps)
 
 
 # --- paths and the hub ---------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""SentencePiece BPE models: the rules of their pieces, continued training by them, the file back."""
+"""SentencePiece BPE models: the rules of their pieces, and continued training by them."""
 
 import json
 import os
@@ -6,18 +6,15 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from itertools import pairwise
 
 import numpy as np
-from tokenizers import Tokenizer
 
-from .files import write_whole
 from .merges import learn_vocabulary
 from .pretokens import Pretokens, library_cutter
-from .pretrained import spm_file
 from .scripts import DIGITS, script_rules
 from .segmentation import code_points, segment, symbols_of
-from .surgery import Parts, read
+from .spm_files import spm_file
+from .surgery import Parts
 
 
 @dataclass(frozen=True)
@@ -188,100 +185,3 @@ def _without(ids, offsets, counts, apart: list[int]):
 
 
 # --- the file -----------------------------------------------------------------------------------
-def save_sentencepiece(
-    tokenizer: Tokenizer, path: str | os.PathLike, *, model: str | os.PathLike
-) -> None:
-    """Write an extended or pruned tokenizer as a SentencePiece ``.model``, whole or not at all.
-
-    ``model`` is the ``.model`` file from which the tokenizer was converted at first. Pruned pieces
-    are left out. New tokens are appended under their ids, each with a score below all before it, as
-    the encoder merges the pair with the highest score: with score 0 they would merge before all
-    others. Then sentencepiece's own encoder gives the tokenizer's tokens. Raises ValueError when it
-    would not: when ``tokenizer`` does not come from ``model``, or when its merges come in another
-    order or leave out splits that sentencepiece would use.
-
-    >>> import tempfile
-    >>> from tokhelpers import Extension, extend, load_tokenizer
-    >>> from tokhelpers.pretrained import source_file
-    >>> new = extend(load_tokenizer("mistral-v1"), Extension(tokens=["▁phenotype"]))
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     save_sentencepiece(new, f"{folder}/new.model", model=source_file("mistral-v1"))
-    ...     load_tokenizer(f"{folder}/new.model").encode("phenotype").tokens
-    ['▁phenotype']
-    """
-    parts, proto = read(tokenizer), spm_file(model)
-    kinds = type(proto.pieces[0])
-    kept, new = _kept_and_new(parts, proto.pieces)
-    del proto.pieces[:]
-    proto.pieces.extend(kept)
-    score = np.float32(min(piece.score for piece in proto.pieces))
-    for token in new:
-        score = min(score - np.float32(1), np.nextafter(score, np.float32(-np.inf)))
-        kind = kinds.CONTROL if token in parts.special else kinds.NORMAL
-        proto.pieces.add(piece=token, score=float(score), type=kind)
-    proto.trainer_spec.vocab_size = len(proto.pieces)
-    ordinary = {piece.piece: piece.score for piece in proto.pieces if piece.type == kinds.NORMAL}
-    _check_merges(parts, ordinary)
-    write_whole(path, proto.SerializeToString())
-
-
-def _kept_and_new(parts: Parts, pieces) -> tuple[list, list[str]]:
-    """The model's pieces that were not pruned, and the tokens behind them, in order of their ids."""
-    added = parts.settings["added_tokens"]
-    ids = {i: token for token, i in parts.vocab.items()} | {t["id"]: t["content"] for t in added}
-    kept = []
-    for piece in pieces:
-        there = ids.get(len(kept))
-        if there == piece.piece:
-            kept.append(piece)
-        elif piece.type != piece.NORMAL or len(piece.piece) == 1:  # these are never pruned
-            raise ValueError(
-                f"the tokenizer does not come from this model: id {len(kept)} is {there!r} there and "
-                f"{piece.piece!r} here; give the .model it was converted from"
-            )
-    cutting = [t["content"] for t in added if t["id"] >= len(kept) and not t["special"]]
-    if cutting:
-        raise ValueError(
-            f"{len(cutting):,} tokens, first {cutting[0]!r}, cut the raw text (how='add_tokens'), for "
-            "which a SentencePiece model has no scores: extend with how='append' or 'regenerate'"
-        )
-    missing = next((i for i in range(len(kept), parts.next_id) if i not in ids), None)
-    if missing is not None:
-        raise ValueError(
-            f"no token has the id {missing}: a SentencePiece model has no holes, so number the tokens "
-            "without them"
-        )
-    return kept, [ids[i] for i in range(len(kept), parts.next_id)]
-
-
-def _check_merges(parts: Parts, scores: dict[str, float]) -> None:
-    """Refuse merges with which sentencepiece, which has scores alone, would not agree.
-
-    It merges any two neighbours that make a piece. Where a token comes back whole when it is
-    tokenized alone, no other split of it ever comes up in a text: had it come up there, it would
-    have come up alone as well. So splits may be missing from the merges of such tokens only.
-    """
-    pairs = parts.pairs()
-    ranks = [scores.get(left + right, np.inf) for left, right in pairs]
-    highest = max(scores.values(), default=0)
-    early = next((i for i, (a, b) in enumerate(pairwise([highest, *ranks])) if a < b), None)
-    if early is not None:
-        raise ValueError(
-            f"the merge into {''.join(pairs[early])!r} comes later than the order of the ids says: "
-            "sentencepiece would merge it sooner; extend with how='regenerate', or by continue_bpe"
-        )
-    there = set(pairs)
-    split = [
-        token
-        for token in scores
-        for i in range(1, len(token))
-        if token[:i] in scores and token[i:] in scores and (token[:i], token[i:]) not in there
-    ]
-    split = list(dict.fromkeys(split))
-    _, offsets = segment(*symbols_of(split, parts), parts.merges)
-    never = [split[i] for i in np.flatnonzero(np.diff(offsets) != 1)]
-    if never:
-        raise ValueError(
-            f"{len(never):,} tokens, first {never[0]!r}, lack merges that sentencepiece would use: "
-            "extend with how='regenerate'"
-        )
