@@ -7,7 +7,7 @@ import socket
 def is_local(address):
     host = address[0] if isinstance(address, tuple) else address
     host = host.decode() if isinstance(host, bytes) else host
-    return host in (None, "", "localhost", "::1") or host.startswith("127.")
+    return host in (None, "", "localhost", "::1", "::", "0.0.0.0") or host.startswith("127.")
 
 
 def guarded(original, where):
