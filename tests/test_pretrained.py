@@ -528,6 +528,17 @@ def test_broken_json(tmp_path, content):
         load_tokenizer(tmp_path)
 
 
+def test_a_file_over_which_the_library_panics(tmp_path, capfd):
+    """A prefix longer than a merge's right part: what is raised is no Exception."""
+    model = {"type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 2}, "merges": [["a", "b"]]}
+    made = json.loads(Tokenizer(models.BPE()).to_str())
+    made["model"] |= model | {"continuing_subword_prefix": "####"}
+    (tmp_path / "tokenizer.json").write_text(json.dumps(made))
+    with pytest.raises(ValueError, match="tokenizer.json cannot be read as a tokenizer: range end"):
+        load_tokenizer(tmp_path)
+    assert "panicked" in capfd.readouterr().err
+
+
 def test_truncated_json(tiny, tmp_path):
     whole = tiny.to_str()
     (tmp_path / "tokenizer.json").write_text(whole[: len(whole) // 2])

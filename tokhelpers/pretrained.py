@@ -196,7 +196,9 @@ def _from_path(path: Path) -> Tokenizer:
         return from_spm(read_whole(path))
     except OSError:
         raise
-    except Exception as error:  # the library raises plain Exception for a bad file
+    except BaseException as error:  # the library raises plain Exception for a bad file, or panics
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
         raise ValueError(f"{path} cannot be read as a tokenizer: {error}") from error
 
 
