@@ -102,7 +102,8 @@ def soak(minutes: float) -> tuple[int, pd.DataFrame]:
         except subprocess.TimeoutExpired as error:
             code, said = "no end", (error.stdout or b"").decode(errors="replace")
         failed += code != 0
-        if found := re.fullmatch(r"([\d,]+) examples, ([\d,]+) MB", said):
+        # behind what the library may have said on its way
+        if found := re.search(r"^([\d,]+) examples, ([\d,]+) MB\Z", said, re.MULTILINE):
             seen.append((name, *(int(number.replace(",", "")) for number in found.groups())))
         print(f"{name}: {said}" + f"\nFAILED ({code})" * (code != 0), flush=True)
     return failed, pd.DataFrame(seen, columns=["target", "examples", "peak_mb"])

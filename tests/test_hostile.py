@@ -47,7 +47,9 @@ def test_a_crash_loses_no_other_target(monkeypatch, capsys):
     codes = dict.fromkeys(hostile.TARGETS, 0) | {"text: qwen": -6, "files: our counts": 1}
 
     def run(command, **options):
-        said = "1,200 examples, 305 MB" if command[3] == "text: llama-3" else "what it said"
+        said = (
+            "a panic\n1,200 examples, 305 MB" if command[3] == "text: llama-3" else "what it said"
+        )
         return subprocess.CompletedProcess(command, codes[command[3]], stdout=f"{said}\n")
 
     monkeypatch.setattr(hostile.subprocess, "run", run)

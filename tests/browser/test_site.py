@@ -65,6 +65,7 @@ def test_every_picture_says_what_it_shows(site, path):
 def test_page_loads_whole_and_fits(open_page, path, site):
     page = open_page(path, viewport=TALL)
     page.wait_for_load_state("networkidle")
+    page.wait_for_function("[...document.images].every(i => i.complete)")
     pictures = page.evaluate("[...document.images].map(i => [i.src, i.complete, i.naturalWidth])")
     assert not [src for src, complete, width in pictures if not (complete and width)]
     assert len(pictures) >= len(read(site / path).pictures)
