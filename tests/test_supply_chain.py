@@ -152,12 +152,12 @@ def test_the_rules_let_pass(source):
 
 
 # --- the network ---------------------------------------------------------------------------------
-# Python runs a module of this name when it starts: in every process that is begun below, too.
-
-
 @pytest.fixture(scope="module")
 def offline(tmp_path_factory):
-    """Run a program where only this machine can be reached; what it prints, and whom it asked."""
+    """Run a program where only this machine can be reached; what it prints, and whom it asked.
+
+    Python runs a module called sitecustomize when it starts: in every process begun here, too.
+    """
     place = tmp_path_factory.mktemp("offline")
 
     def run(program, *arguments):

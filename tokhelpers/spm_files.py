@@ -173,7 +173,7 @@ def _without_pieces(parts: Parts):
 def _kept_and_new(parts: Parts, pieces) -> tuple[list, list[str]]:
     """The model's pieces that were not pruned, and the tokens behind them, in order of their ids."""
     added = parts.settings["added_tokens"]
-    ids = {i: token for token, i in parts.vocab.items()} | {t["id"]: t["content"] for t in added}
+    ids = parts.tokens | {t["id"]: t["content"] for t in added}
     kept = []
     for piece in pieces:
         there = ids.get(len(kept))

@@ -13,6 +13,7 @@ from .byte_forms import byte_of
 from .pretokens import GPT_2, PATTERNS
 from .segmentation import segment, symbols_of
 from .surgery import Parts, build, merge_ids, read, with_skipping
+from .wiring import all_splits
 
 if TYPE_CHECKING:
     import tiktoken
@@ -69,13 +70,11 @@ def tiktoken_merges(tokenizer: Tokenizer) -> Tokenizer:
     >>> longer.encode("bat").tokens, tiktoken_merges(longer).encode("bat").tokens
     (['b', 'at'], ['bat'])
     """
-    from transformers.convert_slow_tokenizer import generate_merges
-
     parts = read(tokenizer)
     if not parts.byte_level:
         raise ValueError("the tokenizer is not byte-level BPE, and tiktoken knows bytes only")
-    vocab = {token: i for token, i in parts.vocab.items() if token not in parts.special}
-    merges = generate_merges(vocab, {token: -i for token, i in vocab.items()})
+    ordinary = sorted(parts.vocab.keys() - parts.special, key=parts.vocab.get)
+    merges = all_splits(parts, parts.vocab, ordinary)
     made = Parts(parts.settings, parts.vocab, merge_ids(parts.vocab, merges))
     return build(with_skipping(made, True))
 

@@ -36,7 +36,7 @@ def extended(parts: Parts, extension, n_tokens: int | None = None, *, how: str =
     if parts.wordpiece:
         new = []
     elif how == "regenerate" or (new is None and not extension.merges):
-        new = _regenerated(parts, vocab, tokens)
+        new = all_splits(parts, vocab, tokens)
     elif new is None:
         new = _own_merges(extension, vocab, tokens)
     rows = merge_ids(vocab, new)
@@ -92,8 +92,8 @@ def _own_merges(extension, vocab, tokens) -> list[tuple[str, str]]:
     return list(dict.fromkeys(needed))  # a pair can come about again after it was merged
 
 
-def _regenerated(parts, vocab, tokens) -> list[tuple[str, str]]:
-    """All splits of each new token into two tokens, in order of the tokens, longer left part first."""
+def all_splits(parts, vocab, tokens) -> list[tuple[str, str]]:
+    """All splits of each of the tokens into two, in order of the tokens, longer left part first."""
     from transformers.convert_slow_tokenizer import generate_merges
 
     ordinary = {token: i for token, i in vocab.items() if token not in parts.special}
