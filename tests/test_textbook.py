@@ -583,7 +583,7 @@ def test_rules_may_be_lists_as_in_json():
     lists = [list(m) for m in M]
     assert tokens_of(tb.tokenize_byte_level_bpe("abc", V, lists), V) == ["abc"]
     assert tokens_of(tb.tokenize_sentencepiece_bpe("abc", V, lists), V) == ["abc"]
-    with pytest.raises(ValueError, match="'d' is not in V: V must hold all 256 bytes"):
+    with pytest.raises(ValueError, match="'d' is not in vocab: vocab must hold all 256 bytes"):
         tb.tokenize_byte_level_bpe("abcd", {"abc": 0}, M)
     for extend in (tb.extend_sentencepiece_bpe, tb.extend_byte_level_bpe):
         assert extend({"a": 0}, [], V, lists)[1] == M
