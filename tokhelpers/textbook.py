@@ -212,10 +212,11 @@ def tokenize_bpe_by_rank(text, vocab, merges, *, unk="[UNK]", trace=None):
     """Tokenizes with plain BPE as libraries do: the pair of lowest rank, again and again.
 
     A pair's rank is its place in `merges`. The pair of lowest rank is merged at its leftmost place
-    only; then all pairs are looked at anew. Hugging Face's `tokenizers`, `tiktoken` and
-    `sentencepiece` encode so. Arguments, result and trace are those of `tokenize_bpe`, which goes
-    through the list once: when `a+bc` has its turn below, there is no `bc` yet. The two agree if
-    each rule stands behind all rules that make its parts, as in the lists that training learns.
+    only; then all pairs are looked at anew. Hugging Face's `tokenizers` encodes so; `tiktoken` and
+    `sentencepiece` do, too, with the rank of the merged token. Arguments, result and trace are
+    those of `tokenize_bpe`, which goes through the list once: when `a+bc` has its turn below, there
+    is no `bc` yet. The two agree if each rule stands behind all rules that make its parts, as in
+    the lists that training learns.
 
     >>> vocab, merges = {"a": 0, "b": 1, "c": 2, "bc": 3, "abc": 4}, [("a", "bc"), ("b", "c")]
     >>> tokenize_bpe("abc", vocab, merges), tokenize_bpe_by_rank("abc", vocab, merges)
