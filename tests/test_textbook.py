@@ -518,6 +518,9 @@ def test_traces_of_byte_level_bpe_adaptbpe_and_pruning_by_hand():
         {"match": "bc", "tokens": ["a", "bc", "a"]},
         {"rule": ("a", "bc"), "tokens": ["abc", "a"]},
     ]
+    # The longest match is taken first, though another begins before it.
+    V = numbered("a", "b", "c", "d", "ab", "bcd")
+    assert tb.tokenize_adapt_bpe("abcdab", V, [], ["ab", "bcd"]) == ["a", "bcd", "ab"]
     # The count of abc flows to ab and c, that of ab to a and b.
     trace, V = [], numbered("a", "b", "c", "ab", "abc")
     M = [("a", "b"), ("ab", "c")]
@@ -526,6 +529,9 @@ def test_traces_of_byte_level_bpe_adaptbpe_and_pruning_by_hand():
         {"token": "abc", "count": 2, "parts": ["ab", "c"]},
         {"token": "ab", "count": 3, "parts": ["a", "b"]},
     ]
+    # ab is a leaf only when both tokens made of it are gone.
+    V, M = numbered("a", "b", "c", "ab", "abc", "aba"), [*M, ("ab", "a")]
+    assert tb.prune_leaves(V, M, {"abc": 1, "aba": 9}) == ["abc", "aba", "ab"]
 
 
 def test_rules_may_be_lists_as_in_json():
