@@ -111,7 +111,7 @@ torch:
 	|| $(PIP) install -q --timeout 10 --retries 0 --no-deps --extra-index-url $(CPU_INDEX) \
 		torch==$(TORCH)+cpu 2>/dev/null \
 	|| echo "PyTorch's CPU build was not found at $(CPU_INDEX): PyPI's build comes instead, with" \
-		"gigabytes of CUDA that nothing here needs; to avoid it, put the wheel of torch" \
+		"gigabytes of CUDA that the notebooks do not need; to avoid it, put the wheel of torch" \
 		"$(TORCH)+cpu into a folder and type make PIP_FIND_LINKS=FOLDER" >&2
 
 $(SITE_READY): $(READY) requirements-site.txt site/package-lock.json
