@@ -17,7 +17,7 @@ import tokhelpers as th
 pytestmark = pytest.mark.long
 ROOT = Path(__file__).parents[1]
 NAME = f"tokhelpers-{th.__version__}"
-CHECKOUT_ONLY = {".ci", ".gitignore"}
+CHECKOUT_ONLY = {".ci", ".github", ".gitignore"}
 
 
 def run(*command, **options):
