@@ -446,7 +446,7 @@ def test_where_the_cache_is(monkeypatch, tmp_path):
     monkeypatch.setenv("TOKHELPERS_CACHE", str(tmp_path))
     assert pretrained.cache_folder() == tmp_path
     monkeypatch.delenv("TOKHELPERS_CACHE")
-    assert pretrained.cache_folder() == Path(pretrained.__file__).parents[1] / "data" / "cache"
+    assert pretrained.cache_folder() == Path(pretrained.__file__).parents[2] / "data" / "cache"
     monkeypatch.setattr(pretrained, "CHECKOUT", None)
     monkeypatch.setenv("HOME", str(tmp_path))
     assert pretrained.cache_folder() == tmp_path / ".cache" / "tokhelpers"
@@ -765,7 +765,7 @@ def test_offline_and_not_cached(tmp_path):
     done = subprocess.run(
         [sys.executable, "-c", program],
         env={**os.environ, "HF_HUB_OFFLINE": "1", "HF_HUB_CACHE": str(tmp_path)},
-        cwd=Path(pretrained.__file__).parents[1],
+        cwd=Path(pretrained.__file__).parents[2],
         capture_output=True,
         text=True,
         check=True,

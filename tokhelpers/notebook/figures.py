@@ -100,8 +100,8 @@ def label_lines(axes, *, gap: float = 0.04) -> None:
 def show_source(function: Callable, *, docstring: bool = False):
     """Show a function's real source in a notebook cell, without its docstring unless asked for.
 
-    >>> print(show_source(style).data.splitlines()[1])
-    def style() -> None:
+    >>> print(show_source(set_style).data.splitlines()[1])
+    def set_style() -> None:
     """
     from IPython.display import Markdown
 

@@ -87,9 +87,10 @@ def save_pretrained(
     files[ours[0]] = describe(
         backend, content, base=base, texts=texts, calls=calls, measures=measures
     )
-    with replacing(folder, FILES.union(ours)) as draft:
+    with replacing(folder, FILES | {*ours}) as draft:
         for name, content in files.items():
-            _write(draft / name, content)
+            (draft / name).parent.mkdir(exist_ok=True)
+            (draft / name).write_bytes(content.encode())
         _read_back(draft, backend)
         _warn(draft, backend, model)
 
@@ -99,14 +100,6 @@ def _ours(card: Path) -> bool:
     if not os.path.lexists(card):
         return True
     return card.is_file() and card.read_bytes().startswith(MARK.encode())
-
-
-def _write(path: Path, content: str) -> None:
-    path.parent.mkdir(exist_ok=True)
-    with open(path, "w", encoding="utf-8", newline="") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())  # the swap must not be on the disk before what it swaps in
 
 
 # --- what a model needs besides -----------------------------------------------------------------
