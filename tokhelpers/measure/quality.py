@@ -152,7 +152,9 @@ def renyi_efficiency(counts: np.ndarray, power: float = 2.5) -> float:
 
     That is its Rényi entropy over the entropy of a uniform distribution: with the shares p of the
     n tokens that occur, log(sum(p ** power)) / (1 - power) / log(n). 1 is uniform. ``counts`` is
-    an array of how often each token occurs; NaN where fewer than two do. Source: Zouhar et al. 2023; Purason et al. 2025 use power 2.5.
+    an array of how often each token occurs; the result is NaN where fewer than two do.
+
+    Source: Zouhar et al. 2023; Purason et al. 2025 use power 2.5.
 
     >>> round(renyi_efficiency(np.array([1, 1, 0, 1, 1])), 12)
     1.0
