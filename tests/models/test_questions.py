@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 import tokhelpers as th
-from tokhelpers import questions as room
+from tokhelpers.models import questions
 from tokhelpers.models.published_questions import load_questions
 from tokhelpers.models.questions import (
     Question,
@@ -34,7 +34,7 @@ def hpo():
 @pytest.fixture(scope="module")
 def terms():
     """Terms by name."""
-    by_code, _ = room._hpo()
+    by_code, _ = questions._hpo()
     by_name = {term.name: (code, term) for code, term in by_code.items()}
     assert len(by_name) == len(by_code)
     return by_name
@@ -87,7 +87,7 @@ def test_layouts_have_the_published_parts_in_order():
 
 def test_layouts_by_hand():
     options_only = (
-        f"**Instruction**\n{room.INSTRUCTION}\n**Question**\nWhich is a bone?\n"
+        f"**Instruction**\n{questions.INSTRUCTION}\n**Question**\nWhich is a bone?\n"
         "**Options**\nA) Femur\nB) Liver\nC) Retina\nD) Aorta"
     )
     assert format_question(BONE) == options_only
