@@ -75,9 +75,9 @@ def training_memory(
     """
     config = trainable(architecture, vocab_size, head, batch, length)
     model = new_model(config, head=head, device="meta").to(dtype_of(dtype)).train()
-    ledger = _Ledger()
+    ledger = Ledger()
     with FakeTensorMode():
-        tensors = _without_memory(model)
+        tensors = without_memory(model)
         optimiser = [torch.empty_like(t) for t in tensors.values() if t.requires_grad for _ in "mv"]
         ledger.enter("weights", tensors.values())
         ledger.enter("adamw", optimiser)
@@ -92,15 +92,15 @@ def training_memory(
     return pd.Series({**bill, "total": sum(bill.values())}, name="bytes")
 
 
-def _without_memory(model) -> dict[str, torch.Tensor]:
-    """Parameters and buffers as tensors of the mode in force, which have shapes only."""
+def without_memory(model) -> dict[str, torch.Tensor]:
+    """Return parameters and buffers as tensors of the mode in force, which have shapes only."""
     return {
         name: torch.empty(old.shape, dtype=old.dtype, requires_grad=old.requires_grad)
         for name, old in [*model.named_parameters(), *model.named_buffers()]
     }
 
 
-class _Ledger(TorchDispatchMode):
+class Ledger(TorchDispatchMode):
     """The bytes that are alive, by kind, and what they were at the peak."""
 
     def __init__(self):
@@ -137,9 +137,11 @@ class _Ledger(TorchDispatchMode):
         self.alive[kind] += size
 
     def free(self, key, size):
+        """Strike out memory that is freed."""
         self.alive[self.kinds.pop(key)] -= size
 
     def enter(self, kind, tensors):
+        """Enter tensors that are there before the step."""
         for tensor in tensors:
             self.add(tensor, kind)
 
