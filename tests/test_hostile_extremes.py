@@ -55,7 +55,7 @@ def test_ten_thousand_of_a_character(character):
 def in_a_process(program: str, *arguments, mended="") -> list[str]:
     """What a program prints, and by how many MB its memory grew after it had been warmed up."""
     program = (
-        "import sys; import tokhelpers as th; from tokhelpers import readers\n"
+        "import sys; import tokhelpers as th; from tokhelpers.text import readers\n"
         f"from hostile import peak\n{mended}\n{program}\nprint(peak() - before)"
     )
     command = [sys.executable, "-c", program, *map(str, arguments)]
