@@ -16,6 +16,7 @@ import tokhelpers as th
 
 ROOT = Path(__file__).parents[1]
 NAME = f"tokhelpers-{th.__version__}"
+pytestmark = pytest.mark.long
 CHECKOUT_ONLY = {".ci", ".gitignore"}
 
 
