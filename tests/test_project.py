@@ -193,15 +193,11 @@ def test_documented_commands_exist():
 # --- the package ---------------------------------------------------------------------------------
 def test_import_is_light():
     heavy = ["torch", "seaborn", "transformers", "numba", "pandas", "matplotlib", "tokenizers"]
-    program = (
-        "import sys, time; began = time.perf_counter(); import tokhelpers; "
-        "print(time.perf_counter() - began, *sys.modules)"
-    )
+    program = "import sys, tokhelpers; print(*sys.modules)"
     run = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
-    seconds, *loaded = run.stdout.split()
-    assert float(seconds) < 1
+    loaded = run.stdout.split()
     assert not set(heavy) & set(loaded)
 
 

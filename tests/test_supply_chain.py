@@ -17,7 +17,7 @@ import pytest
 from pyarrow import parquet
 
 ROOT = Path(__file__).parents[1]
-SOURCES = sorted((ROOT / "tokhelpers").glob("*.py"))
+SOURCES = sorted((ROOT / "tokhelpers").rglob("*.py"))
 
 # --- the source ----------------------------------------------------------------------------------
 MODULES = {
@@ -179,7 +179,6 @@ def offline(tmp_path_factory):
             cwd=place,
             capture_output=True,
             text=True,
-            timeout=300,
         )
         assert done.returncode == 0, done.stderr
         return done.stdout, log.read_text()
@@ -260,6 +259,7 @@ print(th.transfer_embeddings(model, base, longer).get_input_embeddings().weight.
 """
 
 
+@pytest.mark.long
 def test_the_main_paths_need_no_network(offline, tmp_path):
     texts = [f"note {i}" for i in range(30)]
     (tmp_path / "a.text").write_text("\n".join(texts))

@@ -199,9 +199,9 @@ def test_repeats(llama, piece):
     added = [stored * n for n in range(2, 40) if stored * n not in vocab]
     encoder, text = adapt_bpe(llama, added), piece * 10_000
     encoder.ids("a")  # compiled
-    began = time.perf_counter()
+    began = time.process_time()
     ids = encoder.ids(text)
-    assert time.perf_counter() - began < 2
+    assert time.process_time() - began < 60  # in the square of the length it were hours
     assert "".join(map(encoder.parts.tokens.get, ids)) == stored * 10_000
 
 

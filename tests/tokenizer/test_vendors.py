@@ -513,7 +513,7 @@ def test_no_half_written_file_is_left(cache, monkeypatch, step):
 
 
 def test_several_threads_may_convert_at_once(cache, monkeypatch):
-    replace, written = os.replace, Barrier(2, timeout=60)
+    replace, written = os.replace, Barrier(2, timeout=600)
 
     def together(draft, file):
         written.wait()
@@ -843,11 +843,11 @@ def test_llama_2_of_the_development_data(shared_data):
 
 # --- the hub -------------------------------------------------------------------------------------
 def test_offline_and_not_cached(tmp_path):
-    """A process of its own, since the hub's client reads its settings once."""
+    """A process of its own, since the hub's client reads its settings once. It does not wait."""
     program = (
-        "import time, tokhelpers; began = time.monotonic()\n"
+        "import time, tokhelpers; time.sleep = None\n"
         "try: tokhelpers.load_tokenizer('org/model')\n"
-        "except OSError as error: print(time.monotonic() - began, error)"
+        "except OSError as error: print(error)"
     )
     done = subprocess.run(
         [sys.executable, "-c", program],
@@ -857,9 +857,7 @@ def test_offline_and_not_cached(tmp_path):
         text=True,
         check=True,
     )
-    seconds, message = done.stdout.strip().split(" ", 1)
-    assert float(seconds) < 5  # it neither waits nor tries again
-    assert message == (
+    assert done.stdout.strip() == (
         "'org/model' cannot be loaded from the hub: it cannot be reached, and the tokenizer is not "
         f"in the cache. Cache folder: {tmp_path}. Either go online (and log in, if it is gated), "
         "or give the path of a local copy or one of llama-3, qwen, mistral-nemo, mistral-v1, "
