@@ -16,8 +16,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from importlib import metadata
+from itertools import chain, repeat, starmap
 from pathlib import Path
 
+from ..tokenizer.pretokenization import ChunkCounts
 from . import readers
 
 __all__ = ["Corpus", "load_corpus"]
@@ -26,7 +28,7 @@ NAMES = (
     "hpo, hpo-names, icd-10-cm, python-source, wordfreq:LANG, "
     "text:PATH, jsonl:PATH, parquet:PATH, hf:ID[@CONFIG][@REVISION][#SPLIT]"
 )
-SAMPLE_CHARS = 10_000_000  # wordfreq as text has no end of its own
+SAMPLE_CHARS = 10_000_000  # a sample of words has no end of its own
 SAMPLE_WORDS = 50  # words in a sampled document
 
 
@@ -35,7 +37,9 @@ class Corpus:
     """Documents of one split of a source, with where they come from; made by `load_corpus`.
 
     Iterating gives `str` documents; it raises ValueError when there is not one, unless this is a
-    `part` of a corpus.
+    `part` of a corpus. Where the source is not text but counts, `counts` has them, and iterating
+    gives each chunk as often as it counts: both describe the same data. A chunk is a word as it
+    stands in running text, with the space before it where there is one.
     """
 
     name: str
@@ -53,6 +57,9 @@ class Corpus:
         return f"Corpus({self.name!r}, split={self.split!r}, chars={self.chars}{part})"
 
     def __iter__(self) -> Iterator[str]:
+        if self.counts is not None:
+            yield from chain.from_iterable(starmap(repeat, self.counts.items()))
+            return
         endless = self.name.startswith("wordfreq:")
         left = self.chars or (SAMPLE_CHARS if endless else math.inf)
         here = others = 0
@@ -88,11 +95,12 @@ class Corpus:
         return (replace(self, part=part) for part in readers.parts(kind, rest, size))
 
     @cached_property
-    def counts(self) -> dict[str, int] | None:
-        """Words, each with a leading space, and their occurrences per 10^9 words.
+    def counts(self) -> ChunkCounts | None:
+        """Chunks and how often each occurs, where the source is counts, not text; else None.
 
-        Exact, without sampling: round(frequency * 1e9), words that round to 0 left out. Only a
-        wordfreq corpus asked for whole (`chars=None`, `split="train"`) has them, others None.
+        Of a wordfreq corpus asked for whole (`chars=None`, `split="train"`): words, each with a
+        space before it, and their occurrences per 10^9 words, round(frequency * 1e9); words that
+        round to 0 are left out.
 
         >>> load_corpus("wordfreq:en").counts[" the"]
         53703180
@@ -100,7 +108,12 @@ class Corpus:
         kind, _, language = self.name.partition(":")
         if kind != "wordfreq" or self.chars is not None or self.split != "train":
             return None
-        return {f" {word}": count for word, count in _word_counts(language).items()}
+        return ChunkCounts((f" {word}", count) for word, count in _word_counts(language).items())
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether the text changes only with the package's version, which `source` names."""
+        return self.name.partition(":")[0] in ("hpo", "hpo-names", "icd-10-cm", "wordfreq")
 
 
 def load_corpus(
@@ -119,7 +132,8 @@ def load_corpus(
     | `hpo` | definitions and comments of the Human Phenotype Ontology | shuffled |
     | `hpo-names` | names and synonyms of its terms | shuffled |
     | `icd-10-cm` | descriptions of ICD-10-CM: chapters, blocks and codes | shuffled |
-    | `wordfreq:LANG` | 50 words drawn by frequency from wordfreq's largest list | drawn |
+    | `wordfreq:LANG` | the words of wordfreq's largest list, as often as they count | by frequency |
+    | `wordfreq:LANG` with `chars` | 50 words drawn by frequency from that list | drawn |
     | `python-source` | .py files of the installed packages | path in site-packages |
     | `text:PATH` | lines, without their ends | as in the file |
     | `jsonl:PATH` | the field `column` of each line's object | as in the file |
@@ -135,8 +149,9 @@ def load_corpus(
     without a CONFIG it is written `hf:ID@@REVISION`. Only a commit stays what it is.
 
     `chars`: the corpus ends after that many characters of its split, the last document cut to
-    fit; an upper bound, since a source may hold fewer. None: all there is, for wordfreq
-    10,000,000 characters. `split`: "train", or "test" with about a tenth of the documents.
+    fit; an upper bound, since a source may hold fewer. None: all there is. wordfreq's whole lists
+    stand for 10^9 words, have `counts`, and have no test split: with `split="test"` a sample of
+    10,000,000 characters is drawn. `split`: "train", or "test" with about a tenth of the documents.
     `seed`: the shuffle and the draw. `errors`: "strict", or "replace" to read invalid UTF-8 and
     lone surrogates as U+FFFD. Only the medical ones are held in memory, to be shuffled.
 
@@ -268,7 +283,7 @@ def _obo_unescaped(value: str) -> str:
 
 def icd_descriptions() -> Iterator[str]:
     """Descriptions of all chapters, blocks, categories and codes, in the package's order."""
-    # The import reads the package's data, by a deprecated way.
+    # The import reads the package's data with a deprecated function.
     with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
         import simple_icd_10_cm as icd
     seen = set()
