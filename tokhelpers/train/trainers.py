@@ -120,7 +120,7 @@ def train_sentencepiece_bpe(
     start = _start(special_tokens, None if byte_fallback else unk, BYTE_TOKENS * byte_fallback)
     rules = script_rules(split_by_script, split_by_number)
     vocab, merges = _grown(
-        words, counts, start, vocab_size, min_frequency, max_token_length, best="form", rules=rules
+        words, counts, start, vocab_size, min_frequency, max_token_length, best="token", rules=rules
     )
     unknown = {} if byte_fallback else {"unk_token": unk, "fuse_unk": True}
     model = models.BPE(vocab, merges, byte_fallback=byte_fallback, **unknown)
