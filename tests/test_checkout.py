@@ -114,6 +114,14 @@ def test_a_kept_table_says_how_it_was_made(tmp_path, monkeypatch):
     assert not (tmp_path / "none.csv").exists()
 
 
+def test_a_table_is_kept_where_git_is_missing(tmp_path, monkeypatch):
+    monkeypatch.setenv("TOKHELPERS_MEASURED", str(tmp_path))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert records.CHECKOUT is not None
+    records.record_measured(TABLE, "gains", command="make full", seconds=1)
+    assert json.loads((tmp_path / "gains.json").read_text())["commit"] == "unknown"
+
+
 def test_tables_that_are_not_there(monkeypatch):
     with pytest.raises(
         FileNotFoundError, match="no measured table is called 'x'; there are .*many"

@@ -29,7 +29,10 @@ from tokhelpers.models import published_questions
 from tokhelpers.tokenizer.sentencepiece_files import from_spm
 
 ROWS = [f"note {i} of the set" for i in range(300)]
-LOCAL = "or give the path of a local copy or one of llama-3, qwen, mistral-nemo, mistral-v1"
+LOCAL = (
+    "or give the path of a local copy or one of llama-3, qwen, mistral-nemo, mistral-v1, gpt-4, "
+)
+LOCAL += "gpt-4o, llama-4"
 COPY = "or give a local copy as jsonl:PATH or parquet:PATH"
 
 

@@ -104,7 +104,7 @@ def test_figure_that_nobody_describes_is_named():
 # --- environment ---------------------------------------------------------------------------------
 def test_site_pins_are_exact_and_beside_the_others():
     pins = {
-        name: re.findall(r"(?m)^([\w.-]+)==([\w.+]+)$", (ROOT / name).read_text())
+        name: re.findall(r"(?m)^([\w.-]+)==([\w.+]+)(?: ;.*)?$", (ROOT / name).read_text())
         for name in ("requirements.txt", "requirements-site.txt")
     }
     lines = (ROOT / "requirements-site.txt").read_text().splitlines()

@@ -73,7 +73,7 @@ def test_textbook_by_hand():
         "abab"
     ]  # fmt: skip
     assert tb.tokenize_adapt_bpe(["", "a"], {"a": 0}, [], []) == ["a"]
-    with pytest.raises(ValueError, match="'x' is not in V: V must hold all characters"):
+    with pytest.raises(ValueError, match="'x' is not in vocab: vocab must hold all characters"):
         tb.tokenize_adapt_bpe("ax", {"a": 0}, [], [])
     with pytest.raises(TypeError, match="added is one string, 'ab': give a list of tokens"):
         tb.tokenize_adapt_bpe("ax", {"a": 0}, [], "ab")

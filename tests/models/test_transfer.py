@@ -265,7 +265,7 @@ def test_nothing_to_do_changes_nothing(old):
 
 
 def test_ids_without_a_token_inside_the_vocabulary(old):
-    parts = th.surgery.read(old)
+    parts = th.read_parts(old)
     vocab = {t: i + 5 if i > 270 else i for t, i in parts.vocab.items()}  # a hole of five ids
     new = Tokenizer(models.BPE(vocab, parts.pairs()))
     new.pre_tokenizer, new.decoder = old.pre_tokenizer, old.decoder
@@ -360,8 +360,25 @@ def test_more_ids_than_rows(old, longer):
 
 
 def test_far_fewer_ids_than_rows(old, longer):
-    with pytest.raises(ValueError, match="has 282 tokens.*give the tokenizer that the model was"):
-        th.plan_transfer(a_model("tied", 282 + 1_025), old, longer)
+    padded = a_model("tied", 282 + 1_025)
+    for function in (th.plan_transfer, th.transfer_embeddings):
+        with pytest.raises(ValueError, match="has 282 tokens.*give the tokenizer .* max_padding="):
+            function(padded, old, longer)
+
+
+@pytest.mark.parametrize("allowed", [None, 1_069])
+def test_more_padding_where_the_caller_allows_it(old, longer, allowed):
+    """As gpt-oss has: 1,069 rows without a token."""
+    before = a_model("untied", 282 + 1_069)
+    plan = th.plan_transfer(before, old, longer, max_padding=allowed)
+    assert (plan.padding, plan.new_rows, plan.new_padding) == (1_069, 1_351, 1_060)
+    after = th.transfer_embeddings(before, old, longer, max_padding=allowed)
+    for was, now in zip(rows_of(before), rows_of(after), strict=True):
+        assert torch.equal(now[:282], was[:282]) and torch.equal(now[291:], was[282:-9])
+    with pytest.raises(ValueError, match="max_padding"):
+        th.transfer_embeddings(before, old, longer, max_padding=1_068)
+    with pytest.raises(ValueError, match="281 rows: give the tokenizer .* trained with$"):
+        th.plan_transfer(a_model("tied", 281), old, longer, max_padding=None)
 
 
 def test_no_output_head(old, longer):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 
 import tokhelpers as th
-from tokhelpers.notebook.tokens import BOX, LIMIT, LOOKS, STACK
+from tokhelpers.notebook.tokens import BOX, LIMIT, STACK, STYLES
 from tokhelpers.tokenizer.token_bytes import byte_alphabet
 
 ODD = "aB <>&\"'0\n\t\r▁Ġ#é\u0301\u0301\u0301\u0903न्שع"
@@ -175,7 +175,7 @@ def test_new_tokens_are_those_that_the_first_lacks(llama, qwen, mistral):
     ]
     assert "⟦" not in str(th.show_tokens(" kyllä on", longer, llama))
     mixed = str(th.show_tokens("שלום", llama=llama, mistral=mistral, qwen=qwen))
-    assert "(not asked of mistral: tokens are stored otherwise there)" in mixed
+    assert "(not asked of mistral: tokens are written in another way there)" in mixed
     mine = {line.split()[0]: "⟦" in line for line in mixed.split("\n")[:3]}
     assert mine == {"llama": False, "mistral": False, "qwen": True}
 
@@ -382,8 +382,8 @@ def contrast(one, other):
 def test_colours_are_readable_and_kinds_differ_without_colour():
     ink = re.search(r"[;]color:(#\w+)", BOX)[1]
     borders = {}
-    for kind, look in LOOKS.items():
-        paper, border = re.search(r"background:(#\w+);border:([^;]+)", look).groups()
+    for kind, style in STYLES.items():
+        paper, border = re.search(r"background:(#\w+);border:([^;]+)", style).groups()
         assert contrast(ink, paper) >= 7  # AAA, so AA with room
         assert contrast(border.split()[-1], paper) >= 3  # of what is no text
         borders[kind] = border.rsplit(" ", 1)[0]  # width and line, not colour

@@ -576,7 +576,9 @@ def test_metaspace_that_does_not_cut_is_cut_before_runs_of_spaces():
 
 
 def test_no_tokenizer_at_all():
-    with pytest.raises(TypeError, match="a tokenizer is needed, got str: use load_tokenizer"):
+    with pytest.raises(
+        TypeError, match="a tokenizer is needed, got str: load one with load_tokenizer"
+    ):
         count_pretokens(["a"], "llama-3")
 
 

@@ -22,7 +22,7 @@ from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_to
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 import tokhelpers as th
-from tokhelpers.tokenizer import cards, folders, saving
+from tokhelpers.tokenizer import cards, folders
 from tokhelpers.tokenizer.parts import read_parts
 from tokhelpers.tokenizer.pretokenization import GPT_2, LLAMA_3, PATTERNS, TEKKEN
 from tokhelpers.tokenizer.vendors import source_file
@@ -485,7 +485,7 @@ def test_a_full_disk(step, there, tmp_path, monkeypatch):
         if step in ("mkdir", "copytree"):
             patch.setattr(os, "mkdir", full)  # behind both
         elif step == "open":
-            patch.setattr(saving, "open", full_open(full), raising=False)
+            patch.setattr(Path, "write_bytes", full_write(full))
         else:
             patch.setattr(os, step, full)
         if step == "link" and not there:
@@ -494,12 +494,36 @@ def test_a_full_disk(step, there, tmp_path, monkeypatch):
         refused(tmp_path, tmp_path / "model", OSError, f"left as it was: .*{why}", tokenizer)
 
 
-def full_open(full):
-    def opening(*args, **options):
-        full()
-        return open(*args, **options)
+def full_write(full):
+    real = Path.write_bytes
 
-    return opening
+    def writing(path, content):
+        full()
+        return real(path, content)
+
+    return writing
+
+
+def test_all_is_on_the_disk_before_the_swap(tmp_path, monkeypatch):
+    model_folder(tmp_path / "model")
+    th.save_pretrained(small(), tmp_path / "expected", like=tmp_path / "model")
+    synced, at_swap = set(), set()
+    sync, swap = os.fsync, folders._swap
+
+    def syncing(descriptor):
+        synced.add(os.fstat(descriptor).st_ino)
+        sync(descriptor)
+
+    def swapping(draft, folder):
+        written = [draft / path for path in content(tmp_path / "expected")]
+        at_swap.update(path.stat().st_ino for path in [*written, draft, draft / "original"])
+        assert at_swap <= synced
+        swap(draft, folder)
+
+    monkeypatch.setattr(os, "fsync", syncing)
+    monkeypatch.setattr(folders, "_swap", swapping)
+    th.save_pretrained(small(), tmp_path / "model", like=tmp_path / "model")
+    assert len(at_swap) > 5 and tmp_path.stat().st_ino in synced
 
 
 def test_a_file_system_that_cannot_swap(tmp_path, monkeypatch):
@@ -805,7 +829,7 @@ def test_killed_at_each_step_over_a_model(after_kills):
 
 def test_killed_at_each_step_of_a_new_folder(after_kills):
     absent, new = after_kills["new folder"]
-    assert absent > 15 and new == 0  # after the rename nothing is left to do
+    assert absent > 15 and new == 1  # after the rename only the folder above it is synced
 
 
 def test_killed_at_any_time(after_kills):

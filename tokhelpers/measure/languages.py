@@ -14,13 +14,14 @@ from ..adapt.extension import Extension, continue_bpe, naive_extension
 from ..text.corpora import load_corpus
 from ..text.counting import count_pretokens
 from ..text.pretokens import Pretokens
+from ..tokenizer.checks import positive
 from ..tokenizer.parts import parts_with_skipping, read_parts
 from ..tokenizer.vendors import load_tokenizer
 from ..train.trainers import train_byte_level_bpe, train_sentencepiece_bpe
 from .quality import evaluate, evaluate_sizes
 
-# Languages with a list in wordfreq that the paper has, too: their codes here and there. Chinese and
-# Japanese are left out: written without spaces, they have no words of which a list would be text.
+# The paper's languages with a list in wordfreq: wordfreq's code and the paper's. Chinese and Japanese
+# are left out: they are written without spaces, so a list of their words makes no text.
 # wordfreq writes Serbian, Croatian and Bosnian as one language, in Latin letters.
 LANGUAGES = {
     "ar": "arb_Arab", "bg": "bul_Cyrl", "bn": "ben_Beng", "ca": "cat_Latn", "cs": "ces_Latn",
@@ -47,11 +48,12 @@ def compare_language(
     """Extend a tokenizer by a language's tokens, naively and by continued training, and measure.
 
     ``language`` is one of wordfreq's; the texts are samples by word frequency, ``train_chars`` and
-    ``test_chars`` characters long. One row a way (``base``, ``continued``, ``naive``), number of
-    tokens ``added`` and ``merge_skipping`` (on and off where the tokenizer has it, else off), with
-    ``bytes_per_token``, ``renyi_efficiency``, ``unused_added`` (share) and ``unreachable_added``
-    (number, by merges). Sizes for which the text yields too few tokens are left out. Raises
-    ValueError for an unknown language, naming the known ones.
+    ``test_chars`` characters long. Returns one row per method (column ``way``: ``base``,
+    ``continued``, ``naive``), number of tokens ``added`` and ``merge_skipping`` (on and off where
+    the tokenizer has it, else off), with ``bytes_per_token``, ``renyi_efficiency``,
+    ``unused_added`` (share) and ``unreachable_added`` (number, by merges). Sizes for which the text
+    yields too few tokens are left out. Raises ValueError for an unknown language, naming the known
+    ones.
 
     Source: Purason et al. 2025, sections 4 and 5, Appendix K; naive is its "regen" (Appendix F).
 
@@ -84,11 +86,11 @@ def compare_language(
 def supplement_tokens(
     tokenizer: Tokenizer, words: Pretokens, continued: Extension, n_tokens: int
 ) -> Extension:
-    """Take the naive way: tokens of a tokenizer of the same family, trained on the text alone.
+    """Make a naive extension from a supplement: a tokenizer of the same family, trained on the text.
 
-    ``words`` are counts by the tokenizer's rules, ``continued`` what continued training learned from
-    them: a SentencePiece supplement keeps to the characters that this has. The supplement is as
-    large as it takes to give ``n_tokens`` or more; where the text yields fewer, all come back.
+    ``words`` are counts by the tokenizer's rules, ``continued`` is what continued training learned
+    from them: a SentencePiece supplement keeps to the characters that this has. The supplement is
+    as large as it takes to give ``n_tokens`` or more; where the text yields fewer, all come back.
 
     Source: Purason et al. 2025, section 3.1 (the naive approach).
 
@@ -124,17 +126,18 @@ def compare_languages(
     workers: int = 2,
     **options,
 ) -> pd.DataFrame:
-    """``compare_language`` for many tokenizers and languages, in ``workers`` processes.
+    """Run ``compare_language`` for many tokenizers and languages, in ``workers`` processes.
 
     ``options`` are those of ``compare_language``. The rows come in the order asked for, whatever
-    the number of workers, behind the columns ``tokenizer`` and ``language``.
+    the number of workers, with ``tokenizer`` and ``language`` as the first columns. Raises
+    ValueError for ``workers`` below 1.
 
     >>> few = {"sizes": [50], "train_chars": 30_000, "test_chars": 10_000}
     >>> compare_languages(["qwen"], ["fi", "hi"], workers=1, **few).groupby("language").size().tolist()
     [3, 3]
     """
     pairs = list(product(tokenizers, languages))
-    if workers == 1:
+    if positive("workers", workers) == 1:
         return _stacked(pairs, map(partial(_compare, options), pairs))
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
         return _stacked(pairs, pool.map(partial(_compare, options), pairs))
