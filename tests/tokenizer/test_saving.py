@@ -389,7 +389,10 @@ def test_a_config_that_asks_for_another_class(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["qwen"]
 
 
-@pytest.mark.parametrize("model_type", ["llama", "gpt2", "bert", "gemma", "t5", "unheard"])
+MISTRAL = pytest.param("mistral", marks=pytest.mark.long)  # loads its own library
+
+
+@pytest.mark.parametrize("model_type", ["llama", MISTRAL, "gpt2", "bert", "gemma", "t5", "unheard"])
 def test_beside_models_of_other_types(model_type, tmp_path):
     (tmp_path / "config.json").write_text(json.dumps({"model_type": model_type}))
     tokenizer = small(th.train_sentencepiece_bpe, 285)
