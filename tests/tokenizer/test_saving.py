@@ -103,7 +103,10 @@ SCRATCH = {
 }
 
 
-@pytest.mark.parametrize("name", ["llama extended", "qwen", "mistral-v1", *SCRATCH])
+QWEN = pytest.param("qwen", marks=pytest.mark.long)
+
+
+@pytest.mark.parametrize("name", ["llama extended", QWEN, "mistral-v1", *SCRATCH])
 def test_same_ids_after_saving(name, texts, llama_extended, tmp_path, monkeypatch):
     asked = []
     monkeypatch.setattr(socket, "getaddrinfo", lambda *args, **options: asked.append(args))
@@ -139,6 +142,7 @@ def test_same_ids_in_a_sentencepiece_model(texts, mistral, tmp_path):
     assert processor.encode(texts) == expected
 
 
+@pytest.mark.long
 def test_development_tokenizers(shared_data, tmp_path):
     for path in sorted((shared_data / "tokenizers").glob("*/tokenizer.json")):
         tokenizer = Tokenizer.from_file(str(path))
@@ -385,9 +389,10 @@ def test_a_config_that_asks_for_another_class(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["qwen"]
 
 
-@pytest.mark.parametrize(
-    "model_type", ["llama", "mistral", "gpt2", "bert", "gemma", "t5", "unheard"]
-)
+MISTRAL = pytest.param("mistral", marks=pytest.mark.long)  # loads its own library
+
+
+@pytest.mark.parametrize("model_type", ["llama", MISTRAL, "gpt2", "bert", "gemma", "t5", "unheard"])
 def test_beside_models_of_other_types(model_type, tmp_path):
     (tmp_path / "config.json").write_text(json.dumps({"model_type": model_type}))
     tokenizer = small(th.train_sentencepiece_bpe, 285)
@@ -851,6 +856,7 @@ def test_regenerated_merges_in_tiktoken(llama, texts):
     assert max(map(max, filter(None, expected))) > llama.get_vocab_size() - 1
 
 
+@pytest.mark.long
 def test_nemo_in_tiktoken(texts):
     """Special tokens come first there: ranks begin at 1000."""
     nemo = th.load_tokenizer("mistral-nemo")
@@ -918,6 +924,7 @@ def test_every_small_tokenizer_is_refused_or_equal():
     assert accepted > 60 and refusals > 60
 
 
+@pytest.mark.long
 def test_an_extension_that_brings_parts_of_old_tokens_together(llama, texts):
     """Two neighbours make an old token that had no merge: tiktoken would merge them."""
     turkish = th.load_corpus("wordfreq:tr", chars=500_000)
