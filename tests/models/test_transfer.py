@@ -55,7 +55,7 @@ def longer(old) -> Tokenizer:
 
 def reordered(tokenizer: Tokenizer, seed: int = 0) -> Tokenizer:
     """The same tokenizer under other ids."""
-    parts = th.surgery.read(tokenizer)
+    parts = th.read_parts(tokenizer)
     every = {**parts.vocab, **{t["content"]: t["id"] for t in parts.settings["added_tokens"]}}
     ids = np.random.default_rng(seed).permutation(max(every.values()) + 1)
     vocab = {token: int(ids[i]) for token, i in every.items()}
