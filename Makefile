@@ -16,7 +16,7 @@ help:  ## list the targets
 setup: $(READY)  ## make .venv with the tested packages (the others do it by themselves)
 
 figures: $(READY)  ## run every notebook in the quick profile and write figures/ (ONLY=08 for one)
-	TOKHELPERS_PROFILE=quick $(BIN)/python -m tokhelpers figures $(ONLY)
+	TOKHELPERS_PROFILE=quick $(BIN)/python tools/run_notebooks.py $(ONLY)
 
 test: $(READY)  ## ruff, pytest, and nbval over all notebooks
 	$(BIN)/ruff check -q .
@@ -36,7 +36,7 @@ screenshot: site  ## the landing page for the README, as site/_static/landing.pn
 	$(BIN)/python tests/browser/screenshot.py
 
 store: $(READY)  ## run the notebooks and keep their fresh outputs (ONLY=08 for one)
-	TOKHELPERS_PROFILE=quick $(BIN)/python -m tokhelpers figures --store $(ONLY)
+	TOKHELPERS_PROFILE=quick $(BIN)/python tools/run_notebooks.py --store $(ONLY)
 	$(BIN)/ruff format -q notebooks
 
 lab: $(READY)  ## open JupyterLab on the notebooks
@@ -72,13 +72,13 @@ site: $(SITE_READY)  ## build the static site into build/site/html
 	$(BIN)/sphinx-build -q -W --keep-going -c site -d build/site/doctrees build/site/source build/site/html
 
 times: $(READY)  ## run every notebook but the solutions, and keep how long each took
-	TOKHELPERS_PROFILE=quick $(BIN)/python -m tokhelpers figures --times
+	TOKHELPERS_PROFILE=quick $(BIN)/python tools/run_notebooks.py --times
 
 readme: $(READY)  ## write the README's table of notebooks from data/
 	$(BIN)/python site/readme.py
 
 full: $(READY)  ## run every notebook in the full profile: offline, longer
-	TOKHELPERS_PROFILE=full $(BIN)/python -m tokhelpers figures $(ONLY)
+	TOKHELPERS_PROFILE=full $(BIN)/python tools/run_notebooks.py $(ONLY)
 
 $(READY): requirements.txt pyproject.toml
 	@test -n "$(PYTHON)" || { echo "Python 3.11 is needed: neither python3 nor python3.11 is one" >&2; exit 1; }

@@ -16,7 +16,7 @@ from measuring import compare, print_ratio
 
 import tokhelpers as th
 from tokhelpers import textbook
-from tokhelpers.surgery import read
+from tokhelpers.tokenizer.parts import read_parts
 
 WORDS = 100
 
@@ -49,7 +49,7 @@ def library(texts: list[str], n_tokens: int) -> dict[str, float]:
 
 def by_the_book(texts: list[str], n_tokens: int) -> dict[str, float]:
     llama, naive = _extension(texts, n_tokens)
-    parts = read(th.extend(llama, naive, how="regenerate"))
+    parts = read_parts(th.extend(llama, naive, how="regenerate"))
     words = th.count_pretokens(texts, llama)
     some = words.words[:: len(words) // WORDS][:WORDS]
     pairs = parts.pairs()

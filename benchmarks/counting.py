@@ -23,7 +23,8 @@ from tempfile import TemporaryDirectory
 from measuring import compare
 
 import tokhelpers as th
-from tokhelpers.pretokens import cutting_rules, tally
+from tokhelpers.text.pretokens import tally
+from tokhelpers.tokenizer.pretokenization import cutting_rules
 
 SHARD = 1 << 25
 LANGUAGES = ["fi", "ru", "de", "hi", "el", "tr"]

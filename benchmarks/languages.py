@@ -18,9 +18,9 @@ from measuring import compare, print_ratio
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
 import tokhelpers as th
-from tokhelpers.languages import SIZES
-from tokhelpers.surgery import build, read
-from tokhelpers.wiring import extended
+from tokhelpers.adapt.methods import extend_parts
+from tokhelpers.measure.languages import SIZES
+from tokhelpers.tokenizer.parts import build_tokenizer, read_parts
 
 CHARS = {"train": 3_500_000, "test": 1_000_000}
 
@@ -67,10 +67,10 @@ def build_each_size(tokenizer: Tokenizer, language: str) -> None:
     naive = th.naive_extension(tokenizer, supplement)
     with warnings.catch_warnings(action="ignore"):  # of a list that yields fewer
         continued = th.continue_bpe(tokenizer, train, max(SIZES))
-    base = read(tokenizer)
+    base = read_parts(tokenizer)
     for extension, how in ((naive, "regenerate"), (continued, "append")):
         for size in (n for n in SIZES if n <= len(extension.tokens)):
-            longer = build(extended(base, extension, size, how=how))
+            longer = build_tokenizer(extend_parts(base, extension, size, how=how))
             th.unreachable(longer, extension.tokens[:size])
             for encoding in longer.encode_batch_fast(test):
                 _ = encoding.ids

@@ -18,15 +18,15 @@ import numpy as np
 from measuring import alone, compare, print_ratio
 
 import tokhelpers as th
-from tokhelpers.pruning import ORDERS, prunable, pruned
-from tokhelpers.surgery import read
+from tokhelpers.adapt.pruning import ORDERS, prunable, prune_parts
+from tokhelpers.tokenizer.parts import read_parts
 
 
 def ours(texts: list[str], curve: bool = False) -> dict[str, float]:
     llama = th.load_tokenizer("llama-3")
     small = th.train_byte_level_bpe(["compile or load"], vocab_size=258)
     th.prune(small, th.pruning_order(small, ["load"], by="leaf-frequency"), 1)
-    read(llama)
+    read_parts(llama)
     began = time.perf_counter()
     words = th.count_pretokens(texts, llama)
     order = th.pruning_order(llama, words, by="leaf-frequency")
@@ -39,15 +39,15 @@ def ours(texts: list[str], curve: bool = False) -> dict[str, float]:
         for by in ORDERS:
             order = th.pruning_order(llama, words, by=by)
             for share in np.linspace(0, 0.9, 10):
-                small = pruned(read(llama), order, int(share * len(order)))
+                small = prune_parts(read_parts(llama), order, int(share * len(order)))
                 th.evaluate(small, words), th.unreachable(small)
         found["curve"] = time.perf_counter() - began
     return found
 
 
 def by_library(texts: list[str]) -> dict[str, float]:
-    llama = th.merge_skipping(th.load_tokenizer("llama-3"), False)
-    parts = read(llama)
+    llama = th.with_merge_skipping(th.load_tokenizer("llama-3"), False)
+    parts = read_parts(llama)
     began = time.perf_counter()
     counts = Counter()
     for start in range(0, len(texts), 1_000):

@@ -5,7 +5,6 @@ import tempfile
 from pathlib import Path
 
 import pytest
-
 from tokhelpers.notebooks import environment
 
 OFFLINE = Path(__file__).resolve().parents[1] / "tests" / "offline"

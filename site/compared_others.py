@@ -22,7 +22,7 @@ def thesis():
 
 
 def parameters():
-    from tokhelpers.costs import parameter_count
+    from tokhelpers.models.costs import parameter_count
 
     one = th.published("thesis_table_01").set_index("model")
     sizes = one.vocabulary_tokens

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from tokenizers import Tokenizer
 
-from tokhelpers.byte_forms import byte_of
+from tokhelpers.tokenizer.token_bytes import byte_of
 
 TEXTS = [
     "", " ", "  two  spaces ", "\n\r\n\t x", "Tietokoneohjelmoija söi puuroa.", "Хорошая погода!",

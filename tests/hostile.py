@@ -24,7 +24,7 @@ import hostile_text
 import pandas as pd
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
-from tokhelpers.records import record
+from tokhelpers.notebook.records import record_measured
 
 TARGETS = hostile_text.TARGETS | hostile_files.TARGETS
 SECONDS, MEGABYTES = 60, 3000
@@ -122,7 +122,7 @@ def main() -> int:
         failed, table = soak(given.minutes)
         if given.keep and not failed:
             command = f"python tests/hostile.py --minutes {given.minutes:g} --keep"
-            record(table, "soak", command=command, seconds=60 * given.minutes)
+            record_measured(table, "soak", command=command, seconds=60 * given.minutes)
         return 1 if failed else 0
     return 0 if tried_until(given.target, given.ends, given.seed) else 1
 

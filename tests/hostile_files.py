@@ -18,7 +18,7 @@ from pyarrow import parquet
 from tokenizers import Tokenizer
 
 import tokhelpers as th
-from tokhelpers import runs
+from tokhelpers.text import runs
 
 BYTES = st.binary(max_size=400) | ANY.map(lambda text: text.encode("utf-8", "surrogatepass"))
 LINES = [f"line {i} of the file, é" for i in range(40)]
@@ -55,7 +55,7 @@ def use(tokenizer: Tokenizer) -> None:
         lambda: th.reachability(tokenizer),
         lambda: th.extend(tokenizer, th.continue_bpe(tokenizer, ["a text 12 texts"], 3)),
         lambda: th.prune(tokenizer, th.pruning_order(tokenizer, by="leaf-id"), 2),
-        lambda: th.merge_skipping(tokenizer, True),
+        lambda: th.with_merge_skipping(tokenizer, True),
         lambda: th.adapt_bpe(tokenizer, ["text"]).encode("a text 12"),
         lambda: th.to_tiktoken(tokenizer).encode("a text 12"),
         lambda: th.tiktoken_merges(tokenizer).encode("a text 12"),
@@ -133,7 +133,7 @@ def read_damaged_tokenizer(content: bytes, ending: str) -> None:
 
 # --- counts ---------------------------------------------------------------------------------------
 @cache
-def counts_in_groups() -> tuple[bytes, th.Pretokens]:
+def counts_in_groups() -> tuple[bytes, th.text.Pretokens]:
     """A file of counts of several row groups, and what it holds."""
     counts = th.count_pretokens(words()[:3], encoder("byte-level"))
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
@@ -181,7 +181,7 @@ def read_words(content: bytes, ending: str) -> None:
 
 
 @cache
-def counted_folder() -> tuple[str, bytes, th.Pretokens]:
+def counted_folder() -> tuple[str, bytes, th.text.Pretokens]:
     """What a count leaves in its folder for a second one: the file's name, what it holds, counts."""
     with tempfile.TemporaryDirectory() as folder:
         counts = th.count_pretokens(LINES, encoder("byte-level"), folder=folder, memory=1)

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
 import tokhelpers as th
-from tokhelpers.measures import token_counts
-from tokhelpers.pretokens import BEFORE_META, cuts_text
-from tokhelpers.surgery import read
+from tokhelpers.tokenizer.parts import read_parts
+from tokhelpers.tokenizer.pretokenization import BEFORE_META, cuts_text
+from tokhelpers.tokenizer.segmentation import token_counts
 
 OURS = (ValueError, TypeError, OSError)  # with a message: everything else is a defect
 ANY = st.text(max_size=200) | st.text(
@@ -54,7 +54,7 @@ def encoder(name: str) -> Tokenizer:
 def parts(name: str):
     """What is measured: parts where the package knows them, which are not read anew each time."""
     try:
-        return read(encoder(name))
+        return read_parts(encoder(name))
     except ValueError:
         return encoder(name)
 

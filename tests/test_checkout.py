@@ -11,8 +11,9 @@ import pytest
 from typer.testing import CliRunner
 
 import tokhelpers as th
-from tokhelpers import notebooks, records
-from tokhelpers.__main__ import app
+from tokhelpers.notebook import records
+from tools import run_notebooks as notebooks
+from tools.run_notebooks import app
 
 TABLE = pd.DataFrame({"size": [1, 2], "gain": [0.1, 2 / 3]})
 
@@ -33,7 +34,7 @@ def outputs(path):
 
 
 def test_failing_notebooks_are_named_and_the_others_stored(folder):
-    told = CliRunner().invoke(app, ["figures", "--store", "--workers", "1"])
+    told = CliRunner().invoke(app, ["--store", "--workers", "1"])
     lines = told.stderr.splitlines()
     assert told.exit_code == 1 and lines[-1] == "1 of 2 notebooks failed"
     assert "ZeroDivisionError" in told.stderr and "01_fails.ipynb: " in told.stderr
@@ -46,21 +47,21 @@ def test_failing_notebooks_are_named_and_the_others_stored(folder):
 
 def test_a_notebook_that_runs_well(folder):
     before = (folder / "00_fine.ipynb").read_bytes()
-    told = CliRunner().invoke(app, ["figures", "00"])
+    told = CliRunner().invoke(app, ["00"])
     assert told.exit_code == 0 and (folder / "00_fine.ipynb").read_bytes() == before
 
 
 def test_times_are_kept(folder, tmp_path, monkeypatch):
     monkeypatch.setenv("TOKHELPERS_MEASURED", str(tmp_path / "measured"))
-    told = CliRunner().invoke(app, ["figures", "--times"])  # one of the two fails: nothing is kept
+    told = CliRunner().invoke(app, ["--times"])  # one of the two fails: nothing is kept
     assert told.exit_code == 1 and not (tmp_path / "measured").exists()
     (folder / "01_fails.ipynb").unlink()
-    assert CliRunner().invoke(app, ["figures", "--times"]).exit_code == 0
+    assert CliRunner().invoke(app, ["--times"]).exit_code == 0
     table = pd.read_csv(tmp_path / "measured" / "notebooks.csv")
     assert list(table.columns) == ["notebook", "seconds"] and list(table.notebook) == ["00_fine"]
     how = json.loads((tmp_path / "measured" / "notebooks.json").read_text())
-    assert how["command"] == "python -m tokhelpers figures --times --workers 2"
-    told = CliRunner().invoke(app, ["figures", "00", "--times"])
+    assert how["command"] == "python tools/run_notebooks.py --times --workers 2"
+    told = CliRunner().invoke(app, ["00", "--times"])
     assert told.exit_code == 2 and "for all notebooks together: leave the names out" in told.stderr
 
 
@@ -88,14 +89,14 @@ def test_a_figure_and_its_numbers(tmp_path, monkeypatch):
     monkeypatch.setenv("TOKHELPERS_FIGURES", str(tmp_path / "figures"))
     figure, axes = plt.subplots()
     axes.plot(TABLE["size"], TABLE.gain)
-    th.save(figure, TABLE, "08_gain")
+    th.save_figure(figure, TABLE, "08_gain")
     first = {path.name: path.read_bytes() for path in (tmp_path / "figures").iterdir()}
     assert first["08_gain.csv"] == b"size,gain\n1,0.1\n2,0.666667\n"
     assert b"<svg" in first["08_gain.svg"] and len(first) == 2
     with pytest.raises(ValueError, match="08_gain has no numbers: give the table that it shows"):
-        th.save(figure, TABLE[:0], "08_gain")
+        th.save_figure(figure, TABLE[:0], "08_gain")
     with pytest.raises(ValueError, match="called NN_topic, such as 08_compression; got '8_gain'"):
-        th.save(figure, TABLE, "8_gain")
+        th.save_figure(figure, TABLE, "8_gain")
     assert {path.name: path.read_bytes() for path in (tmp_path / "figures").iterdir()} == first
     plt.close(figure)
 
@@ -104,12 +105,12 @@ def test_a_kept_table_says_how_it_was_made(tmp_path, monkeypatch):
     monkeypatch.setenv("TOKHELPERS_MEASURED", str(tmp_path))
     monkeypatch.setenv("TOKHELPERS_PROFILE", "full")
     monkeypatch.setattr(records, "CHECKOUT", None)
-    records.record(TABLE, "gains", command="make full", seconds=1.6)
+    records.record_measured(TABLE, "gains", command="make full", seconds=1.6)
     assert (tmp_path / "gains.csv").read_text() == "size,gain\n1,0.1\n2,0.666667\n"
     how = json.loads((tmp_path / "gains.json").read_text())
     assert (how["commit"], how["profile"], how["seconds"]) == ("unknown", "full", 2)
     with pytest.raises(ValueError, match="the table none has no rows: there is nothing to keep"):
-        records.record(TABLE[:0], "none", command="make full", seconds=1)
+        records.record_measured(TABLE[:0], "none", command="make full", seconds=1)
     assert not (tmp_path / "none.csv").exists()
 
 
@@ -131,5 +132,5 @@ def test_an_unknown_profile(monkeypatch):
 
 
 def test_an_unknown_name():
-    with pytest.raises(AttributeError, match="tokhelpers has no 'prunes'; it has .*prune, .*"):
+    with pytest.raises(AttributeError, match="tokhelpers.*prunes"):
         th.prunes  # noqa: B018

@@ -12,9 +12,9 @@ from contract import keep
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
 import tokhelpers as th
-from tokhelpers.pruning import prunable
-from tokhelpers.spm_files import from_spm
-from tokhelpers.surgery import read
+from tokhelpers.adapt.pruning import prunable
+from tokhelpers.tokenizer.parts import read_parts
+from tokhelpers.tokenizer.sentencepiece_files import from_spm
 
 ORDERS = ["leaf-frequency", "leaf-id", "frequency", "id", "merges"]
 WAYS = ["append", "regenerate", "prepend", "scaffold", "add_tokens"]
@@ -137,7 +137,7 @@ def extended(base, how, n=150):
 
 def pruned(base, by, n=200):
     if is_wordpiece(base):  # it has no graph of merges; any order will do
-        parts = read(base, wordpiece=True)
+        parts = read_parts(base, wordpiece=True)
         order = sorted(prunable(parts), key=parts.vocab.get, reverse=by != "id")
         return th.prune(base, order, n)
     needs = by in ("frequency", "leaf-frequency", "merges")
@@ -175,9 +175,9 @@ def test_extensions_by_a_selection_keep_the_contract(base, kind):
     before = base.to_str()
     with warnings.catch_warnings(action="ignore"):  # of a threshold that 100 tokens do not reach
         if kind == "avocado":
-            extension, _ = th.avocado(base, text(), max_tokens=100)
+            extension, _ = th.adapt.avocado(base, text(), max_tokens=100)
         else:
-            extension, _ = th.medvoc(base, text(), text()[:50], sizes=[80], target_sizes=[20])
+            extension, _ = th.adapt.medvoc(base, text(), text()[:50], sizes=[80], target_sizes=[20])
         new = th.extend(base, extension)
     assert extension.tokens
     keep(base, new, same_ids=True)
@@ -198,7 +198,7 @@ def test_prunings_keep_the_contract(base, by):
 @pytest.mark.parametrize("base", [*REAL, *SCRATCH[:2]], indirect=True)
 def test_merge_skipping_keeps_the_contract(base, enabled):
     before = base.to_str()
-    keep(base, th.merge_skipping(base, enabled), same_ids=True)
+    keep(base, th.with_merge_skipping(base, enabled), same_ids=True)
     assert base.to_str() == before
 
 

@@ -81,11 +81,6 @@ try:
     th.published("paper_table_08")
 except FileNotFoundError as error:
     told = str(error)
-try:
-    from tokhelpers.notebooks import find_notebooks
-    find_notebooks([])
-except FileNotFoundError as error:
-    told += str(error)
 print(json.dumps([th.__file__, th.__version__, heavy, made.encode(" lowest").tokens, told]))
 """
     clean = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "TOKHELPERS"))}
@@ -95,7 +90,7 @@ print(json.dumps([th.__file__, th.__version__, heavy, made.encode(" lowest").tok
     assert Path(file).is_relative_to(Path(installed).parents[1]) and version == th.__version__
     assert heavy == []  # `import tokhelpers` brings none of them
     assert "".join(tokens) == "Ġlowest" and len(tokens) < 7
-    assert told.count("checkout of tokhelpers") == 2 and "clone" in told
+    assert "checkout of tokhelpers" in told and "clone" in told
     assert "Example:" in run(installed, "-m", "tokhelpers", "extend", "--help", env=clean)
     assert list(tmp_path.iterdir()) == []
 

@@ -24,7 +24,7 @@ from hostile_text import (
 from pyarrow import parquet
 
 import tokhelpers as th
-from tokhelpers import readers
+from tokhelpers.text import readers
 
 CHARACTERS = {
     "a letter": "a", "a digit": "0", "a space": " ", "a newline": "\n", "CR": "\r", "a tab": "\t",
@@ -165,7 +165,7 @@ def test_deep_json(deep, tmp_path):
         documents("jsonl", lines)
     rows = pa.table({"pretoken": ["a"], "count": [1]})
     counts = tmp_path / "counts.parquet"
-    parquet.write_table(rows.replace_schema_metadata({"tokhelpers.counts": deep}), counts)
+    parquet.write_table(rows.replace_schema_metadata({"tokhelpers.text.count_files": deep}), counts)
     with pytest.raises(ValueError, match=r"counts\.parquet: a damaged file of counts"):
         th.load_counts(counts)
 

@@ -15,8 +15,8 @@ from hostile_text import encoder, small_model, words
 from typer.testing import CliRunner
 
 import tokhelpers as th
-from tokhelpers import files
 from tokhelpers.__main__ import app
+from tokhelpers.tokenizer import files
 
 LATIN = os.fsdecode(b"caf\xe9")  # a name that is not UTF-8
 NAMES = ["with spaces", "ä 👩‍🚀", "new\nline", "~x", "-x", "*", "[a]", LATIN, 200 * "y"]
@@ -90,7 +90,7 @@ def numbers(large):
 
 
 def record(path, large=False):
-    th.record(numbers(large), "table", command="none", seconds=0)
+    th.record_measured(numbers(large), "table", command="none", seconds=0)
 
 
 def figure(path, large=False):
@@ -98,7 +98,7 @@ def figure(path, large=False):
 
     drawn = Figure()
     drawn.subplots().plot(numbers(large))
-    th.save(drawn, numbers(large), "99_figure")
+    th.save_figure(drawn, numbers(large), "99_figure")
 
 
 def extend(path, large=False):
@@ -286,7 +286,7 @@ READERS = {
     "parquet": lambda path: list(th.load_corpus(f"parquet:{path}")),
     "counts": th.load_counts,
     "tokenizer": lambda path: th.load_tokenizer(path, "path"),
-    "rules": th.piece_rules,
+    "rules": th.train.piece_rules,
 }
 of_readers = pytest.mark.parametrize("read", READERS.values(), ids=READERS)
 

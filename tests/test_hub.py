@@ -25,8 +25,8 @@ from hub_server import Hub, Repository, serve
 from pyarrow import parquet
 
 import tokhelpers as th
-from tokhelpers import published_questions
-from tokhelpers.spm_files import from_spm
+from tokhelpers.models import published_questions
+from tokhelpers.tokenizer.sentencepiece_files import from_spm
 
 ROWS = [f"note {i} of the set" for i in range(300)]
 LOCAL = "or give the path of a local copy or one of llama-3, qwen, mistral-nemo, mistral-v1"
@@ -91,7 +91,7 @@ def documents(name, *first):
 
 
 def rows_of(name):
-    from tokhelpers.readers import read_hub
+    from tokhelpers.text.readers import read_hub
 
     return read_hub(name.removeprefix("hf:"), "text", "strict")
 
@@ -463,11 +463,11 @@ def test_published_questions_are_read_at_their_commit(hub, ask):
     old = {"README.md": card.encode(), file: json.dumps(row).encode()}
     new = {**old, file: json.dumps({**row, "answer": 3}).encode()}
     put(hub, f"datasets/{dataset}", old, new, tags={commit: 0})
-    (question,) = ask(th.load_questions, "mmlu:anatomy").value
+    (question,) = ask(th.models.load_questions, "mmlu:anatomy").value
     assert (question.question, question.answer) == ("Which is a bone?", 0)
     hub.repositories[f"datasets/{dataset}"].tags.clear()
     assert f"Revision '{commit}' doesn't exist" in fails(
-        ask(th.load_questions, "mmlu:anatomy"), "OSError"
+        ask(th.models.load_questions, "mmlu:anatomy"), "OSError"
     )
 
 

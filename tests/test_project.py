@@ -2,6 +2,7 @@
 
 import ast
 import csv
+import importlib
 import inspect
 import json
 import os
@@ -10,7 +11,6 @@ import subprocess
 import sys
 import tomllib
 from functools import cache
-from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -133,7 +133,10 @@ def test_import_is_light():
     assert not set(heavy) & set(loaded)
 
 
-@pytest.mark.parametrize("name", th.__all__)
+PUBLIC = [name for name in th.__all__ if not inspect.ismodule(getattr(th, name))]
+
+
+@pytest.mark.parametrize("name", PUBLIC)
 def test_public_name_is_documented(name):
     value = getattr(th, name)
     doc = inspect.getdoc(value)
@@ -145,29 +148,58 @@ def test_public_name_is_documented(name):
 
 def test_no_public_name_is_a_module():
     """`th.name` would be the module once something imports that."""
-    assert not set(th.__all__) & {path.stem for path in (ROOT / "tokhelpers").glob("*.py")}
+    assert len(PUBLIC) <= 55
+    assert not set(PUBLIC) & {path.stem for path in (ROOT / "tokhelpers").glob("*")}
+
+
+FOLDERS = ["tokenizer", "text", "train", "adapt", "measure", "models", "notebook"]
+MODULES = sorted((ROOT / "tokhelpers").rglob("*.py"))
 
 
 def imports(path):
-    """The package's modules that a module imports, at the top or inside functions."""
-    found = set()
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.ImportFrom) and (
-            node.level or node.module.startswith("tokhelpers")
-        ):
-            module = (node.module or "").removeprefix("tokhelpers").strip(".")
-            found |= {module.split(".")[0]} if module else {alias.name for alias in node.names}
-        elif isinstance(node, ast.Import):
-            names = [a.name for a in node.names if a.name.startswith("tokhelpers.")]
-            found |= {name.split(".")[1] for name in names}
-    return found
+    """What a module imports from the package: (module, name), with the module's full name."""
+    place = ["tokhelpers", *path.relative_to(ROOT / "tokhelpers").parent.parts]
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom):
+            above = place[: len(place) + 1 - node.level] if node.level else []
+            module = ".".join([*above, *(node.module or "").split(".")]).strip(".")
+            if module.startswith("tokhelpers"):
+                yield from ((module, alias.name) for alias in node.names)
 
 
-def test_imports_go_one_way():
-    graph = {path.stem: imports(path) for path in (ROOT / "tokhelpers").glob("*.py")}
-    TopologicalSorter(graph).prepare()  # raises CycleError, naming the circle
-    assert "surgery" in graph["extension"]  # the reading above works
-    assert not graph["textbook"]
+def folder_of(module, name):
+    """The folder that an import leads into, or the module at the top."""
+    return (f"{module}.{name}".split(".") + [""])[1]
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_imports_go_down_the_list_of_folders(path):
+    inside = path.relative_to(ROOT / "tokhelpers").parts
+    found = [(folder_of(module, name), name) for module, name in imports(path)]
+    assert not [name for _, name in found if name.startswith("_") and name != "__version__"]
+    assert "textbook" not in {folder for folder, _ in found}
+    if len(inside) > 1:
+        later = FOLDERS[FOLDERS.index(inside[0]) + 1 :]
+        assert not [(folder, name) for folder, name in found if folder in later]
+
+
+def test_the_reading_of_imports_works():
+    found = set(imports(ROOT / "tokhelpers" / "adapt" / "extension.py"))
+    assert ("tokhelpers.tokenizer.parts", "read_parts") in found
+    assert {path.parent.name for path in MODULES} == {"tokhelpers", *FOLDERS}
+
+
+@pytest.mark.parametrize("folder", ["", *FOLDERS])
+def test_the_stub_is_what_the_folder_offers(folder):
+    """Editors read the stub, and so does ``lazy_loader``: each name in it is there."""
+    stub = ast.parse((ROOT / "tokhelpers" / folder / "__init__.pyi").read_text(encoding="utf-8"))
+    named = [a.name for node in stub.body if isinstance(node, ast.ImportFrom) for a in node.names]
+    module = importlib.import_module(".".join(filter(None, ["tokhelpers", folder])))
+    assert sorted(named) == sorted(module.__all__)
+    assert all(hasattr(module, name) for name in named)
+    if not folder:
+        told = set(re.findall(r"\w+", module.__doc__))
+        assert set(named) <= told
 
 
 # --- the notebooks -------------------------------------------------------------------------------
@@ -297,7 +329,17 @@ IGNORED = {"cache", "__pycache__", ".ipynb_checkpoints", ".git", "node_modules"}
 
 
 def project_files():
-    folders = ["tokhelpers", "notebooks", "tests", "data", "figures", "benchmarks", "site", ".ci"]
+    folders = [
+        "tokhelpers",
+        "notebooks",
+        "tests",
+        "data",
+        "figures",
+        "benchmarks",
+        "site",
+        "tools",
+        ".ci",
+    ]
     for path in [*ROOT.iterdir(), *(p for folder in folders for p in (ROOT / folder).rglob("*"))]:
         inside = path.relative_to(ROOT).parts
         if path.is_file() and path.suffix != ".png" and not IGNORED & set(inside):

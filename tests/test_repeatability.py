@@ -16,7 +16,7 @@ import pandas as pd
 from tokenizers import Tokenizer
 
 import tokhelpers as th
-from tokhelpers.notebooks import environment
+from tools.run_notebooks import environment
 
 ORDERS = ("leaf-frequency", "leaf-id", "frequency", "id", "merges")
 TINY = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
@@ -95,11 +95,11 @@ def with_a_model(text: list[str], folder: Path) -> Iterator[tuple]:
     """A small tokenizer, saved with its card, and a tiny model that takes its new rows."""
     import torch
 
-    from tokhelpers.finetuning import loss_per_byte, pretrain
+    from tokhelpers.models.finetuning import loss_per_byte, pretrain
 
     base = th.train_byte_level_bpe(text, vocab_size=1_000, special_tokens=["<end>"])
     longer = th.extend(base, th.continue_bpe(base, text, 50))
-    yield "merge_skipping", th.merge_skipping(longer, True)
+    yield "merge_skipping", th.with_merge_skipping(longer, True)
     model = th.new_model("small-llama", 1_000, **TINY)
     yield "new_model", model
     sizes = th.recommend_size(base, text, model.config, sizes=[25, 50])
@@ -126,7 +126,7 @@ def canonical(result) -> bytes:
         return result.to_str().encode()
     if isinstance(result, Path):
         return result.read_bytes()
-    if isinstance(result, th.Pretokens):  # a mapping: its order says nothing
+    if isinstance(result, th.text.Pretokens):  # a mapping: its order says nothing
         sizes = [result.chars, result.bytes, result.spaced_words, result.documents, result.rules]
         return json.dumps([sorted(result.items()), sizes]).encode()
     if isinstance(result, pd.DataFrame | pd.Series):
@@ -195,7 +195,7 @@ def draw(names: list[str]) -> None:
     import matplotlib.pyplot as plt
 
     table = pd.DataFrame({"tokens": range(50), "gain": [1 / (n + 3) for n in range(50)]})
-    th.style()
+    th.set_style()
     for name in names:
         figure, axes = plt.subplots()
         if name == "01_lines":
@@ -205,7 +205,7 @@ def draw(names: list[str]) -> None:
         else:
             axes.scatter(table.tokens, table.gain, marker="x")
             axes.bar(table.tokens, table.gain / 2, hatch="//")
-        th.save(figure, table, name)
+        th.save_figure(figure, table, name)
 
 
 def test_figures_are_the_same_bytes_whatever_was_drawn_before(tmp_path):

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tokenizers import models, pre_tokenizers, trainers
 
 from tokhelpers import textbook as tb
-from tokhelpers.records import published
+from tokhelpers.notebook.records import published
 
 few = settings(deadline=None, max_examples=100, derandomize=True)
 

@@ -1,98 +1,31 @@
 """Helpers for notebooks that train, extend, prune and measure tokenizers.
 
-``import tokhelpers as th`` loads nothing heavy: each name below is fetched when it is first used.
+``import tokhelpers as th`` loads nothing heavy: a name is fetched when it is first used. The names
+below are the package's own; what else a folder offers is ``th.FOLDER.NAME``. ``textbook`` has the
+algorithms, written to be read.
+
+tokenizer: one tokenizer
+    load_tokenizer, read_parts, segment, token_counts, with_merge_skipping, merge_skipping,
+    save_pretrained, save_sentencepiece, tiktoken_merges, to_tiktoken
+text: where text comes from
+    load_corpus, count_pretokens, load_counts, save_counts
+train: learning merges and pieces
+    train_wordpiece, train_sentencepiece_bpe, train_byte_level_bpe, train_unigram
+adapt: changing a tokenizer
+    Extension, continue_bpe, naive_extension, thesis_extension, extend, AdaptBPE, adapt_bpe,
+    pruning_order, prune, fragment_score
+measure: what it does to text
+    evaluate, evaluate_sizes, unreachable, reachability, compare_language, compare_languages
+models: what it does to a model
+    id_map, plan_transfer, transfer_embeddings, new_model, parameter_count, training_memory,
+    recommend_size
+notebook: what notebooks share
+    profile, published, measured, record_measured, save_figure, set_style, label_lines,
+    show_source, show_tokens, widget
 """
 
-from importlib import import_module
+import lazy_loader
 
 __version__ = "0.1.0"
 
-_HOME = {
-    "Corpus": "corpora",
-    "load_corpus": "corpora",
-    "load_tokenizer": "pretrained",
-    "merge_skipping": "surgery",
-    "Pretokens": "pretokens",
-    "count_pretokens": "counting",
-    "save_counts": "counts",
-    "load_counts": "counts",
-    "train_wordpiece": "training",
-    "train_sentencepiece_bpe": "training",
-    "train_byte_level_bpe": "training",
-    "train_unigram": "training",
-    "PieceRules": "sentencepiece_models",
-    "piece_rules": "sentencepiece_models",
-    "save_sentencepiece": "spm_files",
-    "save_pretrained": "saving",
-    "to_tiktoken": "tiktoken_models",
-    "tiktoken_merges": "tiktoken_models",
-    "Extension": "extension",
-    "continue_bpe": "extension",
-    "naive_extension": "extension",
-    "thesis_extension": "extension",
-    "extend": "extension",
-    "AdaptBPE": "adaptbpe",
-    "adapt_bpe": "adaptbpe",
-    "fragment_score": "selection",
-    "oov_share": "selection",
-    "avocado": "selection",
-    "medvoc": "selection",
-    "pruning_order": "pruning",
-    "prune": "pruning",
-    "id_map": "pruning",
-    "row_sources": "rows",
-    "plan_transfer": "embeddings",
-    "transfer_embeddings": "embeddings",
-    "new_model": "models",
-    "parameter_count": "costs",
-    "embedding_share": "costs",
-    "training_memory": "costs",
-    "measure_step": "timing",
-    "recommend_size": "sizes",
-    "schedule": "optimisation",
-    "pretrain": "finetuning",
-    "loss_per_byte": "finetuning",
-    "search_learning_rate": "finetuning",
-    "finetune_classes": "classification",
-    "classify": "classification",
-    "scores": "classification",
-    "finetune_choices": "choices",
-    "answer_questions": "choices",
-    "accuracy": "choices",
-    "two_stages": "experiments",
-    "Question": "questions",
-    "format_question": "questions",
-    "hpo_questions": "questions",
-    "icd_chapters": "questions",
-    "load_questions": "published_questions",
-    "evaluate": "measures",
-    "unreachable": "measures",
-    "reachability": "reach",
-    "sweep": "measures",
-    "compare_language": "languages",
-    "compare_languages": "languages",
-    "Profile": "profiles",
-    "profile": "profiles",
-    "published": "records",
-    "measured": "records",
-    "record": "records",
-    "save": "figures",
-    "show_source": "figures",
-    "show_tokens": "shown",
-    "widget": "widgets",
-    "label_lines": "figures",
-    "style": "figures",
-}
-__all__ = sorted(_HOME)
-
-
-def __getattr__(name: str):
-    if name not in _HOME:
-        raise AttributeError(f"tokhelpers has no {name!r}; it has {', '.join(__all__)}")
-    value = getattr(import_module(f".{_HOME[name]}", __name__), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -12,12 +12,9 @@ from typing import Annotated
 
 import typer
 
-from .notebooks import find_notebooks, run_notebooks
-
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 
 FOUND, WRONG = 1, 2
-PUBMED = "hf:MedRAG/pubmed@@33da3593d5756bc04c8909f170003c0b14197957"
 shown = {"debug": False}  # as the options before the command say
 NAMED = "llama-3, qwen, mistral-nemo, mistral-v1, a path, or a hub id"
 A_TOKENIZER = Annotated[str, typer.Argument(metavar="TOKENIZER", help=NAMED)]
@@ -195,71 +192,6 @@ def prune(
     table = saved(smaller, out, like, call, {tokenizer: loaded}, {corpus: words})
     show(table, as_json, pruned=tokens, more_unreachable=lost, folder=out)
     raise typer.Exit(FOUND if lost > 0 else 0)
-
-
-def keep_times(seconds: dict, workers: int) -> None:
-    """Record how long each notebook took."""
-    import pandas as pd
-
-    from .records import record
-
-    rows = [(path.stem, round(took)) for path, took in seconds.items()]
-    table = pd.DataFrame(rows, columns=["notebook", "seconds"])
-    command = f"python -m tokhelpers figures --times --workers {workers}"
-    record(table, "notebooks", command=command, seconds=sum(seconds.values()))
-
-
-@app.command(epilog="Example: python -m tokhelpers figures 08")
-@in_one_line
-def figures(
-    names: Annotated[list[str] | None, typer.Argument(help="notebooks, by number or name")] = None,
-    store: Annotated[bool, typer.Option(help="keep the fresh outputs in the notebooks")] = False,
-    workers: Annotated[int, typer.Option(help="notebooks at a time")] = 2,
-    times: Annotated[
-        bool, typer.Option(help="run all but solutions, and keep how long each took")
-    ] = False,
-) -> None:
-    """Run the notebooks (all, or those named) and write their figures to figures/."""
-    if times and names:
-        raise ValueError("the times are kept for all notebooks together: leave the names out")
-    paths = find_notebooks(names or [])
-    if times:
-        paths = [path for path in paths if path.parent.name != "solutions"]
-    seconds = run_notebooks(paths, store=store, workers=workers)
-    if failed := [path for path in paths if seconds[path] is None]:
-        say(f"{len(failed)} of {len(paths)} notebooks failed")
-        raise typer.Exit(FOUND)
-    if times:
-        keep_times(seconds, workers)
-
-
-@app.command(epilog="Example: python -m tokhelpers thesis smollm2-135m continued --micro-batch 16")
-@in_one_line
-def thesis(
-    model: Annotated[str, typer.Argument(help="bert-base-cased, mobilellm-125m, smollm2-135m")],
-    arm: Annotated[str, typer.Argument(help="none, auto, crawled, continued")],
-    tokens: Annotated[int, typer.Option(help="tokens to add")] = 10_000,
-    texts: Annotated[str, typer.Option(help="corpus to pretrain on")] = PUBMED,
-    column: Annotated[str, typer.Option(help="the corpus' column of text")] = "content",
-    terms: Annotated[str, typer.Option(help="corpus of terms, for crawled")] = "hpo-names",
-    chars: Annotated[int, typer.Option(help="characters to pretrain on")] = 100_000_000,
-    micro_batch: Annotated[int | None, typer.Option(help="sequences at a time on the GPU")] = None,
-    folder: Annotated[str, typer.Option(help="where checkpoints are kept")] = "runs",
-) -> None:
-    """The thesis' experiment in full size: needs the hub, and a GPU to end in reasonable time.
-
-    The result is kept in data/measured.
-    """
-    from . import experiments
-    from .records import record
-
-    options = {"texts": texts, "column": column, "terms": terms, "chars": chars}
-    options |= {"n_tokens": tokens, "micro_batch": micro_batch, "folder": folder}
-    row = experiments.thesis(model, arm, **options)
-    command = f"python -m tokhelpers thesis {model} {arm} --tokens {tokens} --chars {chars}"
-    table = row.to_frame().T.assign(model=model, arm=arm, added=tokens)
-    record(table, f"thesis_{model}_{arm}_{tokens}", command=command, seconds=row.seconds)
-    print(row.to_string())
 
 
 if __name__ == "__main__":

@@ -26,10 +26,9 @@ from pathlib import Path
 import pandas as pd
 
 import tokhelpers as th
-from tokhelpers.files import CHECKOUT, write_whole
-from tokhelpers.surgery import read
+from tokhelpers.adapt.methods import extend_parts
 from tokhelpers.text.stored_counts import TEXTS, WITHOUT_SPACES, mixture, read_counts, stored_texts
-from tokhelpers.wiring import extended
+from tokhelpers.tokenizer.files import CHECKOUT, write_whole
 
 PLACE = CHECKOUT / "data" / "texts"
 HELD_OUT = 400  # lines at the end of NTREX that nothing learns from: other articles than those before
@@ -211,7 +210,7 @@ def make_choice(only: list[str]) -> None:
 
 def choose(language: str, development: str) -> list[dict]:
     """Rows of ``chosen.csv`` for one language, in the order in which mixtures were tried."""
-    llama = read(th.load_tokenizer("llama-3"))
+    llama = th.read_parts(th.load_tokenizer("llama-3"))
     test = th.count_pretokens(read_counts(development, "test"), llama)
     flores = th.count_pretokens(read_counts(f"flores:{language}"), llama)
     before = [th.evaluate(llama, words).tokens for words in (test, flores)]
@@ -222,7 +221,7 @@ def choose(language: str, development: str) -> list[dict]:
         words = th.count_pretokens(mixture(counts[name] for name in names), llama)
         with warnings.catch_warnings(action="ignore", category=UserWarning):  # a text may yield fewer
             extension = th.continue_bpe(llama, words, NEW_TOKENS)
-        longer = extended(llama, extension)  # no tokenizer is built: it would take most of the time
+        longer = extend_parts(llama, extension)  # no tokenizer is built: it would take most of the time
         after = [th.evaluate(longer, words).tokens for words in (test, flores)]
         ratios = [round(old / new, 4) for old, new in zip(before, after, strict=True)]
         tried[names] = (ratios, len(extension.tokens))
@@ -275,7 +274,7 @@ def make_totals(shared: Path, tokenizers: list[str], command: str) -> None:
         old = pd.read_csv(stored)
         fresh = pd.concat([old[~old.tokenizer.isin(fresh.tokenizer)], fresh])
     fresh = fresh.sort_values(["tokenizer", "language"], ignore_index=True)
-    th.record(fresh, "flores_tokens", command=command, seconds=time.perf_counter() - began)
+    th.record_measured(fresh, "flores_tokens", command=command, seconds=time.perf_counter() - began)
 
 
 def main() -> None:

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
 
 import tokhelpers as th
-from tokhelpers.files import CHECKOUT
 from tokhelpers.text import stored_counts
 from tokhelpers.text.stored_counts import (
     LISTS,
@@ -26,6 +25,7 @@ from tokhelpers.text.stored_counts import (
     stored_texts,
     training_sources,
 )
+from tokhelpers.tokenizer.files import CHECKOUT
 
 PLACE = CHECKOUT / "data" / "texts"
 ROWS = stored_texts()

@@ -1,1 +1,8 @@
-"""Where text comes from, and how it becomes counts."""
+"""Where text comes from, and how it becomes counts of unique pre-tokens.
+
+Text is read once, by as many workers as there are; everything after works on the counts.
+"""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

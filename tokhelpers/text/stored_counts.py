@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ..files import CHECKOUT
+from ..tokenizer.files import CHECKOUT
 
 TEXTS = ("flores", "ntrex", "commonvoice", "tatoeba")  # counts of lines of text
 LISTS = ("opensubtitles", "wikipedia")  # counts of words

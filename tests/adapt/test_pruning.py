@@ -1,0 +1,302 @@
+"""Pruning orders against the textbook's, and what must hold of a pruned tokenizer."""
+
+import json
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import tokenizers_with_gaps
+from tokenizers import AddedToken, Tokenizer, models, pre_tokenizers, processors
+
+import tokhelpers as th
+from tokhelpers import textbook
+from tokhelpers.adapt.pruning import ORDERS, prunable, splits
+from tokhelpers.tokenizer.parts import Parts, read_parts
+
+TEXT = ["the cat sat on the mat", "a bat, a hat; that cat!", "ääkkösiä öisin, yötä päivää"] * 3
+LEAVES = ("leaf-frequency", "leaf-id")
+
+
+@pytest.fixture(scope="module")
+def base() -> Tokenizer:
+    """A small tokenizer with special tokens at both ends, padding and a template."""
+    tokenizer = th.train_byte_level_bpe(TEXT, vocab_size=298, special_tokens=["<s>", "</s>"])
+    tokenizer.add_special_tokens([AddedToken("<pad>", special=True, normalized=False)])
+    tokenizer.add_tokens([AddedToken("catty", normalized=False)])
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="<s> $A <pad>",
+        special_tokens=[("<s>", 0), ("<pad>", tokenizer.token_to_id("<pad>"))],
+    )
+    tokenizer.enable_padding(pad_id=tokenizer.token_to_id("<pad>"), pad_token="<pad>", length=8)
+    return tokenizer
+
+
+def encoder_trace(parts, word):
+    """Tokens of a word and the merges made, by the encoder's rule, written out."""
+    ranks = {tuple(pair): rank for rank, pair in enumerate(parts.pairs())}
+    tokens, made = list(word), []
+    while pairs := [
+        (ranks[p], i) for i, p in enumerate(zip(tokens, tokens[1:], strict=False)) if p in ranks
+    ]:
+        _, i = min(pairs)
+        made.append((tokens[i], tokens[i + 1]))
+        tokens[i : i + 2] = [tokens[i] + tokens[i + 1]]
+    return tokens, made
+
+
+words = st.dictionaries(st.text("abc", min_size=1, max_size=9), st.integers(1, 9), min_size=1)
+
+
+@given(tokenizers_with_gaps(), words)
+def test_orders_equal_the_textbook(tokenizer, counts):
+    parts = read_parts(tokenizer)
+    seen, merged, last, unreachable = Counter(), Counter(), [], []
+    for word, n in counts.items():
+        tokens, made = encoder_trace(parts, word)
+        for token in tokens:
+            seen[token] += n
+        for pair in made:
+            merged[pair] += n
+    for token in parts.vocab:
+        tokens, made = encoder_trace(parts, token)
+        if tokens != [token]:
+            unreachable.append(token)
+        elif made:
+            last.append(made[-1])
+    left, right = splits(parts)
+    name = parts.tokens
+    found = {name[i]: (name[left[i]], name[right[i]]) for i in np.flatnonzero(left >= 0).tolist()}
+    assert found == {"".join(pair): pair for pair in last}
+    vocab, free = parts.vocab, set(parts.vocab) - set("abc")
+    expected = {
+        "leaf-frequency": textbook.prune_leaves(vocab, last, seen, unreachable=unreachable),
+        "frequency": sorted(free, key=lambda token: (seen[token], -vocab[token])),
+        "id": sorted(free, key=lambda token: -vocab[token]),
+        "merges": textbook.prune_by_merges(vocab, seen, merged, atomics="abc"),
+    }
+    for by, order in expected.items():
+        assert th.pruning_order(tokenizer, counts, by=by) == order, by
+
+
+def test_orders_by_hand():
+    """``ab`` has id 0, is both halves of ``abab`` and a part of ``abc``, and so of ``abcd``."""
+    tokens = ["ab", *"abcdxy", "abab", "abc", "abcd", "xy", "cd", "dcd"]
+    merges = [("a", "b"), ("ab", "ab"), ("ab", "c"), ("abc", "d"), ("x", "y"), ("c", "d")]
+    vocab = {token: i for i, token in enumerate(tokens)}
+    tokenizer = Tokenizer(models.BPE(vocab, [*merges, ("d", "cd")]))
+    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    counts = {"ab": 2, "abab": 1, "abc": 2, "abcd": 5, "xy": 3, "cd": 3, "dcd": 4}
+    expected = {  # with parts: abab 1, xy 3, dcd 4, abcd 5, abc 2 + 5, cd 3 + 4, ab 2 + 2 + 7
+        "leaf-frequency": ["abab", "xy", "dcd", "abcd", "cd", "abc", "ab"],
+        "leaf-id": ["dcd", "cd", "xy", "abcd", "abc", "abab", "ab"],
+        "frequency": ["abab", "abc", "ab", "cd", "xy", "dcd", "abcd"],
+        "id": ["dcd", "cd", "xy", "abcd", "abc", "abab", "ab"],
+        "merges": ["abab", "xy", "dcd", "abcd", "abc", "cd", "ab"],
+    }
+    assert {by: th.pruning_order(tokenizer, counts, by=by) for by in ORDERS} == expected
+    left, right = splits(read_parts(tokenizer))
+    assert left.tolist() == [1, *[-1] * 6, 0, 0, 8, 5, 3, 4]
+    assert right.tolist() == [2, *[-1] * 6, 0, 3, 4, 6, 4, 11]
+
+
+def test_a_token_with_a_character_that_is_lacking_has_no_parts():
+    """An encoder without an unknown token drops it, and makes ``ab`` of ``aéb``."""
+    vocab = {"a": 0, "b": 1, "ab": 2, "aéb": 3}
+    parts = read_parts(Tokenizer(models.BPE(vocab, [("a", "b")])))
+    assert [side.tolist() for side in splits(parts)] == [[-1, -1, 0, -1], [-1, -1, 1, -1]]
+
+
+@given(tokenizers_with_gaps())
+def test_leaf_id_takes_the_largest_id_among_the_leaves(tokenizer):
+    parts = read_parts(tokenizer)
+    left, right = splits(parts)
+    order = [parts.vocab[token] for token in th.pruning_order(tokenizer, by="leaf-id")]
+    alive = {parts.vocab[token] for token in prunable(parts)}
+    for i in order:
+        used = {int(x[j]) for x in (left, right) for j in alive if left[j] >= 0}
+        assert i == max(alive - used)
+        alive.remove(i)
+    assert not alive
+
+
+@pytest.mark.parametrize("by", ORDERS)
+def test_a_pruned_tokenizer_encodes_every_text_and_keeps_the_rest(base, by):
+    before = base.to_str()
+    order = th.pruning_order(base, TEXT, by=by)
+    for n in (0, 1, 7, len(order)):
+        small = th.prune(base, order, n)
+        old, new = base.get_vocab(), small.get_vocab()
+        assert sorted(new.values()) == list(range(len(old) - n))
+        assert set(old) - set(new) == set(order[:n])
+        ids = th.id_map(base, small)
+        assert list(ids.values()) == sorted(ids.values()) == list(range(len(new)))
+        assert all(small.id_to_token(j) == base.id_to_token(i) for i, j in ids.items())
+        encoded = small.encode("<s> yötä, catty cat")
+        assert small.decode(encoded.ids, skip_special_tokens=True) == " yötä, catty cat"
+        assert encoded.ids[0] == new["<s>"] and encoded.ids[-1] == new["<pad>"]
+        assert json.loads(small.to_str())["padding"]["pad_id"] == new["<pad>"]
+        assert "catty" in encoded.tokens
+        again = Tokenizer.from_str(small.to_str())
+        assert again.encode("yötä cat").ids == small.encode("yötä cat").ids
+    assert base.to_str() == before
+
+
+@given(tokenizers_with_gaps(), words, st.sampled_from(LEAVES), st.data())
+def test_leaf_orders_make_nothing_unreachable(tokenizer, counts, by, data):
+    order = th.pruning_order(tokenizer, counts, by=by)
+    n = data.draw(st.integers(0, len(order)))
+    assert set(th.unreachable(th.prune(tokenizer, order, n))) <= set(th.unreachable(tokenizer))
+
+
+def test_frequency_makes_tokens_unreachable(finnish, llama):
+    """The rare step to a frequent token goes first: the more are pruned, the more are lost."""
+    counts = th.count_pretokens(finnish, llama)
+    order = th.pruning_order(llama, counts, by="frequency")
+    start = set(th.unreachable(llama))
+    lost = [
+        len(set(th.unreachable(th.prune(llama, order, n))) - start)
+        for n in (40_000, 80_000, 110_000)
+    ]
+    assert 0 < lost[0] < lost[1] < lost[2]
+
+
+@pytest.mark.parametrize("name", ["llama-3", "qwen", "mistral-v1"])
+def test_real_tokenizers(name, finnish):
+    tokenizer = th.load_tokenizer(name)
+    counts = th.count_pretokens(finnish, tokenizer)
+    start, parts = set(th.unreachable(tokenizer)), read_parts(tokenizer)
+    left, _ = splits(parts)
+    reached = {parts.tokens[i] for i in np.flatnonzero(left >= 0).tolist()}
+    assert set(prunable(parts)) - reached == start
+    for by in ORDERS:
+        order = th.pruning_order(parts, counts, by=by)
+        assert sorted(order) == sorted(prunable(parts))
+        assert order == th.pruning_order(parts, counts, by=by)
+        small = th.prune(tokenizer, order, len(order) // 2)
+        lost = set(th.unreachable(small)) - start
+        assert not lost if by in LEAVES else True
+        for text in finnish[:20]:
+            assert small.decode(small.encode(text).ids) == text.removeprefix(" ")
+        special = [t["content"] for t in parts.settings["added_tokens"]]
+        assert all(small.token_to_id(token) is not None for token in special)
+
+
+def test_merge_skipping_plays_no_part_in_the_counts(llama, finnish):
+    off = th.with_merge_skipping(llama, False)
+    for by in ("leaf-frequency", "frequency", "merges"):
+        assert th.pruning_order(llama, finnish[:50], by=by) == th.pruning_order(
+            off, finnish[:50], by=by
+        )
+
+
+@pytest.mark.parametrize("by", ORDERS)
+def test_pruning_twice_is_pruning_once_by_the_sum(base, by):
+    order = th.pruning_order(base, TEXT, by=by)
+    once = th.prune(base, order, 15)
+    assert th.prune(th.prune(base, order, 6), order, 9).to_str() == once.to_str()
+    assert th.prune(th.prune(base, order, 6), order[6:], 9).to_str() == once.to_str()
+
+
+def test_wordpiece_loses_tokens_only():
+    tokenizer = th.train_wordpiece(TEXT, vocab_size=60)
+    token = next(t for t in tokenizer.get_vocab() if len(t) > 3 and t != "[UNK]")
+    small = th.prune(tokenizer, [token], 1)
+    assert set(tokenizer.get_vocab()) - set(small.get_vocab()) == {token}
+    with pytest.raises(ValueError, match="model is WordPiece"):
+        th.pruning_order(tokenizer, TEXT, by="id")
+
+
+def test_roberta_style_ends_follow_their_ids():
+    tokenizer = th.train_byte_level_bpe(TEXT, vocab_size=280)
+    tokenizer.add_special_tokens(["<s>", "</s>"])
+    ends = {name: (name, tokenizer.token_to_id(name)) for name in ("<s>", "</s>")}
+    options = {"trim_offsets": False, "add_prefix_space": False}
+    rule = processors.RobertaProcessing(ends["</s>"], ends["<s>"], **options)
+    tokenizer.post_processor = processors.Sequence([rule, processors.ByteLevel()])
+    small = th.prune(tokenizer, th.pruning_order(tokenizer, by="id"), 10)
+    tokens = small.encode("cat").tokens
+    assert (tokens[0], tokens[-1]) == ("<s>", "</s>")
+    assert small.encode("cat").ids[-1] == small.token_to_id("</s>")
+    [made, _] = json.loads(small.to_str())["post_processor"]["processors"]
+    assert made["type"] == "RobertaProcessing" and options.items() <= made.items()
+
+
+def test_bert_style_ends_follow_their_ids_and_no_padding_stays_none():
+    tokenizer = th.train_byte_level_bpe(TEXT, vocab_size=280)
+    tokenizer.add_special_tokens(["<s>", "</s>"])
+    ends = {name: (name, tokenizer.token_to_id(name)) for name in ("<s>", "</s>")}
+    tokenizer.post_processor = processors.BertProcessing(ends["</s>"], ends["<s>"])
+    small = th.prune(tokenizer, iter(th.pruning_order(tokenizer, by="id")), 10)
+    new = small.get_vocab()
+    assert small.encode("").ids == [new["<s>"], new["</s>"]] == [270, 271]
+    assert json.loads(small.to_str())["padding"] is None
+
+
+def test_characters_bytes_and_unknown_tokens_never_go():
+    vocab = {"a": 0, "##b": 1, "ab": 2, "##bb": 3, "<0x41>": 4, "[U]": 5, "<x>": 6, "##": 7}
+    options = {"continuing_subword_prefix": "##", "unk_token": "[U]"}
+    tokenizer = Tokenizer(models.BPE(vocab, [("a", "##b")], **options))
+    tokenizer.add_special_tokens(["<x>"])
+    assert prunable(read_parts(tokenizer)) == ["ab", "##bb"]
+
+
+def test_of_equals_the_longest_in_bytes_goes_first():
+    vocab = {"a": 0, "b": 1, "é": 2, "ab": 3, "abb": 4, "éé": 5, "bb": 6}
+    tokenizer = Tokenizer(models.BPE(vocab, [("a", "b"), ("ab", "b"), ("é", "é"), ("b", "b")]))
+    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    assert th.pruning_order(tokenizer, ["a"], by="merges") == ["éé", "abb", "bb", "ab"]
+    stored = th.train_byte_level_bpe(["abc", "é"], vocab_size=259)
+    assert th.pruning_order(stored, ["x"], by="merges") == ["abc", "Ã©", "ab"]
+
+
+def test_merges_that_name_no_token_are_refused():
+    parts = read_parts(Tokenizer(models.BPE({"a": 0, "b": 1, "ab": 2}, [("a", "b")])))
+    for row, pair in (([0, 99, 2], "'a' [+] 'id 99'"), ([3, 1, 2], "'id 3' [+] 'b'")):
+        merges = np.array([row, [0, 1, 2]], np.int32)
+        with pytest.raises(ValueError, match=f"1 merges name tokens .* first {pair}"):
+            th.prune(Parts(parts.settings, parts.vocab, merges), ["ab"], 1)
+    with pytest.raises(ValueError, match="first 'a' [+] 'b'"):
+        merges = np.array([[0, 1, 7]], np.int32)
+        th.prune(Parts(parts.settings, parts.vocab, merges), ["ab"], 1)
+
+
+def test_bad_input_gets_one_clear_sentence(base, mistral):
+    order = th.pruning_order(base, by="id")
+    with pytest.raises(
+        ValueError, match=r"asked to prune 999 tokens; the order has 40 .* 40 can go"
+    ):
+        th.prune(base, order, 999)
+    with pytest.raises(ValueError, match="n=-1: give the number"):
+        th.prune(base, order, -1)
+    with pytest.raises(ValueError, match="n=1.5: give the number"):
+        th.prune(base, order, 1.5)
+    with pytest.raises(ValueError, match="'▁phenotype' is not in this tokenizer: the order"):
+        th.prune(base, [*order[:3], "▁phenotype", "a"], 4)
+    with pytest.raises(ValueError, match="asked to prune 5 tokens; the order has 0"):
+        th.prune(base, ["▁phenotype", "▁notype"], 5)
+    with pytest.raises(ValueError, match="'a' must stay"):
+        th.prune(base, ["a"], 1)
+    with pytest.raises(ValueError, match="'<s>' must stay"):
+        th.prune(base, ["<s>"], 1)
+    with pytest.raises(ValueError, match=f"the order holds {order[1]!r} more than once"):
+        th.prune(base, [*order[:3], order[1]], 1)
+    with pytest.raises(TypeError, match="order is one string"):
+        th.prune(base, "cat", 1)
+    with pytest.raises(ValueError, match="by='rank': use one of leaf-frequency"):
+        th.pruning_order(base, by="rank")
+    for by in ("leaf-frequency", "frequency", "merges"):
+        with pytest.raises(ValueError, match="counts tokens in a text: give a corpus"):
+            th.pruning_order(base, by=by)
+        with pytest.raises(ValueError, match="no text in its 0 documents"):
+            th.pruning_order(base, [], by=by)
+    with pytest.raises(ValueError, match="made by another normalizer or pre-tokenizer"):
+        th.pruning_order(base, th.count_pretokens(TEXT, mistral), by="frequency")
+    parts = read_parts(base)
+    first = parts.pairs()[0]
+    vocab = {token: i for token, i in parts.vocab.items() if token != "".join(first)}
+    with pytest.raises(
+        ValueError, match=f"the vocabulary lacks, first {first[0]!r} [+] {first[1]!r}"
+    ):
+        th.prune(Parts(parts.settings, vocab, parts.merges), order, 1)

@@ -1,0 +1,146 @@
+"""Measures against the library's own encoder, and against the package they are named after."""
+
+import io
+from contextlib import redirect_stderr
+
+import numpy as np
+import pytest
+import tokenization_scorer
+from hypothesis import given
+from hypothesis import strategies as st
+from tokenizers import Tokenizer, models
+
+import tokhelpers as th
+from tokhelpers.measure.quality import renyi_efficiency
+from tokhelpers.tokenizer.parts import read_parts
+
+
+@pytest.mark.parametrize("name", ["llama-3", "qwen", "mistral-nemo", "mistral-v1"])
+def test_evaluate_equals_counting_with_the_library(name, finnish):
+    tokenizer = th.load_tokenizer(name)
+    texts = [*finnish[:300], "def f(x):\n    return x  # é 日本語\n\n", "", "👩‍👩‍👧  1234 ..."]
+    encoded = tokenizer.encode_batch(texts, add_special_tokens=False)
+    tokens = [encoding.tokens for encoding in encoded]
+    total = sum(map(len, tokens))
+    measured = th.evaluate(tokenizer, texts, added=tokens[0][:2])
+    assert measured.tokens == total
+    assert measured.bytes_per_token == sum(len(t.encode()) for t in texts) / total
+    assert measured.chars_per_token == sum(map(len, texts)) / total
+    assert measured.tokens_per_word == total / sum(len(t.split()) for t in texts)
+    assert measured.unused_added == 0
+    with redirect_stderr(io.StringIO()):
+        expected = tokenization_scorer.score(
+            [" ".join(line) for line in tokens], metric="renyi", power=2.5
+        )
+    assert measured.renyi_efficiency == pytest.approx(expected, rel=1e-12)
+
+
+@given(
+    st.lists(st.integers(0, 50), min_size=3, max_size=30).filter(lambda c: sum(map(bool, c)) > 1)
+)
+def test_renyi_efficiency_equals_the_scorer(counts):
+    text = [" ".join(f"t{i}" for i, n in enumerate(counts) for _ in range(n))]
+    with redirect_stderr(io.StringIO()):
+        expected = tokenization_scorer.score(text, metric="renyi", power=2.5)
+    assert renyi_efficiency(np.array(counts)) == pytest.approx(expected, rel=1e-12)
+
+
+def test_unreachable_equals_the_definition(llama):
+    """Each ordinary token's stored form through the library's own model, skipping off."""
+    model = th.with_merge_skipping(llama, False).model
+    vocab, special = read_parts(llama).vocab, read_parts(llama).special
+    ordinary = sorted((t for t in vocab if t not in special), key=vocab.get)
+    missed = [token for token in ordinary if [t.value for t in model.tokenize(token)] != [token]]
+    assert th.unreachable(llama) == missed and len(missed) == 588
+    assert th.unreachable(llama, missed[:3] + ["the"]) == missed[:3]
+
+
+def test_unreachable_looks_at_tokens_that_are_not_text(llama):
+    """Half a character is a token like another: leave out its merges, and it is found."""
+    halves = [t for t in read_parts(llama).vocab if len(t) == 2 and "\ufffd" in _decoded(t)]
+    assert halves and not set(halves) & set(th.unreachable(llama))
+    vocab = {"a": 0, "Ã": 1, "©": 2, "Ã©": 3, "aÃ": 4}
+    tokenizer = Tokenizer(models.BPE(vocab, [("Ã", "©")]))
+    assert th.unreachable(tokenizer) == ["aÃ"]
+
+
+def _decoded(token: str) -> str:
+    return bytes(ord(c) for c in token if ord(c) < 256).decode("utf-8", "replace")
+
+
+def test_byte_fallback_tokens_are_not_ordinary(mistral):
+    assert th.unreachable(mistral) == []
+
+
+def test_added_tokens_are_not_ordinary():
+    """Text is cut at them; an extension writes those below its tokens into the vocabulary, too."""
+    base = th.train_byte_level_bpe(["bat bat bag"], vocab_size=258)
+    base.add_tokens(["gene"])
+    longer = th.extend(base, th.continue_bpe(base, ["bat bag bat"], 1))
+    assert "gene" in read_parts(longer).vocab and longer.encode("gene").tokens == ["gene"]
+    assert th.unreachable(longer) == [] and th.unreachable(longer, ["gene"]) == ["gene"]
+
+
+def test_unused_share_and_added_tokens(llama, finnish):
+    extension = th.naive_extension(llama, th.train_byte_level_bpe(
+        finnish[:2_000], vocab_size=2_000, pre_tokenizer=llama.pre_tokenizer), 200)  # fmt: skip
+    for how in ("regenerate", "add_tokens"):
+        new = th.extend(llama, extension, how=how)
+        measured = th.evaluate(new, finnish[:200], added=extension.tokens)
+        ids = {i for e in new.encode_batch(finnish[:200], add_special_tokens=False) for i in e.ids}
+        start = read_parts(llama).next_id
+        unused = sum(start + k not in ids for k in range(200)) / 200
+        assert measured.unused_added == unused and measured.tokens == sum(
+            len(e.ids) for e in new.encode_batch(finnish[:200], add_special_tokens=False)
+        )
+    with pytest.raises(ValueError, match="added tokens, which cut raw text"):
+        th.evaluate(new, th.count_pretokens(finnish[:200], llama))
+    with pytest.raises(
+        ValueError, match="1 of the added tokens are not in this tokenizer, first 'ĠĠqq'"
+    ):
+        th.evaluate(llama, ["a"], added=["ĠĠqq"])
+
+
+def test_sweep_equals_extending_and_evaluating(llama, finnish):
+    words = th.count_pretokens(finnish[:500], llama)
+    continued = th.continue_bpe(llama, words, 60)
+    table = th.evaluate_sizes(llama, {"ours": (continued, "append")}, [0, 30, 60], words)
+    for row in table.itertuples():
+        new = th.extend(llama, continued, row.added)
+        alone = th.evaluate(new, words, added=continued.tokens[: row.added])
+        assert row.bytes_per_token == alone.bytes_per_token
+        assert row.unreachable_added == 0
+    assert table.bytes_per_token.is_monotonic_increasing
+
+
+def test_exact_counts_are_documents(llama):
+    class Exact:
+        counts = {" yö": 3, " päivä": 2}
+
+    assert (
+        th.evaluate(llama, Exact()).tokens
+        == th.evaluate(llama, [" yö"] * 3 + [" päivä"] * 2).tokens
+    )
+
+
+def test_added_tokens_of_wordpiece():
+    old, new = (th.train_wordpiece(["bat bats cat"] * n, vocab_size=8 + n) for n in (1, 2))
+    longer = th.extend(old, th.naive_extension(old, new))
+    added = sorted(set(longer.get_vocab()) - set(old.get_vocab()))
+    assert th.evaluate(longer, ["bat bats cat"], added=added).unused_added == 0
+    assert th.evaluate(longer, ["t"], added=added).unused_added == 1
+    with pytest.raises(ValueError, match="1 of the added tokens are not in .*, first 'zebra'"):
+        th.evaluate(longer, ["bat"], added=[*added, "zebra"])
+
+
+def test_an_empty_corpus_is_refused(llama):
+    for nothing in ([], ["", ""]):
+        with pytest.raises(ValueError, match="nothing to count"):
+            th.evaluate(llama, nothing)
+
+
+def test_documents_that_can_be_read_only_once(llama):
+    cutting = th.extend(llama, th.Extension(tokens=["Ġqxz"]), how="add_tokens")
+    texts = ["a qxz", "b qxz c"]
+    for tokenizer in (llama, cutting):
+        assert th.evaluate(tokenizer, iter(texts)).equals(th.evaluate(tokenizer, texts))

@@ -1,0 +1,334 @@
+"""Reachability against the library's own encoder, and on toys made for each category."""
+
+import json
+from itertools import product
+
+import numpy as np
+import pytest
+import regex
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_tokenizers
+
+import tokhelpers as th
+from tokhelpers.measure.reachability import BEFORE, BEHIND, LETTER, PLACES, reachability
+from tokhelpers.tokenizer.parts import build_tokenizer, read_parts
+from tokhelpers.tokenizer.pretokenization import GPT_2, LLAMA_3, PATTERNS, QWEN, TEKKEN
+from tokhelpers.tokenizer.token_bytes import token_strings
+
+REAL = {  # reached by merges, by skipping, always split, part of a character, reserved, byte tokens
+    "llama-3": (126_060, 588, 0, 1_352, 256, 0),
+    "qwen": (148_286, 0, 1_909, 1_448, 208, 0),
+    "mistral-nemo": (128_637, 0, 0, 1_435, 1_000, 0),
+    "mistral-v1": (31_741, 0, 0, 0, 3, 256),
+}
+CATEGORIES = [
+    "by merges",
+    "only by merge skipping",
+    "never: always split",
+    "not valid UTF-8 alone",
+    "special",
+    "byte fallback",
+]
+
+
+def encoded(tokenizer, texts):
+    return [e.ids for e in tokenizer.encode_batch(texts, add_special_tokens=False)]
+
+
+@pytest.fixture(scope="module", params=REAL)
+def real(request):
+    tokenizer = th.load_tokenizer(request.param)
+    return request.param, tokenizer, reachability(tokenizer)
+
+
+def test_counts_of_real_tokenizers(real):
+    name, tokenizer, table = real
+    counts = table.category.value_counts()
+    assert tuple(counts.get(c, 0) for c in CATEGORIES) == REAL[name]
+    assert len(table) == tokenizer.get_vocab_size() and table.index.is_monotonic_increasing
+    assert [tokenizer.id_to_token(i) for i in table.index] == table.token.tolist()
+
+
+def test_self_test_is_unreachable(real):
+    _, tokenizer, table = real
+    assert table.token[~table.self_test.fillna(True)].tolist() == th.unreachable(tokenizer)
+    ordinary = ~table.category.isin(["special", "added", "byte fallback"])
+    assert table.self_test.notna().equals(ordinary)
+
+
+def test_every_token_claimed_is_produced(real):
+    """All examples, by the library; and where an example is itself the token, it comes back."""
+    _, tokenizer, table = real
+    shown = table[table.example.notna()]
+    for i, ids in zip(shown.index, encoded(tokenizer, shown.example.tolist()), strict=True):
+        assert i in ids
+    claimed = table.category.isin(["by merges", "only by merge skipping"])
+    assert not claimed[table.example.isna()].any()
+
+
+def test_no_token_claimed_never_is_produced(real):
+    _, tokenizer, table = real
+    never = table[table.category.str.startswith("never")].iloc[::5]
+    for before, behind in product(BEFORE, BEHIND):
+        texts = [before + text + behind for text in never.text]
+        for i, ids in zip(never.index, encoded(tokenizer, texts), strict=True):
+            assert i not in ids
+
+
+def test_where_is_what_the_library_does(real):
+    """The places named, in their plainest contexts, on every 50th token."""
+    _, tokenizer, table = real
+    some = table[table.category == "by merges"].iloc[::50]
+    cores = [text.removeprefix(" ") for text in some.text]
+    for place, contexts in PLACES.items():
+        seen = np.zeros(len(some), bool)
+        for before, behind in product(contexts, ["", LETTER]):
+            found = encoded(tokenizer, [before + core + behind for core in cores])
+            seen |= [i in ids for i, ids in zip(some.index, found, strict=True)]
+        named = some["where"].str.contains(place) | (some["where"] == "anywhere")
+        assert (seen == named).all()
+
+
+def test_round_trip_is_decoding_and_encoding(real):
+    _, tokenizer, table = real
+    some = table.iloc[::37]
+    for i, claimed in some.round_trip.items():
+        text = tokenizer.decode([i], skip_special_tokens=False)
+        assert claimed == (tokenizer.encode(text, add_special_tokens=False).ids == [i])
+
+
+def test_llama_without_skipping(llama):
+    """The 588 that skipping alone produces are blocked without it, and held by a pre-token."""
+    on, off = reachability(llama), reachability(th.with_merge_skipping(llama, False))
+    saved = on.category == "only by merge skipping"
+    assert saved.sum() == 588 and (off.category[saved] == "never: merges blocked").all()
+    assert off[~saved].equals(on[~saved])
+    assert not off.round_trip[saved].any() and on.round_trip[saved].all()
+
+
+# --- what a pre-token of a proven pattern can hold: exact -----------------------------------------
+CONTRACTED = r"(?:'s|'t|'re|'ve|'m|'ll|'d)"
+WORD = rf"(?!(?i:{CONTRACTED})\p{{L}})[^\r\n\p{{L}}\p{{N}}]?\p{{L}}*"
+SIGNS = r" ?[^\s\p{L}\p{N}]+[\r\n]*|\s+"
+INNER = {
+    LLAMA_3: rf"{WORD}|\p{{N}}{{1,3}}|{SIGNS}",
+    QWEN: rf"{WORD}|\p{{N}}|{SIGNS}",
+    GPT_2: rf"{CONTRACTED}|'r|'l|'v| ?\p{{L}}*| ?\p{{N}}*| ?[^\s\p{{L}}\p{{N}}]*|\s+",
+    TEKKEN: r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}"
+    r"|(?! \p{M}) ?[^\s\p{L}\p{N}]+[\r\n/]*|[\r\n/]*|\s+",
+}
+
+
+def with_pattern(pattern, tokens):
+    """Bytes and the tokens, no merges: a token is blocked, or no pre-token holds it."""
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    vocab = {token: i for i, token in enumerate(dict.fromkeys([*alphabet, *tokens]))}
+    tokenizer = Tokenizer(models.BPE(vocab, []))
+    tokenizer.pre_tokenizer = (
+        pre_tokenizers.ByteLevel(add_prefix_space=False)
+        if pattern == GPT_2
+        else pre_tokenizers.Sequence([
+            pre_tokenizers.Split(Regex(pattern), "isolated"),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ])
+    )  # fmt: skip
+    return tokenizer
+
+
+SAMPLE = st.text(" \t\n\r'/(-1२aresldtvmSBAſ中\u0308\u093fʰǅ\u3000", min_size=2, max_size=5)
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+@settings(max_examples=25)
+@given(st.lists(SAMPLE, min_size=40, max_size=200))
+def test_split_is_exact_for_proven_patterns(pattern, texts):
+    table = reachability(with_pattern(pattern, token_strings(texts))).iloc[256:]
+    possible = [bool(regex.fullmatch(INNER[pattern], text)) for text in table.text]
+    wrong = table.text[(table.category == "never: always split") == possible]
+    assert wrong.tolist() == []
+    assert set(table.category) <= {"never: always split", "never: merges blocked"}
+
+
+# --- toys, one for each category ------------------------------------------------------------------
+def toy(tokens, merges, *, pre_tokenizer=None, normalizer=None, **options):
+    vocab = {token: i for i, token in enumerate(dict.fromkeys(tokens))}
+    tokenizer = Tokenizer(models.BPE(vocab, merges, **options))
+    tokenizer.pre_tokenizer = pre_tokenizer or pre_tokenizers.WhitespaceSplit()
+    if normalizer:
+        tokenizer.normalizer = normalizer
+    return tokenizer
+
+
+def categories(tokenizer):
+    table = reachability(tokenizer)
+    return dict(zip(table.token, table.category, strict=True))
+
+
+def test_blocked_and_skipped():
+    """ "ab" merges first, so "bc" and what needs it stand for themselves at best."""
+    tokens, merges = [*"abc", "ab", "bc", "abc"], [("a", "b"), ("b", "c"), ("a", "bc")]
+    found = reachability(toy(tokens, merges))
+    assert found.category.tolist() == ["by merges"] * 5 + ["never: merges blocked"]
+    found = reachability(toy(tokens, merges, ignore_merges=True))
+    assert found.category.tolist() == ["by merges"] * 5 + ["only by merge skipping"]
+    assert found.self_test.tolist() == [True] * 5 + [False] and found.round_trip.all()
+
+
+def test_split_by_the_pre_tokenizer_and_by_the_normalizer():
+    letters = toy([*"aB1", "a1", "aB"], [("a", "1"), ("a", "B")],
+                  pre_tokenizer=pre_tokenizers.Digits())  # fmt: skip
+    assert categories(letters) == dict.fromkeys([*"aB1", "aB"], "by merges") | {
+        "a1": "never: always split"
+    }
+    lower = toy([*"aB", "aa", "aB"], [("a", "a"), ("a", "B")], normalizer=normalizers.Lowercase())
+    assert categories(lower) == {
+        "a": "by merges", "B": "never: always split",
+        "aa": "by merges", "aB": "never: always split",
+    }  # fmt: skip
+    assert reachability(lower).self_test.all()
+
+
+def test_a_token_that_occurs_with_its_space_only():
+    """A round trip calls "ab" unreachable, for its text gets a space; "aab" holds it."""
+    tokenizer = toy(["▁", *"ab", "ab", "▁ab"], [("a", "b"), ("▁", "ab")],
+                    pre_tokenizer=pre_tokenizers.Metaspace())  # fmt: skip
+    found = reachability(tokenizer)
+    assert (found.category == "by merges").all() and found.self_test.all()
+    row = dict(zip(found.token, found.itertuples(), strict=True))
+    assert not row["ab"].round_trip and found["where"][row["ab"].Index] == "inside a word"
+    assert found["where"][row["▁ab"].Index] == "at the start or after a space"
+
+
+def test_neighbours_that_always_take_part():
+    """Each pre-token begins with "▁", which takes "a" before "ab" can form from "a" and "b"."""
+    tokens = ["▁", *"ab", "▁a", "ab"]
+    split = pre_tokenizers.Sequence([
+        pre_tokenizers.Split(Regex("."), "isolated"), pre_tokenizers.Metaspace(split=False)
+    ])  # fmt: skip
+    assert (
+        categories(toy(tokens, [("▁", "a"), ("a", "b")], pre_tokenizer=split))["a"] == "not found"
+    )
+
+
+def test_parts_of_characters():
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    tokenizer = toy([*alphabet, "Ã©", "aÃ", "xÃ", "ÃÃ"], [("Ã", "©"), ("x", "Ã"), ("Ã", "Ã")],
+                    pre_tokenizer=pre_tokenizers.ByteLevel(add_prefix_space=False))  # fmt: skip
+    found = reachability(tokenizer).set_index("token", drop=False)
+    assert found.category["Ã©"] == "by merges"
+    parts = found.loc[["Ã", "aÃ", "xÃ", "ÃÃ"]]
+    assert (parts.category == "not valid UTF-8 alone").all() and parts.text.isna().all()
+    assert parts.self_test.tolist() == [True, False, True, True] and not parts.round_trip.any()
+    assert parts.example.notna().tolist() == [True, False, True, False]  # ÃÃ is in no UTF-8
+    assert found.example.isna().sum() == 2 + 13  # the bytes C0, C1 and F5 to FF
+    assert parts["where"].tolist()[::2] == ["inside a character"] * 2
+    for name in ("Ã", "xÃ"):
+        assert name in tokenizer.encode(parts.example[name]).tokens
+
+
+def test_a_byte_that_is_in_no_text_before_whole_characters():
+    tokens = ["ÿa", "ÿab", "ÿabc"]
+    tokenizer = toy([*sorted(pre_tokenizers.ByteLevel.alphabet()), *tokens],
+                    [("ÿ", "a"), ("ÿa", "b"), ("ÿab", "c")],
+                    pre_tokenizer=pre_tokenizers.ByteLevel(add_prefix_space=False))  # fmt: skip
+    found = reachability(tokenizer).set_index("token").loc[tokens]
+    assert (found.category == "not valid UTF-8 alone").all() and found.self_test.all()
+    assert found.example.isna().all()
+
+
+def test_special_added_and_byte_tokens():
+    tokens = ["<unk>", "<0x41>", "▁", *"abc", "ab", "abc"]
+    tokenizer = toy(tokens, [("a", "b"), ("ab", "c")], byte_fallback=True)
+    tokenizer.add_special_tokens(["<unk>"])
+    tokenizer.add_tokens([AddedToken("b", normalized=False)])
+    found = categories(tokenizer)
+    assert (found["<unk>"], found["b"], found["<0x41>"]) == ("special", "added", "byte fallback")
+    # "b" is cut out of any text before merges see it
+    assert (found["ab"], found["abc"]) == ("never: always split",) * 2 and found["a"] == "by merges"
+    assert found.keys() == {*tokens}
+
+
+# --- extended tokenizers --------------------------------------------------------------------------
+@pytest.fixture(scope="module")
+def extended(finnish):
+    base = th.train_byte_level_bpe(finnish[:300], vocab_size=600)
+    supplement = th.train_byte_level_bpe(finnish[300:3_000], vocab_size=1_500)
+    ways = {"continued": th.extend(base, th.continue_bpe(base, finnish[300:3_000], 400))}
+    naive = th.naive_extension(base, supplement, 400)
+    for how in ("append", "regenerate", "prepend", "add_tokens"):
+        ways[how] = th.extend(base, naive, how=how)
+    return naive, ways
+
+
+def test_extended_every_way(extended):
+    _, ways = extended
+    lost = {}
+    for how, tokenizer in ways.items():
+        table = reachability(tokenizer)
+        lost[how] = (table.category == "never: merges blocked").sum()
+        shown = table[table.example.notna()]
+        for i, ids in zip(shown.index, encoded(tokenizer, shown.example.tolist()), strict=True):
+            assert i in ids
+        assert not table.self_test[~table.self_test.fillna(True)].any()
+        assert lost[how] == len(th.unreachable(tokenizer)) == (~table.self_test.fillna(True)).sum()
+    assert lost["continued"] == 0 < min(lost["append"], lost["regenerate"])
+
+
+def test_added_tokens_cut_old_ones_apart(extended):
+    naive, ways = extended
+    table = reachability(ways["add_tokens"])
+    added = table[table.category == "added"]
+    assert 0 < len(added) <= len(naive.tokens) and added.round_trip.sum() > 0.9 * len(added)
+    cut = table[table.category == "never: always split"]
+    assert len(cut) and cut.self_test.all()
+    assert all(any(content in text for content in added.token) for text in cut.text)
+
+
+def test_skipping_saves_whole_pretokens_of_a_naive_extension(extended):
+    _, ways = extended
+    off = reachability(ways["regenerate"])
+    on = reachability(th.with_merge_skipping(ways["regenerate"], True))
+    saved = on.category == "only by merge skipping"
+    assert saved.any() and (off.category[saved] == "never: merges blocked").all()
+    assert (on.self_test == off.self_test).all()
+
+
+@pytest.mark.parametrize("byte_fallback", [True, False])
+def test_sentencepiece(finnish, byte_fallback):
+    tokenizer = th.train_sentencepiece_bpe(
+        finnish[:300], vocab_size=700, byte_fallback=byte_fallback
+    )
+    table = reachability(tokenizer)
+    assert {"by merges", "byte fallback"} >= set(table.category) - {"special"}
+    shown = table[table.example.notna()]
+    for i, ids in zip(shown.index, encoded(tokenizer, shown.example.tolist()), strict=True):
+        assert i in ids
+
+
+def test_parts_and_order(llama):
+    small = th.train_byte_level_bpe(["bat bat bag"], vocab_size=258)
+    table = reachability(small)
+    assert table.equals(reachability(read_parts(small))) and table.equals(reachability(small))
+    before = small.to_str()
+    assert (
+        reachability(build_tokenizer(read_parts(small))).equals(table) and small.to_str() == before
+    )
+
+
+def test_other_models_are_refused():
+    for model in (models.WordPiece({"[UNK]": 0}, unk_token="[UNK]"), models.Unigram([("a", 0.0)])):
+        with pytest.raises(ValueError, match="a BPE tokenizer is needed, this one's model is"):
+            reachability(Tokenizer(model))
+    with pytest.raises(ValueError, match="marks word ends"):
+        reachability(Tokenizer(models.BPE({"a</w>": 0}, [], end_of_word_suffix="</w>")))
+    with pytest.raises(TypeError, match="a tokenizer is needed, got str"):
+        reachability("llama-3")
+
+
+def test_a_token_that_is_not_in_stored_form_is_never_made():
+    tokenizer = th.train_byte_level_bpe(["a cat"], vocab_size=258)
+    settings = json.loads(tokenizer.to_str())
+    settings["model"]["vocab"]["a space"] = 258
+    rows = th.reachability(Tokenizer.from_str(json.dumps(settings)))
+    assert rows.category[258] == "never: always split" and rows.text[258] is None

@@ -1,0 +1,284 @@
+"""What a vocabulary costs: published parameter counts, and the memory model against measurement."""
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from torch.profiler import ProfilerActivity, profile
+
+import tokhelpers as th
+from tokhelpers.models import costs, timing
+from tokhelpers.models.architectures import configuration, new_model
+
+NAMES = {"BERT": "bert-base-cased", "MobileLLM": "mobilellm-125m", "SmolLM2": "smollm2-135m"}
+TABLE_9 = th.published("thesis_table_09").to_dict("records")
+
+
+def vocabulary(model, extension):
+    """Rows of the embedding table: the original vocabulary plus the tokens added (Table 6)."""
+    table = th.published("thesis_table_06").set_index(["extension", "model"])
+    added = 0 if extension == "none" else int(table.added_tokens[extension, model])
+    return int(table.vocabulary_tokens["none", model]) + added
+
+
+# --- parameters ----------------------------------------------------------------------------------
+@pytest.mark.parametrize("row", th.published("thesis_table_01").to_dict("records"), ids=str)
+def test_parameters_of_thesis_table_1(row):
+    head = "none" if row["model"] == "BERT" else "causal-lm"
+    size = row["vocabulary_tokens"]
+    assert costs.parameter_count(NAMES[row["model"]], size, head) == row["parameters"]
+
+
+def test_thesis_table_9_is_whole():
+    assert len(TABLE_9) == 40
+
+
+@pytest.mark.parametrize("row", TABLE_9, ids=lambda r: f"{r['model']} {r['extension']} {r['head']}")
+def test_parameters_of_thesis_table_9(row):
+    name, head = NAMES[row["model"]], row["head"]
+    count = costs.parameter_count(name, vocabulary(row["model"], row["extension"]), head)
+    assert count == row["parameters"]
+    if row["extension"] != "none":
+        before = costs.parameter_count(name, vocabulary(row["model"], "none"), head)
+        assert count - before == row["added_parameters"]
+
+
+def test_a_configuration_counts_as_its_name_does_and_stays_as_it_was():
+    config = configuration("small-llama", 500, tie_word_embeddings=False)
+    untied = costs.parameter_count(config, 1_000, "causal-lm")
+    assert untied == costs.parameter_count("small-llama", 1_000, "causal-lm") + 1_000 * 192
+    assert config.vocab_size == 500
+
+
+def test_labels_of_a_classifier_follow_the_configuration():
+    two = costs.parameter_count("small-bert", 500, "text-classification")
+    three = configuration("small-bert", 500, num_labels=3)
+    assert costs.parameter_count(three, 500, "text-classification") == two + 192 + 1
+
+
+@pytest.mark.parametrize("size", [0, -1, 1.5, "many", None, True])
+def test_a_vocabulary_has_a_positive_size(size):
+    with pytest.raises(ValueError, match="vocab_size is .*: give a positive integer"):
+        costs.parameter_count("small-bert", size, "masked-lm")
+
+
+def test_unknown_names_are_refused():
+    with pytest.raises(ValueError, match="no one architecture is called 'gpt-5'"):
+        costs.parameter_count("gpt-5", 1_000, "causal-lm")
+    with pytest.raises(ValueError, match="no head is called 'tail'"):
+        costs.parameter_count("small-bert", 1_000, "tail")
+    for name, model, head in (("small-bert", "bert", "causal"), ("small-llama", "llama", "masked")):
+        with pytest.raises(ValueError, match=f"{model} has no head '{head}-lm': try another"):
+            costs.parameter_count(name, 1_000, f"{head}-lm")
+
+
+def test_sizes_may_come_from_numpy():
+    size = np.int64(1_000)
+    assert costs.parameter_count("small-bert", size, "none") == costs.parameter_count(
+        "small-bert", 1_000, "none"
+    )
+
+
+@pytest.mark.parametrize(
+    ("settings", "head", "rows"),
+    [({}, "causal-lm", 192), ({"tie_word_embeddings": False}, "causal-lm", 384)],
+)
+def test_embedding_share_counts_what_grows(settings, head, rows):
+    config = configuration("small-llama", 1_000, **settings)
+    count = costs.parameter_count(config, 1_000, head)
+    assert costs.embedding_share(config, 1_000, head) == pytest.approx(1_000 * rows / count)
+
+
+def test_embedding_share_counts_the_bias_of_a_masked_head():
+    model = new_model("small-bert", 1_000, "masked-lm")
+    table = model.get_input_embeddings().weight.numel() + model.get_output_embeddings().bias.numel()
+    share = table / sum(p.numel() for p in model.parameters())
+    assert costs.embedding_share("small-bert", 1_000, "masked-lm") == pytest.approx(share)
+
+
+# --- memory --------------------------------------------------------------------------------------
+def allocated(name, size, head, batch, length, dtype):
+    """Bytes that the library's own allocator gave out at most in a step on a CPU."""
+    config = costs.trainable(name, size, head, batch, length)
+    model = new_model(config, head=head).to(getattr(torch, dtype)).train()
+    optimizer = torch.optim.AdamW(model.parameters(), fused=True)
+    inputs = costs.inputs_for(config, head, batch, length, "cpu")
+
+    def step():
+        model(**inputs).loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+    with torch.random.fork_rng():
+        step()
+        with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as log:
+            step()
+    events = [e for e in log.profiler.kineto_results.events() if e.name() == "[memory]"]
+    changes = [e.nbytes() for e in sorted(events, key=lambda e: e.start_ns())]
+    held = [*model.parameters(), *model.buffers()]
+    held += [value for state in optimizer.state.values() for value in state.values()]
+    return sum(t.nbytes for t in held) + np.cumsum(changes).max()
+
+
+UNTIED = configuration("small-llama", 1_000, tie_word_embeddings=False)
+CASES = [
+    ("small-bert", 8_000, "masked-lm", 4, 128, "float32"),  # the peak is at the logits
+    ("small-bert", 64_000, "masked-lm", 1, 16, "float32"),  # at the gradients of the tied table
+    ("small-bert", 8_000, "text-classification", 4, 128, "float32"),  # at the activations
+    ("small-llama", 8_000, "causal-lm", 4, 128, "float32"),
+    ("small-llama", 8_000, "causal-lm", 4, 128, "bfloat16"),
+    ("small-llama", 64_000, "causal-lm", 1, 16, "bfloat16"),
+    ("small-llama", 64_000, "text-classification", 1, 8, "float32"),
+    (UNTIED, 64_000, "causal-lm", 1, 16, "float32"),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: "-".join(map(str, case[1:])))
+def test_modelled_memory_is_what_the_allocator_gives_out(case):
+    name, size, head, batch, length, dtype = case
+    asked = {"head": head, "batch": batch, "length": length, "dtype": dtype}
+    bill = costs.training_memory(name, size, **asked)
+    assert bill.total == pytest.approx(allocated(*case), rel=1e-4)
+    assert bill.total == bill[costs.KINDS].sum()
+
+
+def test_weights_and_states_are_those_of_the_parameters():
+    bill = costs.training_memory(
+        "small-bert", 1_000, head="masked-lm", batch=1, length=8, dtype="bfloat16"
+    )
+    count = costs.parameter_count("small-bert", 1_000, "masked-lm")
+    assert bill.adamw == 2 * 2 * count
+    assert 0 <= bill.weights - 2 * count < 10_000  # buffers: the ids of positions
+
+
+def test_logits_cost_what_the_loss_makes_of_them():
+    """At the peak: log-probabilities and two gradients of them, in the dtype of the loss."""
+    asked = {"batch": 8, "length": 256}
+    scores = 8 * 256 * 8_000
+    bert = costs.training_memory("small-bert", 8_000, head="masked-lm", **asked)
+    llama = costs.training_memory("small-llama", 8_000, head="causal-lm", **asked)
+    assert bert.logits / scores == pytest.approx(3 * 2, rel=1e-3)  # stays in bfloat16
+    assert llama.logits / scores == pytest.approx(3 * 4, rel=1e-3)  # goes to float32
+
+
+def test_classification_has_no_logits_over_the_vocabulary():
+    asked = {"head": "text-classification", "batch": 8, "length": 256}
+    small = costs.training_memory("small-bert", 8_000, **asked)
+    large = costs.training_memory("small-bert", 16_000, **asked)
+    assert small.logits == large.logits == 0
+    assert small.activations == large.activations
+    # at this batch the peak is before the table's gradient: weights and two states alone grow
+    assert large.total - small.total == 3 * 2 * 8_000 * 192
+
+
+def test_modelling_leaves_no_trace():
+    state = torch.random.get_rng_state()
+    config = configuration("small-bert", 500)
+    before = config.to_dict()
+    asked = {"head": "masked-lm", "batch": 1, "length": 8}
+    first = costs.training_memory(config, 600, **asked)
+    pd.testing.assert_series_equal(first, costs.training_memory(config, 600, **asked))
+    assert config.to_dict() == before
+    assert torch.equal(state, torch.random.get_rng_state())
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"length": 513}, "bert has 512 positions here; got length=513: use fewer"),
+        ({"batch": 0}, "batch is 0: give a positive integer"),
+        ({"head": "none"}, "the head 'none' has no loss to train on"),
+        ({"dtype": "float16"}, "dtype is 'float16': use bfloat16 or float32"),
+    ],
+)
+@pytest.mark.parametrize("function", [costs.training_memory, timing.measure_step])
+def test_bad_requests_are_refused(function, changed, message):
+    with pytest.raises(ValueError, match=message):
+        function("small-bert", 500, **{"head": "masked-lm", "batch": 1, "length": 8, **changed})
+
+
+# --- measurement ---------------------------------------------------------------------------------
+def test_measured_memory_is_somewhat_above_the_model(one_thread):
+    """The machine gives out more than the tensors need: 0.85 to 0.88 in six runs on one thread."""
+    asked = {"head": "causal-lm", "batch": 8, "length": 256, "dtype": "float32"}
+    step = timing.measure_step("small-llama", 8_000, **asked, steps=1, device="cpu")
+    bill = costs.training_memory("small-llama", 8_000, **asked)
+    assert 0.7 < bill.total / step.memory < 1
+    assert step.seconds > 0 and step.processor_seconds > 0 and step.threads == 1
+    assert step.device and step["dtype"] == "float32"
+
+
+def test_a_killed_process_is_told(monkeypatch):
+    monkeypatch.setattr(timing, "_measure", _killed)
+    with pytest.raises(RuntimeError, match="the process was killed at batch=1, length=8"):
+        timing.measure_step("small-bert", 500, head="masked-lm", batch=1, length=8)
+
+
+def _killed(*_):
+    import os
+    import signal
+
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_what_does_not_fit_on_a_gpu_is_no_number(monkeypatch, one_thread):
+    train = timing._train
+
+    def on_a_full_gpu(config, head, **asked):
+        if asked["batch"] > 1:
+            raise torch.OutOfMemoryError("CUDA out of memory.")
+        return train(config, head, **asked)
+
+    monkeypatch.setattr(timing, "_train", on_a_full_gpu)
+    config = configuration("small-bert", 500)
+    for batch, fits in ((1, True), (2, False)):
+        found = timing._measure(1, config, "masked-lm", batch, 8, 1, "cpu", "float32", 0)
+        assert list(found) == ["seconds", "processor_seconds", "memory"]
+        assert [not math.isnan(value) for value in found.values()] == [fits] * 3
+
+
+def test_memory_where_there_is_no_proc(monkeypatch):
+    """Only the peak of the whole run is known there."""
+    now, peak = timing._resident(), timing._resident(peak=True)
+    monkeypatch.setattr(timing, "Path", lambda _: Path("no such file"))
+    assert 0 < now <= 1.01 * peak and timing._resident() >= 0.99 * peak
+
+
+def test_runs_of_the_thesis_have_the_sizes_of_table_9():
+    runs = timing.thesis_runs(th.published("thesis_table_06"))
+    assert runs.groupby(["model", "stage"]).extension.nunique().eq(10).all()
+    for row in runs.itertuples():
+        assert row.vocab_size == vocabulary(row.model, row.extension)
+
+
+def test_runs_are_measured_at_their_length_or_a_shorter_one(one_thread):
+    runs = (
+        timing.thesis_runs(th.published("thesis_table_06"))
+        .query("added == 0")[:1]
+        .assign(architecture="small-bert")
+    )
+    row = timing.measure_runs(runs, [2], length=8, steps=1, device="cpu").iloc[0]
+    assert (row.length, row.batch, row["dtype"], row.extension) == (8, 2, "float32", "none")
+    bill = costs.training_memory(
+        "small-bert", row.vocab_size, head=row["head"], batch=2, length=8, dtype="float32"
+    )
+    assert row.modelled == bill.total and row.memory > 0
+
+
+def test_batches_beyond_one_that_did_not_fit_are_not_tried(monkeypatch):
+    tried = []
+
+    def step(name, size, *, batch, **_):
+        tried.append(batch)
+        memory = float("nan") if batch == 2 else 1.0
+        return pd.Series({"batch": batch, "dtype": "float32", "memory": memory})
+
+    monkeypatch.setattr(timing, "measure_step", step)
+    runs = timing.thesis_runs(th.published("thesis_table_06"))[:1].assign(architecture="small-bert")
+    table = timing.measure_runs(runs, [4, 1, 2], length=8)
+    assert tried == [1, 2]
+    assert table.batch.tolist() == [1, 2, 4]
+    assert table.memory.isna().tolist() == [False, True, True]

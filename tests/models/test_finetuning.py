@@ -1,0 +1,580 @@
+"""Batches, continual pretraining, classification, and four-option questions."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+import transformers
+from hypothesis import given
+from hypothesis import strategies as st
+from tokenizers import processors
+
+import tokhelpers as th
+from tokhelpers.models import batches, choices, classification, finetuning
+from tokhelpers.models.architectures import new_model
+from tokhelpers.models.batches import (
+    NO_LABEL,
+    around,
+    blocks,
+    collated,
+    encode_texts,
+    masking,
+    sequences,
+)
+from tokhelpers.models.choices import answer_accuracy, answer_questions, finetune_choices
+from tokhelpers.models.classification import (
+    classification_scores,
+    classify,
+    finetune_classes,
+    nt_xent,
+    states,
+)
+from tokhelpers.models.finetuning import loss_per_byte, pretrain, search_learning_rate
+from tokhelpers.models.questions import Question, format_question
+
+SMALL = {
+    "hidden_size": 32,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "intermediate_size": 64,
+    "max_position_embeddings": 64,
+}
+TEXTS = ["the cat sat on the mat", "a bat ate the rat", "the hat is on the cat", "rats at bats"]
+SPECIAL = ["<end>", "[MASK]"]
+RUN = {"learning_rate": 0.01, "batch_size": 8, "device": "cpu", "separator": "<end>"}
+
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return th.train_byte_level_bpe(TEXTS, vocab_size=275, special_tokens=SPECIAL)
+
+
+def small(head="causal-lm", vocab_size=280, **settings):
+    name = "small-bert" if head == "masked-lm" else settings.pop("name", "small-llama")
+    # so narrow a BERT that starts from 0.02 cannot tell texts apart for hundreds of steps
+    more = {"num_key_value_heads": 2} if name == "small-llama" else {"initializer_range": 0.1}
+    return new_model(name, vocab_size, head, **{**SMALL, **more, **settings})
+
+
+# --- batches -------------------------------------------------------------------------------------
+def test_encode_puts_and_cuts_nothing(tokenizer):
+    plain = [tokenizer.encode(text).ids for text in TEXTS]
+    dressed = tokenizer.from_str(tokenizer.to_str())
+    dressed.post_processor = processors.TemplateProcessing(
+        single="<end> $A <end>", special_tokens=[("<end>", tokenizer.token_to_id("<end>"))]
+    )
+    dressed.enable_truncation(4)
+    dressed.enable_padding(length=30)
+    wrapped = transformers.PreTrainedTokenizerFast(tokenizer_object=dressed)
+    assert (
+        encode_texts(tokenizer, TEXTS)
+        == encode_texts(dressed, iter(TEXTS))
+        == encode_texts(wrapped, TEXTS)
+        == plain
+    )
+    assert dressed.truncation and dressed.padding
+    adapted = th.adapt_bpe(tokenizer, ["Ġbats"])
+    assert encode_texts(adapted, TEXTS) == [adapted.ids(text) for text in TEXTS] != plain
+
+
+def test_encode_refuses_one_string_and_none(tokenizer):
+    with pytest.raises(TypeError, match="texts is one string, 'the cat': put it in a list"):
+        encode_texts(tokenizer, "the cat")
+    with pytest.raises(ValueError, match="there is no text"):
+        encode_texts(tokenizer, [])
+
+
+def test_what_stands_around_a_text(tokenizer):
+    end, mask = map(tokenizer.token_to_id, SPECIAL)
+    assert around(tokenizer, "[MASK]") == ([mask], [mask])
+    assert around(tokenizer, 5) == ([5], [5])
+    with pytest.raises(ValueError, match=r"give separator= .*<end>, \[MASK\]"):
+        around(tokenizer)
+    with pytest.raises(ValueError, match="no token '<pad>'"):
+        around(tokenizer, "<pad>")
+    dressed = tokenizer.from_str(tokenizer.to_str())
+    dressed.post_processor = processors.TemplateProcessing(
+        single="[MASK] <end> $A <end>", special_tokens=[("<end>", end), ("[MASK]", mask)]
+    )
+    assert around(dressed) == ([mask, end], [end])
+    one = th.train_byte_level_bpe(["a"], vocab_size=257, special_tokens=["<end>"])
+    assert around(one) == ([one.token_to_id("<end>")],) * 2
+    with pytest.raises(ValueError, match="it has none"):
+        around(th.train_byte_level_bpe(["a"], vocab_size=256))
+
+
+@given(
+    st.lists(st.lists(st.integers(1, 9), max_size=12), min_size=1, max_size=6), st.integers(1, 10)
+)
+def test_every_token_is_predicted_once(documents, length):
+    stream = [0]
+    for document in documents:
+        stream += [*document, 0]
+    causal = blocks(documents, length, 0)
+    assert np.concatenate([block[1:] for block in causal]).tolist() == stream[1:]
+    assert all(a[-1] == b[0] for a, b in zip(causal, causal[1:], strict=False))
+    assert all(len(block) == length + 1 for block in causal[:-1])
+    masked = blocks(documents, length, 0, causal=False)
+    assert np.concatenate(masked).tolist() == stream
+    assert all(len(block) == length for block in masked[:-1])
+
+
+def test_sequences_keep_what_stands_around_them():
+    with pytest.warns(
+        UserWarning, match="2 ids, 40% of all, stand beyond length=4 and are cut off"
+    ):
+        found = sequences([[1, 2, 3, 4], [5]], 4, [8], [9])
+    assert [row.tolist() for row in found] == [[8, 1, 2, 9], [8, 5, 9]]
+    with pytest.raises(ValueError, match="no room for text"):
+        sequences([[1]], 2, [8], [9])
+
+
+def test_padding_is_labelled_and_masked():
+    batch = collated(
+        [{"ids": np.array([4, 5]), "labels": np.array([5, 6])}, {"ids": [7], "labels": [8]}]
+    )
+    assert batch["ids"].tolist() == [[4, 5], [7, 0]]
+    assert batch["mask"].tolist() == [[1, 1], [1, 0]]
+    assert batch["labels"].tolist() == [[5, 6], [8, NO_LABEL]]
+
+
+def test_masks_are_shared_out_as_they_should():
+    ids = np.tile(np.arange(1_000), 40)
+    row = masking(1, [0, 2, 3], 1_000)(ids, np.random.default_rng(0))
+    chosen = row["labels"] != NO_LABEL
+    special = ids < 4
+    assert chosen.sum() == round(0.15 * (~special).sum()) and not (chosen & special).any()
+    assert (row["labels"][chosen] == ids[chosen]).all()
+    assert (row["ids"][~chosen] == ids[~chosen]).all()
+    new, old = row["ids"][chosen], ids[chosen]
+    share = pd.Series(np.select([new == 1, new == old], ["mask", "stay"], "other"))
+    found = share.value_counts(normalize=True)
+    assert found["mask"] == pytest.approx(0.8, abs=0.02)
+    assert found["other"] == pytest.approx(0.1, abs=0.02)
+    assert not np.isin(new, [0, 2, 3]).any()
+    hidden = masking(1, [0], 1_000, all_masked=True)(ids, np.random.default_rng(0))
+    assert (hidden["ids"][hidden["labels"] != NO_LABEL] == 1).all()
+    one = masking(1, [0], 10)(np.array([0, 5, 0]), np.random.default_rng(0))
+    assert one["labels"].tolist() == [NO_LABEL, 5, NO_LABEL]
+    none = masking(1, [0], 10)(np.array([0, 0]), np.random.default_rng(0))
+    assert none["labels"].tolist() == [NO_LABEL] * 2
+
+
+# --- language modelling --------------------------------------------------------------------------
+@pytest.mark.parametrize("head", ["causal-lm", "masked-lm"])
+def test_only_labelled_places_reach_the_head(head):
+    model = small(head).eval()
+    ids = torch.randint(0, 280, (3, 10), generator=torch.Generator().manual_seed(0))
+    labels = ids.clone()
+    labels[:, ::3] = NO_LABEL
+    batch = {"ids": ids, "mask": torch.ones_like(ids), "labels": labels}
+    with torch.no_grad():
+        whole = model(input_ids=ids, attention_mask=batch["mask"]).logits
+        found = finetuning.label_logits(model, batch)
+        again = model(input_ids=ids, attention_mask=batch["mask"]).logits
+    assert torch.allclose(found, whole[labels != NO_LABEL], atol=1e-5)
+    assert torch.equal(whole, again)  # the model has its own ways again
+
+
+@pytest.mark.parametrize("head", ["causal-lm", "masked-lm"])
+@pytest.mark.parametrize("packed", [True, False])
+def test_pretraining_learns(tokenizer, head, packed):
+    model = small(head)
+    before = {k: v.clone() for k, v in model.state_dict().items()}
+    options = {"length": 16, "epochs": 12, "packed": packed, **RUN}
+    trained, history = pretrain(model, tokenizer, TEXTS * 10, **options)
+    assert history.loss.iloc[:3].mean() > 4
+    assert history.loss.iloc[-3:].mean() < history.loss.iloc[:3].mean() - 1.5
+    assert all(torch.equal(before[k], v) for k, v in model.state_dict().items())
+    assert loss_per_byte(trained, tokenizer, TEXTS, separator="<end>") < 0.7 * loss_per_byte(
+        model, tokenizer, TEXTS, separator="<end>"
+    )
+
+
+def test_packing_leaves_nothing_out_and_sequences_stop_at_the_length(tokenizer):
+    n = sum(map(len, encode_texts(tokenizer, TEXTS)))
+    _, history = pretrain(small(), tokenizer, TEXTS, length=5, **RUN)
+    assert history["items"].sum() == n + len(TEXTS)
+    with pytest.warns(UserWarning, match="of all, stand beyond length=6 and are cut off"):
+        _, history = pretrain(small(), tokenizer, TEXTS, length=5, packed=False, **RUN)
+    assert history["items"].sum() == 5 * len(TEXTS)
+
+
+def test_bad_input_for_pretraining(tokenizer):
+    with pytest.raises(
+        ValueError, match="has no output head to train: load the model with AutoModel"
+    ):
+        pretrain(small("none"), tokenizer, TEXTS, **RUN)
+    with pytest.raises(ValueError, match="no language modelling head"):
+        pretrain(small("text-classification"), tokenizer, TEXTS, **RUN)
+    with pytest.raises(ValueError, match="length=65: the model has 64 positions"):
+        pretrain(small(), tokenizer, TEXTS, length=65, **RUN)
+    with pytest.raises(ValueError, match="length=0"):
+        loss_per_byte(small(), tokenizer, TEXTS, length=0, separator="<end>")
+    with pytest.raises(ValueError, match="example 0 has the id 274, and .* has 270 rows"):
+        pretrain(small(vocab_size=270), tokenizer, ["a bat", " ate the rat" * 20], **RUN)
+    plain = th.train_byte_level_bpe(TEXTS, vocab_size=270, special_tokens=["<end>"])
+    with pytest.raises(ValueError, match="this tokenizer has 0: give mask="):
+        pretrain(small("masked-lm"), plain, TEXTS, **RUN)
+    with pytest.raises(ValueError, match="all empty: there is no byte to divide by"):
+        loss_per_byte(small(), tokenizer, ["", ""], separator="<end>")
+    with pytest.raises(TypeError, match="no_such_option"):
+        pretrain(small(), tokenizer, TEXTS, no_such_option=1, **RUN)
+
+
+@pytest.mark.parametrize("length", [None, 3])
+def test_loss_per_byte_of_a_uniform_model(tokenizer, length):
+    texts = [*TEXTS, "", "ein Übel"]
+    n, size = sum(map(len, encode_texts(tokenizer, texts))), sum(len(t.encode()) for t in texts)
+    for head in ("causal-lm", "masked-lm"):
+        model = small(head)
+        for p in model.get_output_embeddings().parameters():
+            p.data.zero_()
+        found = loss_per_byte(model, tokenizer, texts, length=length, separator="<end>")
+        assert found == pytest.approx(n * math.log(280) / size, rel=1e-6)
+
+
+def test_loss_per_byte_by_the_library(tokenizer):
+    """Against the library's own loss, a text at a time."""
+    model = small().eval()
+    end, total = tokenizer.token_to_id("<end>"), 0.0
+    for ids in encode_texts(tokenizer, TEXTS):
+        row = torch.tensor([[end, *ids]])
+        with torch.no_grad():
+            total += model(input_ids=row, labels=row).loss.item() * len(ids)
+    found = loss_per_byte(model, tokenizer, TEXTS, separator="<end>")
+    assert found == pytest.approx(total / sum(map(len, TEXTS)), rel=1e-5)
+    backwards = loss_per_byte(model, tokenizer, TEXTS[::-1], separator="<end>")
+    assert backwards == pytest.approx(found, rel=1e-6)
+    with pytest.raises(ValueError, match="all empty"):
+        loss_per_byte(model, tokenizer, [""], separator="<end>")
+
+
+def test_the_search_starts_anew_and_outlives_divergence(tokenizer, monkeypatch):
+    model, starts, seen = small(), [], []
+    train, measure = finetuning.optimise, finetuning.total_loss
+
+    def spied(model, task, **options):
+        starts.append(model)
+        seen.append({task.row(i, None)["ids"].tobytes() for i in range(task.size)})
+        return train(model, task, **options)
+
+    def measured(model, task, numbers, seed):
+        seen.append({task.row(i, None)["ids"].tobytes() for i in numbers})
+        return measure(model, task, numbers, seed=seed)
+
+    monkeypatch.setattr(finetuning, "optimise", spied)
+    monkeypatch.setattr(finetuning, "total_loss", measured)
+    texts = [f"the cat {i} sat on mat {i * i}" for i in range(60)]
+    options = {"steps": 10, "held_out": 20, "length": 16, "packed": False, **RUN}
+    options.pop("learning_rate")
+    found = search_learning_rate(model, tokenizer, texts, rates=[1e-5, 1e-2, 1e30], **options)
+    assert found.rate.tolist() == [1e-5, 1e-2, 1e30]
+    assert found.loss[1] < found.loss[0] < 6 and found.loss[2] == math.inf
+    assert all(start is model for start in starts) and len(starts) == 3
+    assert len(seen[0]) == 40 and len(seen[1]) == 20 and not seen[0] & seen[1]
+    with pytest.raises(ValueError, match="60 examples and held_out=60"):
+        search_learning_rate(model, tokenizer, texts, **{**options, "held_out": 60})
+    with pytest.raises(ValueError, match="inplace"):
+        search_learning_rate(model, tokenizer, texts, inplace=True, **options)
+
+
+def test_the_search_for_classification(tokenizer):
+    model, labels = small("text-classification"), [0, 1] * 30
+    texts = ["the cat sat", "a bat ate"] * 30
+    options = {"steps": 20, "held_out": 10, **RUN}
+    options.pop("learning_rate")
+    found = search_learning_rate(model, tokenizer, texts, labels, rates=[1e-7, 1e-2], **options)
+    assert found.loss[0] == pytest.approx(math.log(2), abs=0.1) and found.loss[1] < 0.1
+
+
+# --- classification ------------------------------------------------------------------------------
+NAMES = ["small-llama", "small-bert"]
+ANIMALS = ["a cat sat on it", "the bat", "rat ate the hat of the cat on the mat", "mats"] * 8
+LABELS = [0, 1, 2, 1] * 8
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_classes_are_learned(tokenizer, name):
+    model = small("text-classification", name=name, num_labels=3)
+    trained, history = finetune_classes(model, tokenizer, ANIMALS, LABELS, epochs=15, **RUN)
+    found = classify(trained, tokenizer, ANIMALS, separator="<end>")
+    assert (
+        classification_scores(LABELS, found).accuracy
+        > 0.9
+        > classification_scores(LABELS, [1] * 32).accuracy
+    )
+    assert history["items"].tolist() == [8] * 60
+    assert history.loss.iloc[-1] < 0.5 * history.loss.iloc[0]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("pad", [None, 0])
+def test_padding_does_not_change_a_prediction(name, pad):
+    """Even where the text ends in the id that pads, and where the configuration names one."""
+    model = small("text-classification", name=name, num_labels=3, pad_token_id=pad).eval()
+    rows = [np.array(r) for r in ([5, 6, 0, 0], [7, 8, 9, 10, 11, 12, 0], [3])]
+    with torch.no_grad():
+        batch = collated([{"ids": row} for row in rows])
+        pooled, logits = states(model, batch["ids"], batch["mask"])
+        for i, row in enumerate(rows):
+            ids = torch.from_numpy(row)[None]
+            one, alone = states(model, ids, torch.ones_like(ids))
+            assert torch.allclose(logits[i], alone[0], atol=1e-5)
+            assert torch.allclose(pooled[i], one[0], atol=1e-5)
+        ids = torch.from_numpy(rows[1][:-1])[None]
+        if pad is not None:
+            assert torch.allclose(model(input_ids=ids).logits, states(model, ids, ids > 0)[1])
+
+
+def test_nt_xent_by_hand():
+    """Three pairs in the plane: cosines are those of differences of angles."""
+    first, second, temperature = [0, 90, 180], [60, 120, 270], 2.0
+    angles = np.radians(first + second)
+    like = np.exp(np.cos(angles[:, None] - angles) / temperature)
+    losses = []
+    for i in range(6):
+        partner = (i + 3) % 6
+        others = sum(like[i, j] for j in range(6) if j != i)
+        losses.append(-math.log(like[i, partner] / others))
+    one, two = (
+        torch.tensor(np.stack([np.cos(a), np.sin(a)], 1)) * torch.tensor([[1.0], [2.0], [5.0]])
+        for a in (angles[:3], angles[3:])
+    )
+    assert nt_xent(one, two, temperature).item() == pytest.approx(np.mean(losses), rel=1e-6)
+    assert nt_xent(one, one, 0.1) < nt_xent(one, two, 0.1)
+
+
+@pytest.fixture(scope="module")
+def extended(tokenizer):
+    return th.extend(tokenizer, th.Extension(tokens=["Ġbats", "Ġmats"]))
+
+
+def test_contrast_is_added_to_the_loss(tokenizer, extended):
+    model = small("text-classification", name="small-llama", num_labels=3)
+    texts = ["rat bats", "cat mats", "the bat", "a cat"]
+    options = {"steps": 1, **RUN, "batch_size": 4}
+    plain = finetune_classes(model, extended, texts, [0, 1, 2, 1], **options)[1].loss[0]
+    pooled = []
+    for by in (extended, tokenizer):  # appended tokens: the old ids stay
+        end = by.token_to_id("<end>")
+        rows = [[end, *ids, end] for ids in encode_texts(by, texts)]
+        batch = collated([{"ids": np.array(row)} for row in rows])
+        with torch.no_grad():
+            pooled.append(states(model, batch["ids"], batch["mask"])[0])
+    for weight, temperature in ((1.0, 2.5), (0.5, 1.5)):
+        contrast = {"contrast": tokenizer, "weight": weight, "temperature": temperature}
+        found = finetune_classes(model, extended, texts, [0, 1, 2, 1], **contrast, **options)[1]
+        expected = plain + weight * nt_xent(*pooled, temperature).item()
+        assert found.loss[0] == pytest.approx(expected, rel=1e-5)
+
+
+def test_contrast_brings_the_two_tokenizations_together(tokenizer, extended):
+    texts = [f"{text} bats mats" for text in ANIMALS[:4]]
+    texts += ["bats mats bats mats " + text for text in ANIMALS[:4]]
+    model = small("text-classification", num_labels=3)
+    options = {**RUN, "epochs": 60, "learning_rate": 0.003, "temperature": 1.5}
+    losses = []
+    for weight in (0.0, 3.0):
+        how = {"contrast": tokenizer, "weight": weight, **options}
+        trained, _ = finetune_classes(model, extended, texts, LABELS[:8], **how)
+        pooled = []
+        for by in (extended, tokenizer):
+            rows = classification.framed(trained, extended, texts, None, "<end>", by=by)
+            batch = collated([{"ids": row} for row in rows])
+            with torch.no_grad():
+                pooled.append(states(trained.eval(), batch["ids"], batch["mask"])[0])
+        losses.append(nt_xent(*pooled, 1.5).item())
+    assert losses[1] < losses[0] - 0.03
+
+
+def test_old_ids_are_mapped_by_token(tokenizer):
+    """A pruned tokenizer has other ids for the same tokens."""
+    model = small("text-classification")
+    pruned = th.prune(tokenizer, th.pruning_order(tokenizer, by="leaf-id"), 3)
+    texts = ["b", "q"]
+    rows = classification.framed(model, pruned, texts, None, "<end>", by=tokenizer)
+    assert [row.tolist() for row in rows] == [
+        row.tolist() for row in classification.framed(model, pruned, texts, None, "<end>")
+    ]
+    with pytest.raises(ValueError, match="the old tokenizer's token .* is not in the new one"):
+        finetune_classes(model, pruned, TEXTS, [0, 1, 0, 1], contrast=tokenizer, **RUN)
+
+
+def test_adaptbpe_may_cut_the_texts(tokenizer):
+    adapted = th.adapt_bpe(tokenizer, ["Ġbats", "Ġmats"])
+    model = small("text-classification", num_labels=3)
+    options = {"epochs": 10, "contrast": tokenizer, **RUN}
+    trained, _ = finetune_classes(model, adapted, ANIMALS, LABELS, **options)
+    found = classify(trained, adapted, ANIMALS, separator="<end>")
+    assert classification_scores(LABELS, found).accuracy > 0.9
+
+
+@pytest.mark.parametrize(
+    "labels, message",
+    [
+        ([0, 1, 3, 0], "the label 3 is no class of this model: it has 0 to 2"),
+        ([0, -1, 0, 0], "the label -1"),
+        ([0, 1], "4 texts and 2 labels: give one label a text"),
+        ([0.5, 1, 1, 1], "the label 0.5"),
+        (["a", "b", "c", "a"], "the label 'a'"),
+    ],
+)
+def test_labels_that_are_no_classes_are_refused(tokenizer, labels, message):
+    with pytest.raises(ValueError, match=message):
+        finetune_classes(
+            small("text-classification", num_labels=3), tokenizer, TEXTS, labels, **RUN
+        )
+
+
+def test_bad_input_for_classification(tokenizer):
+    model = small("text-classification")
+    with pytest.raises(ValueError, match="no classification head"):
+        classify(small(), tokenizer, TEXTS)
+    with pytest.raises(ValueError, match="there is no text"):
+        classify(model, tokenizer, [])
+    with pytest.raises(ValueError, match="temperature=0"):
+        finetune_classes(model, tokenizer, TEXTS, [0] * 4, contrast=tokenizer, temperature=0, **RUN)
+    with pytest.raises(ValueError, match="length=65: the model has 64"):
+        classify(model, tokenizer, TEXTS, length=65, separator="<end>")
+
+
+def test_macro_f1_by_hand():
+    # class 0: 2 of 3 found, 1 of 3 wrong; class 1: 1 of 2, 1 of 2; class 2: never found
+    found = classification_scores([0, 0, 0, 1, 1, 2], [0, 0, 1, 1, 0, 1])
+    assert found.accuracy == 0.5
+    assert found.macro_f1 == pytest.approx((4 / 6 + 2 / 5 + 0) / 3)
+    assert classification_scores([3, 1], [3, 1]).to_dict() == {"accuracy": 1, "macro_f1": 1}
+    assert classification_scores([0, 0], [0, 5]).macro_f1 == pytest.approx((2 / 3 + 0) / 2)
+    with pytest.raises(ValueError, match="2 labels and 1 predictions: give as many of each"):
+        classification_scores([0, 1], [0])
+    with pytest.raises(ValueError, match="0 labels"):
+        classification_scores([], [])
+
+
+# --- questions -----------------------------------------------------------------------------------
+QUESTIONS = [
+    Question("cat?", ("the cat", "a bat", "rats", "mats"), 0, "one", "it sat"),
+    Question("bat?", ("the cat", "rats", "mats", "a bat"), 3, "one"),
+    Question("rat?", ("the cat", "rats", "mats", "a bat"), 1, "two", "rats at bats"),
+    Question("mat?", ("hats", "rats", "mats", "a bat"), 2, "two"),
+]
+LONG = {"max_position_embeddings": 512}
+
+
+@pytest.mark.parametrize("explanation", [True, False])
+def test_causal_models_learn_to_answer(tokenizer, explanation):
+    model = small(**LONG)
+    options = {"epochs": 250, "explanation": explanation, **RUN}
+    trained, _ = finetune_choices(model, tokenizer, QUESTIONS, **options)
+    answers = answer_questions(trained, tokenizer, QUESTIONS, separator="<end>")
+    assert answers.right.all()
+    assert answers.chosen.tolist() == answers.answer.tolist() == [0, 3, 1, 2]
+    assert answers.subject.tolist() == ["one", "one", "two", "two"]
+
+
+def test_what_causal_models_learn_from(tokenizer, monkeypatch):
+    told = []
+    monkeypatch.setattr(choices, "pretrain", lambda m, t, texts, **options: told.append(texts))
+    finetune_choices(small(**LONG), tokenizer, QUESTIONS)
+    finetune_choices(small(**LONG), tokenizer, QUESTIONS, explanation=False)
+    assert told[0][0].endswith("**Answer**\nA) the cat. it sat")
+    assert told[1][0].endswith("**Answer**\nA) the cat.")
+    assert told[0][1] == told[1][1]
+
+
+def test_classifiers_learn_to_answer(tokenizer):
+    model = small("text-classification", name="small-bert", num_labels=4, **LONG)
+    trained, _ = finetune_choices(model, tokenizer, QUESTIONS, epochs=60, **RUN)
+    answers = answer_questions(trained, tokenizer, QUESTIONS, separator="<end>")
+    assert answers.right.mean() >= 0.75
+
+
+def test_the_letter_is_chosen_by_the_next_token(tokenizer):
+    model = small(**LONG).eval()
+    answers = answer_questions(model, tokenizer, QUESTIONS, separator="<end>")
+    letters = [tokenizer.token_to_id(letter) for letter in "ABCD"]
+    for question, chosen in zip(QUESTIONS, answers.chosen, strict=True):
+        prompt = format_question(question, answer_line=True)
+        ids = [tokenizer.token_to_id("<end>"), *tokenizer.encode(prompt).ids]
+        with torch.no_grad():
+            logits = model(input_ids=torch.tensor([ids])).logits[0, -1]
+        assert logits[letters].argmax() == chosen
+
+
+def test_letters_of_several_tokens_are_compared_whole():
+    """Options that share their first differing token with another."""
+    model = small(**LONG).eval()
+    four = [
+        [[9, 1, 2, 5], [9, 1, 3], [9, 4], [9, 6, 7, 8]],
+        [[9, 9, 2], [9, 9, 3], [9, 9, 4], [9, 9, 5]],
+    ]
+    found = choices._likelihoods(model, four, 64)
+    for options, row in zip(four, found, strict=True):
+        shared = 1 if options is four[0] else 2
+        for ids, value in zip(options, row, strict=True):
+            with torch.no_grad():
+                logits = model(input_ids=torch.tensor([ids])).logits[0].log_softmax(1)
+            expected = sum(logits[i - 1, ids[i]].item() for i in range(shared, len(ids)))
+            assert value == pytest.approx(expected, abs=1e-4)
+    with pytest.raises(ValueError, match="does not tell the letters"):
+        choices._likelihoods(model, [[[1, 2]] * 4], 64)
+
+
+def test_long_questions_lose_their_start(tokenizer):
+    model = small(**LONG)
+    padded = [Question("why " * 300 + q.question, q.options, q.answer) for q in QUESTIONS]
+    tails = answer_questions(model, tokenizer, padded, separator="<end>", length=40)
+    same = answer_questions(model, tokenizer, QUESTIONS, separator="<end>", length=40)
+    assert tails.chosen.tolist() == same.chosen.tolist()
+
+
+def test_heads_that_cannot_choose_are_refused(tokenizer):
+    for model in (small("masked-lm"), small("text-classification", num_labels=3)):
+        for use in (answer_questions, finetune_choices):
+            with pytest.raises(ValueError, match="cannot choose one of four options"):
+                use(model, tokenizer, QUESTIONS)
+    with pytest.raises(ValueError, match="there is no text"):
+        answer_questions(small(), tokenizer, [], separator="<end>")
+
+
+def test_macro_and_micro_accuracy_by_hand():
+    answers = pd.DataFrame({"subject": list("aaaabbc"), "right": [1, 1, 1, 0, 0, 0, 1]})
+    answers["right"] = answers.right.astype(bool)
+    assert answer_accuracy(answers).to_dict() == pytest.approx(
+        {"micro": 4 / 7, "macro": (3 / 4 + 0 + 1) / 3}
+    )
+    assert answer_accuracy(answers, by_subject=True).to_dict() == {"a": 0.75, "b": 0, "c": 1}
+    with pytest.raises(ValueError, match="no answers: give the table of one question at least"):
+        answer_accuracy(answers[:0])
+
+
+@pytest.mark.parametrize("family", ["gpt2", "roberta", "modernbert"])
+def test_other_families_of_models(family):
+    """Heads, positions and pooling of models that we do not build ourselves."""
+    ids = {"bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}
+    sizes = {**SMALL, "vocab_size": 50, "num_labels": 3, **ids}
+    if family == "gpt2":
+        sizes = {"n_embd": 32, "n_layer": 2, "n_head": 2, "n_positions": 64, **sizes}
+    if family == "modernbert":
+        sizes |= {"cls_token_id": 1, "sep_token_id": 2}
+    config = transformers.AutoConfig.for_model(family, **sizes)
+    rows = [np.arange(5, 14), np.arange(20, 26)]
+    labelled = [{"ids": r, "labels": np.where(r % 2, r, NO_LABEL)} for r in rows]
+    batch = collated(labelled)
+    model = new_model(config, head="causal-lm" if family == "gpt2" else "masked-lm").eval()
+    classifier = new_model(config, head="text-classification").eval()
+    assert classification.head(model) == ("causal" if family == "gpt2" else "masked")
+    assert batches.positions(model) == (63 if family == "roberta" else 64)
+    with torch.no_grad():
+        whole = model(input_ids=batch["ids"], attention_mask=batch["mask"]).logits
+        found = finetuning.label_logits(model, batch)
+        assert torch.allclose(found, whole[batch["labels"] != NO_LABEL], atol=1e-5)
+        logits = states(classifier, batch["ids"], batch["mask"])[1]
+        alone = [classifier(input_ids=torch.tensor(row)[None]).logits for row in rows]
+        assert torch.allclose(logits, torch.cat(alone), atol=1e-5)

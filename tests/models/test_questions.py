@@ -1,0 +1,408 @@
+"""Questions and classes: what each must hold, on all of them."""
+
+import dataclasses
+import os
+import re
+import subprocess
+import sys
+from collections import Counter
+from types import SimpleNamespace
+
+import pandas as pd
+import pytest
+
+import tokhelpers as th
+from tokhelpers import questions as room
+from tokhelpers.models.published_questions import load_questions
+from tokhelpers.models.questions import (
+    Question,
+    format_question,
+    hpo_questions,
+    icd_chapters,
+)
+
+BONE = Question("Which is a bone?", ("Femur", "Liver", "Retina", "Aorta"), 2, "anatomy", "Because.")
+CSV = "question,A,B,C,D,answer\n"
+
+
+@pytest.fixture(scope="module")
+def hpo():
+    """All questions by split."""
+    return {split: hpo_questions(split=split) for split in ("train", "test")}
+
+
+@pytest.fixture(scope="module")
+def terms():
+    """Terms by name."""
+    by_code, _ = room._hpo()
+    by_name = {term.name: (code, term) for code, term in by_code.items()}
+    assert len(by_name) == len(by_code)
+    return by_name
+
+
+@pytest.fixture(scope="module")
+def icd():
+    return {split: icd_chapters(split=split) for split in ("train", "test")}
+
+
+# the question and its layouts
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"question": " "}, "a question needs text, not ' '"),
+        ({"question": None}, "a question needs text, not None"),
+        ({"options": ("a", "b", "c")}, "'Which is a bone\\?' needs four different options"),
+        ({"options": ("a", "b", "c", "d", "e")}, "needs four different options"),
+        ({"options": ("a", "b", "c", " b")}, "needs four different options"),
+        ({"options": ("a", "b", "c", "")}, "needs four different options, none empty"),
+        ({"options": ["a", "b", "c", "d"]}, "needs a tuple of four strings"),
+        ({"options": ("a", "b", "c", None)}, "needs a tuple of four strings"),
+        ({"answer": None}, "needs a label, the right option's place .* not None"),
+        ({"answer": -1}, "needs a label, .* from 0 to 3, not -1"),
+        ({"answer": 4}, "needs a label, .* not 4"),
+        ({"answer": True}, "needs a label, .* not True"),
+        ({"answer": "C"}, "needs a label, .* not 'C'"),
+    ],
+)
+def test_a_question_that_cannot_be_asked_is_refused(change, message):
+    with pytest.raises(ValueError, match=message):
+        dataclasses.replace(BONE, **change)
+
+
+def test_a_long_question_is_named_by_its_beginning():
+    with pytest.raises(ValueError, match="^the question 'x{50}...' needs a label") as error:
+        Question("x" * 1000, BONE.options, -1)
+    assert len(str(error.value)) < 200
+
+
+def test_layouts_have_the_published_parts_in_order():
+    layouts = th.published("thesis_table_07").sort_values("position").groupby("layout").part
+    for layout, parts in layouts:
+        text = format_question(BONE, explanation=layout == "explanation added")
+        found = [line.strip("*") for line in text.split("\n") if line.startswith("**")]
+        assert found == list(parts)
+
+
+def test_layouts_by_hand():
+    options_only = (
+        f"**Instruction**\n{room.INSTRUCTION}\n**Question**\nWhich is a bone?\n"
+        "**Options**\nA) Femur\nB) Liver\nC) Retina\nD) Aorta"
+    )
+    assert format_question(BONE) == options_only
+    prompt = format_question(BONE, answer_line=True)
+    assert prompt == f"{options_only}\n**Answer**\n"
+    assert format_question(BONE, explanation=True) == f"{prompt}C) Retina. Because."
+    plain = dataclasses.replace(BONE, explanation="")
+    assert format_question(plain, explanation=True) == f"{prompt}C) Retina."
+    stopped = dataclasses.replace(BONE, options=("a", "b", "A full stop.", "d"))
+    assert format_question(stopped, explanation=True).endswith("\nC) A full stop. Because.")
+    with pytest.raises(ValueError, match="give explanation=True or answer_line=True, not both"):
+        format_question(BONE, explanation=True, answer_line=True)
+
+
+def test_the_label_is_no_part_of_what_is_answered():
+    other = dataclasses.replace(BONE, answer=0)
+    assert format_question(BONE) == format_question(other)
+    assert format_question(BONE, answer_line=True) == format_question(other, answer_line=True)
+
+
+# the Human Phenotype Ontology
+
+
+def test_hpo_right_options_are_the_terms_described(hpo, terms):
+    for question in hpo["train"] + hpo["test"]:
+        code, term = terms[question.options[question.answer]]
+        assert question.question.endswith(f" describe? {term.definition}")
+        parent, top = term.branches[0], term.branches[-1]
+        assert terms[question.subject][0] == top
+        assert top in term.above | {code}
+        assert question.explanation.startswith("It is a kind of: ")
+        assert parent in term.above
+    asked = [question.options[question.answer] for part in hpo.values() for question in part]
+    assert len(asked) == len(set(asked))
+
+
+def test_hpo_wrong_options_are_near_and_wrong(hpo, terms):
+    siblings = Counter()
+    for question in hpo["train"] + hpo["test"]:
+        code, term = terms[question.options[question.answer]]
+        definition = term.definition.lower()
+        for name in set(question.options) - {term.name}:
+            other_code, other = terms[name]
+            assert set(other.branches) & set(term.branches)
+            assert other.branches[-1] == term.branches[-1]
+            assert code not in other.above and other_code not in term.above
+            assert not other.forms & term.forms
+            assert not any(form in definition for form in other.forms)
+            siblings[other.branches[0] == term.branches[0]] += 1
+    assert siblings[True] > 2 * siblings[False]
+
+
+def test_hpo_names_do_not_give_themselves_away(hpo):
+    for question in hpo["train"] + hpo["test"]:
+        definition = question.question.partition(" describe? ")[2].lower()
+        name = question.options[question.answer].lower()
+        assert name not in definition
+        assert not set(name.split()) <= set(definition.rstrip(".").split())
+
+
+def test_hpo_counting_words_is_right_as_often_as_is_said(hpo):
+    right = 0
+    for question in hpo["train"]:
+        said = set(question.question.lower().rstrip(".").split())
+        shares = [len((w := set(o.lower().split())) & said) / len(w) for o in question.options]
+        best = max(shares)
+        right += (shares[question.answer] == best) / shares.count(best)
+    assert 0.53 < right / len(hpo["train"]) < 0.63
+
+
+def test_hpo_numbers_and_subjects(hpo):
+    assert (len(hpo["train"]), len(hpo["test"])) == (11_006, 1_174)
+    subjects = {split: {question.subject for question in part} for split, part in hpo.items()}
+    assert len(subjects["train"] | subjects["test"]) == 23
+
+
+def test_hpo_places_are_used_evenly(hpo):
+    for part in hpo.values():
+        counts = Counter(question.answer for question in part)
+        expected = len(part) / 4
+        chi_square = sum((counts[place] - expected) ** 2 / expected for place in range(4))
+        assert chi_square < 11.34  # three degrees of freedom, one in a hundred
+
+
+def test_hpo_splits_share_no_name_and_no_family(hpo, terms):
+    names = {split: {o for q in part for o in q.options} for split, part in hpo.items()}
+    assert not names["train"] & names["test"]
+    families = {s: {terms[name][1].branches[0] for name in part} for s, part in names.items()}
+    assert not families["train"] & families["test"]
+    definitions = {split: {question.question for question in part} for split, part in hpo.items()}
+    assert not definitions["train"] & definitions["test"]
+
+
+def test_hpo_draws_nest_and_change_with_the_seed(hpo):
+    assert hpo_questions(50) == hpo["train"][:50]
+    other = hpo_questions(split="test", seed=1)
+    assert {question.question for question in other} == {q.question for q in hpo["test"]}
+    assert [question.question for question in other] != [q.question for q in hpo["test"]]
+    assert {(q.question, q.options) for q in other} != {
+        (q.question, q.options) for q in hpo["test"]
+    }
+
+
+def test_draws_do_not_depend_on_the_hash_seed():
+    program = (
+        "from tokhelpers.models.questions import hpo_questions, icd_chapters\n"
+        "print(hpo_questions(40, split='test'), icd_chapters(40).to_dict())"
+    )
+    ours = f"{hpo_questions(40, split='test')} {icd_chapters(40).to_dict()}\n"
+    environment = {**os.environ, "PYTHONHASHSEED": "7"}
+    run = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
+    )
+    assert run.stdout == ours
+
+
+@pytest.mark.parametrize("draw", [hpo_questions, icd_chapters])
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"split": "dev"}, "split must be 'train' or 'test', not 'dev'"),
+        ({"n": 0}, "n must be at least 1, or None for all, not 0"),
+        ({"n": 2.5}, "n must be a whole number, not 2.5"),
+        ({"n": 200_000, "split": "test"}, "n must be at most [0-9]+, all in the split 'test'"),
+    ],
+)
+def test_bad_draws_are_refused(draw, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        draw(**arguments)
+
+
+# chapters of ICD-10-CM
+
+
+def test_icd_classes_are_the_chapters(icd):
+    import simple_icd_10_cm as package
+
+    titles = [code for code in package.get_all_codes() if package.is_chapter(code)]
+    for rows in icd.values():
+        assert set(rows.label) == set(range(22))
+        for row in rows.sample(300, random_state=0).itertuples():
+            assert package.get_ancestors(row.code)[-1] == titles[row.label]
+            assert package.get_description(titles[row.label]).startswith(f"{row.chapter} (")
+            assert package.get_description(row.code) == row.text
+    assert sum(map(len, icd.values())) == 97_449
+
+
+def test_icd_splits_share_no_category_and_no_text(icd):
+    train, test = icd["train"], icd["test"]
+    assert not set(train.code.str[:3]) & set(test.code.str[:3])
+    assert not set(train.text) & set(test.text)
+    categories = pd.concat([train, test]).groupby("label").code.agg(lambda c: c.str[:3].nunique())
+    held_out = test.groupby("label").code.agg(lambda codes: codes.str[:3].nunique())
+    assert (held_out == -(-categories // 10)).all()
+
+
+def test_icd_splits_part_sides_and_encounters(icd):
+    words = "initial encounter|subsequent encounter|sequela|left|right|bilateral|unspecified"
+
+    def plain(rows):
+        return rows.text.str.lower().str.replace(rf",? ?\b({words})\b", "", regex=True).str.strip()
+
+    assert plain(icd["train"]).duplicated().mean() > 0.4  # they are many
+    assert plain(icd["test"]).isin(set(plain(icd["train"]))).sum() == 2
+
+
+def test_icd_draws_are_even_over_chapters_and_nest(icd):
+    some = icd_chapters(440, seed=3)
+    counts = some.label.value_counts()
+    assert counts[21] == 2  # all the last chapter has in this split
+    assert set(counts.drop(21)) == {20, 21}
+    assert some.text.is_unique
+    assert set(icd_chapters(100, seed=3).code) < set(some.code)
+    assert set(some.code) != set(icd_chapters(440, seed=4).code)
+    assert len(set(some.label[:50])) > 15  # in no order of chapters
+    whole = icd_chapters(len(icd["test"]), split="test")
+    pd.testing.assert_frame_equal(whole, icd["test"])
+
+
+def test_what_is_returned_may_be_changed():
+    rows = icd_chapters(30)
+    rows["text"] = ""
+    assert (icd_chapters(30).text != "").all()
+
+
+# published questions
+
+MEDMCQA = {
+    "id": "1", "question": "Which is a bone?", "opa": "Femur", "opb": "Liver", "opc": "Retina",
+    "opd": "Aorta", "cop": 2, "choice_type": "single", "exp": "Because.", "subject_name": "anatomy",
+    "topic_name": None,
+}  # fmt: skip
+MEDQA = {
+    "question": "Which is a bone?", "answer": "Retina", "meta_info": "step1", "answer_idx": "C",
+    "options": {"A": "Femur", "B": "Liver", "C": "Retina", "D": "Aorta"}, "metamap_phrases": [],
+}  # fmt: skip
+MMLU = {
+    "question": "Which is a bone?", "subject": "anatomy", "answer": 2,
+    "choices": ["Femur", "Liver", "Retina", "Aorta"],
+}  # fmt: skip
+
+
+@pytest.fixture
+def hub(monkeypatch):
+    """The package datasets with rows to be set; it notes what was asked for."""
+    asked = []
+
+    def load_dataset(name, config, *, split, streaming, revision):
+        assert streaming and re.fullmatch("[0-9a-f]{40}", revision)
+        asked.append((name, config, split))
+        return iter(package.rows)
+
+    package = SimpleNamespace(__version__="4.0.0", load_dataset=load_dataset, rows=[], asked=asked)
+    package.config = SimpleNamespace()
+    monkeypatch.setitem(sys.modules, "datasets", package)
+    return package
+
+
+@pytest.mark.parametrize(
+    ("name", "row", "source", "changes"),
+    [
+        ("medmcqa", MEDMCQA, ("openlifescienceai/medmcqa", None, "validation"), {}),
+        (
+            "medqa",
+            MEDQA,
+            ("GBaker/MedQA-USMLE-4-options", None, "test"),
+            {"subject": "MedQA", "explanation": ""},
+        ),
+        ("mmlu:anatomy", MMLU, ("cais/mmlu", "anatomy", "test"), {"explanation": ""}),
+    ],
+)
+def test_rows_of_the_hub_become_questions(hub, name, row, source, changes):
+    hub.rows = [row]
+    assert load_questions(name) == [dataclasses.replace(BONE, **changes)]
+    assert load_questions(name, "train") == [dataclasses.replace(BONE, **changes)]
+    assert hub.asked == [source, (*source[:2], "train")]
+
+
+def test_a_missing_explanation_is_empty(hub):
+    hub.rows = [{**MEDMCQA, "exp": None, "subject_name": None}]
+    assert load_questions("medmcqa") == [Question(BONE.question, BONE.options, 2)]
+
+
+def test_faulty_rows_are_an_error_or_counted(hub):
+    hub.rows = [MEDMCQA, {**MEDMCQA, "cop": -1}, {**MEDMCQA, "opb": "Femur"}, MEDMCQA]
+    with pytest.raises(ValueError, match="^medmcqa, row 2: .* needs a label.*faulty='skip'"):
+        load_questions("medmcqa")
+    with pytest.warns(UserWarning, match="^2 of 4 rows left out; medmcqa, row 2: .* needs a label"):
+        assert load_questions("medmcqa", faulty="skip") == [BONE, BONE]
+    hub.rows = [{**MEDMCQA, "cop": -1}]
+    with pytest.raises(ValueError, match="^medmcqa has no question; medmcqa, row 1: .* a label"):
+        load_questions("medmcqa", faulty="skip")
+
+
+@pytest.mark.parametrize("answer", ["", "E", "AB", "c", None])
+def test_a_letter_of_no_option_is_no_label(hub, answer):
+    hub.rows = [{**MEDQA, "answer_idx": answer}]
+    with pytest.raises(ValueError, match="needs a label"):
+        load_questions("medqa")
+
+
+def test_other_columns_are_named(hub):
+    hub.rows = [MMLU]
+    with pytest.raises(ValueError, match="^medmcqa has no column 'opa'; it has question, subject"):
+        load_questions("medmcqa")
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("pubmedqa", {}, "no questions are called 'pubmedqa': give medmcqa, medqa, mmlu:SUBJECT"),
+        ("mmlu", {}, "no questions are called 'mmlu'"),
+        ("mmlu:", {}, "no questions are called 'mmlu:'"),
+        ("medqa:anatomy", {}, "no questions are called 'medqa:anatomy'"),
+        ("csv:", {}, "no questions are called 'csv:'"),
+        ("csv:a.csv", {"split": "test"}, "one file without splits: leave split out, not 'test'"),
+        ("medqa", {"faulty": "warn"}, "faulty must be 'raise' or 'skip', not 'warn'"),
+    ],
+)
+def test_bad_names_are_refused(name, options, message):
+    with pytest.raises(ValueError, match=message):
+        load_questions(name, **options)
+
+
+def test_without_the_hubs_package_it_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "datasets", None)
+    with pytest.raises(ImportError, match="medmcqa.* needs datasets 4 or later: pip install"):
+        load_questions("medmcqa")
+
+
+def test_a_local_file_is_read(tmp_path):
+    file = tmp_path / "exam.csv"
+    file.write_text("subject,question,A,B,C,D,answer\nanatomy,Which is a bone?,1,None,NA,2,C\n")
+    options = ("1", "None", "NA", "2")
+    assert load_questions(f"csv:{file}") == [Question("Which is a bone?", options, 2, "anatomy")]
+    file.write_text(CSV + "Which is a bone?,Femur,Liver,Retina,Aorta,A\n")
+    assert load_questions(f"csv:{file}") == [Question(BONE.question, BONE.options, 0)]
+    file.write_text(CSV)
+    with pytest.raises(ValueError, match="has no question; it has no rows"):
+        load_questions(f"csv:{file}")
+    file.write_text(CSV + "Which is a bone?,Femur,Liver,Retina,A\n")
+    with pytest.raises(ValueError, match="row 1"):
+        load_questions(f"csv:{file}")
+    with pytest.raises(FileNotFoundError):
+        load_questions(f"csv:{tmp_path / 'other.csv'}")
+
+
+def test_mmlu_has_the_published_numbers_of_questions(shared_data):
+    here = Counter(
+        f"MMLU {question.subject.replace('_', ' ').title()}"
+        for question in load_questions(f"csv:{shared_data}/medical/mmlu_medical.test.csv.xz")
+    )
+    published = th.published("thesis_section_6_1").set_index("benchmark").questions
+    mmlu = published[published.index.str.startswith("MMLU")]
+    assert len(mmlu) == 6
+    differences = {name: here[name] - n for name, n in mmlu.items() if here[name] != n}
+    # The repository's own file has 282 of these, ten more than the thesis counts.
+    assert differences == {"MMLU Professional Medicine": 10}

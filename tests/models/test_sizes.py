@@ -1,0 +1,268 @@
+"""How many tokens to add: the table against its parts, by hand, and against measured steps."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from tokenizers import AddedToken, Tokenizer, models
+
+import tokhelpers as th
+from tokhelpers.models.architectures import configuration
+from tokhelpers.models.costs import training_memory
+from tokhelpers.models.sizes import _convex, training_operations
+from tokhelpers.models.timing import thesis_runs
+
+STEP = {"head": "causal-lm", "batch": 2, "length": 64, "dtype": "float32"}
+COLUMNS = [
+    "added",
+    "bytes_per_token",
+    "tokens_saved_per_million_chars",
+    "parameters_added",
+    "memory_added",
+    "step_time_added_percent",
+    "net_cost",
+]
+
+
+@pytest.fixture(scope="module")
+def base():
+    return th.train_byte_level_bpe(th.load_corpus("hpo", chars=20_000), vocab_size=500)
+
+
+@pytest.fixture(scope="module")
+def texts():
+    """Finnish words, each document once."""
+    return list(th.load_corpus("wordfreq:fi", chars=60_000))
+
+
+@pytest.fixture(scope="module")
+def table(base, texts):
+    return th.recommend_size(base, texts, "small-llama", sizes=[1_000, 250, 2_000], **STEP)
+
+
+def apart(documents):
+    """The two parts of a text, from the documented rule."""
+    from hashlib import blake2b
+
+    marked = [f"held out {d}".encode() for d in documents]
+    digests = [int(blake2b(text, digest_size=8).hexdigest(), 16) for text in marked]
+    held = [d for d, n in zip(documents, digests, strict=True) if n % 10 == 0]
+    return [d for d in documents if d not in set(held)], held
+
+
+# --- each column ---------------------------------------------------------------------------------
+def test_one_row_a_size_and_none_first(table):
+    assert table.columns.tolist() == COLUMNS
+    assert table.added.tolist() == [0, 250, 1_000, 2_000]
+    assert table.iloc[0, 2:6].tolist() == [0, 0, 0, 0] and table.net_cost[0] == 1
+    assert [table[c].dtype.kind for c in ("added", "parameters_added", "memory_added")] == ["i"] * 3
+
+
+def test_compression_is_that_of_finished_tokenizers_on_text_held_out(base, texts, table):
+    learn, held = apart(texts)
+    assert 0 < len(held) < len(learn)
+    extension = th.continue_bpe(base, learn, 2_000, min_frequency=2)
+    tokens, size = {}, len("".join(held).encode())
+    for n in table.added:
+        encoded = th.extend(base, extension, n).encode_batch(held)
+        tokens[n] = sum(len(e.ids) for e in encoded)
+    counted = table.added.map(tokens)
+    assert table.bytes_per_token.tolist() == pytest.approx([size / n for n in counted])
+    saved = 1e6 * (tokens[0] - counted) / len("".join(held))
+    assert table.tokens_saved_per_million_chars.tolist() == pytest.approx(saved.tolist())
+
+
+def test_parameters_and_memory_are_those_of_the_models(base, table):
+    bills = [training_memory("small-llama", 500 + n, **STEP).total for n in table.added]
+    assert table.memory_added.tolist() == [bill - bills[0] for bill in bills]
+    rise = np.diff(table.memory_added) / np.diff(table.added)
+    assert rise[0] < rise[-1]  # the peak moves: no straight line here
+    counts = [th.parameter_count("small-llama", 500 + n, "causal-lm") for n in table.added]
+    assert table.parameters_added.tolist() == [count - counts[0] for count in counts]
+
+
+def llama_operations(config, vocab_size, length):
+    """Of a step on one text, on paper: two for a multiplication and addition, thrice for backward."""
+    width, layers = config.hidden_size, config.num_hidden_layers
+    matrices = layers * (4 * width**2 + 3 * width * config.intermediate_size) + vocab_size * width
+    attention = 2 * layers * width * length  # scores, and the sum they weigh
+    return 6 * length * (matrices + attention)
+
+
+@pytest.mark.parametrize(("size", "length"), [(1_000, 64), (30_000, 512)])
+def test_operations_are_those_on_paper(size, length):
+    expected = llama_operations(configuration("small-llama"), size, length)
+    assert training_operations("small-llama", size, "causal-lm", length) == expected
+
+
+def test_time_and_cost_are_those_on_paper(table):
+    config = configuration("small-llama")
+    steps = np.array([llama_operations(config, 500 + n, 64) for n in table.added])
+    slower = steps / steps[0]
+    assert table.step_time_added_percent.tolist() == pytest.approx(100 * slower - 100)
+    tokens = table.bytes_per_token[0] / table.bytes_per_token
+    assert table.net_cost.tolist() == pytest.approx(slower * tokens)
+
+
+def test_a_classifier_pays_no_time_for_tokens(base, texts):
+    found = th.recommend_size(
+        base, texts, "small-bert", sizes=[100], head="text-classification", batch=1, length=16
+    )
+    assert found.step_time_added_percent.tolist() == [0, 0]
+    assert found.parameters_added[1] == 100 * 192
+    assert found.net_cost[1] == found.bytes_per_token[0] / found.bytes_per_token[1]
+
+
+def test_an_untied_head_counts_rows_twice_and_the_configuration_stays(base, texts):
+    config = configuration("small-llama", 9, tie_word_embeddings=False)
+    found = th.recommend_size(base, texts, config, sizes=[100], batch=1, length=16)
+    assert found.parameters_added[1] == 2 * 100 * 192
+    assert config.vocab_size == 9
+
+
+def test_points_on_a_line_are_not_asked_for():
+    asked = []
+
+    def line(x):
+        asked.append(x)
+        return 3 * x + 1
+
+    places = [10 * x for x in range(9)]
+    assert _convex(line, places) == {x: 3 * x + 1 for x in places}
+    assert len(asked) == 3
+    kinked = _convex(lambda x: max(100, 3 * x), places)
+    assert kinked == {x: max(100, 3 * x) for x in places}
+    assert _convex(abs, [0, 7]) == {0: 0, 7: 7}
+
+
+# --- the time model against measured steps -------------------------------------------------------
+def slopes(model):
+    """Relative time that a token adds to a step: measured on a CPU, and modelled."""
+    runs = thesis_runs(th.published("thesis_table_06")).query(
+        "stage == 'pretraining' and model == @model"
+    )
+    steps = th.measured("training_costs").query("stage == 'pretraining' and model == @model")
+    assert sorted(steps.added) == sorted(runs.added) and set(steps.length) == {128}
+    slope, start = np.polyfit(steps.added, steps.processor_seconds, 1)
+    of = {"architecture": runs.architecture.iloc[0], "head": runs["head"].iloc[0], "length": 128}
+    sizes = [runs.vocab_size.min(), runs.vocab_size.max()]
+    small, large = (training_operations(vocab_size=size, **of) for size in sizes)
+    return slope / start, (large / small - 1) / (sizes[1] - sizes[0])
+
+
+@pytest.mark.parametrize("model", ["BERT", "MobileLLM", "SmolLM2"])
+def test_measured_time_rises_as_far_as_the_docstring_says(model):
+    measured, modelled = slopes(model)
+    assert 1.5 < measured / modelled < 1.7
+
+
+# --- texts ---------------------------------------------------------------------------------------
+FEW = {"sizes": [50], "batch": 1, "length": 16}
+
+
+def test_order_and_repetition_of_documents_do_not_matter(base, texts):
+    found = th.recommend_size(base, texts, "small-llama", **FEW)
+    turned = th.recommend_size(base, iter(texts[::-1]), "small-llama", **FEW)
+    counts = th.recommend_size(base, dict.fromkeys(texts, 3), "small-llama", **FEW)
+    pd.testing.assert_frame_equal(found, turned)
+    pd.testing.assert_frame_equal(found, counts)
+
+
+def test_a_named_corpus_has_its_own_test_split(base):
+    found = th.recommend_size(
+        base, th.load_corpus("wordfreq:fi", chars=90_000), "small-llama", **FEW
+    )
+    held = th.load_corpus("wordfreq:fi", chars=10_000, split="test")
+    learn = th.count_pretokens(th.load_corpus("wordfreq:fi", chars=90_000), base)
+    same = th.recommend_size(base, learn, "small-llama", test=held, **FEW)
+    pd.testing.assert_frame_equal(found, same)
+    with pytest.raises(ValueError, match="split='test'.* is what would be measured on"):
+        th.recommend_size(base, held, "small-llama", **FEW)
+
+
+def test_without_sizes_they_double_up_to_what_the_text_yields(base):
+    learn, held = ["kissa kissat koira koirat"] * 2, ["kissa ja koira"]
+    found = th.recommend_size(base, learn, "small-llama", test=held, batch=1, length=16)
+    with pytest.warns(UserWarning, match="this text yields"):
+        all_of_it = th.continue_bpe(base, learn, 1_000, min_frequency=2)
+    assert found.added.tolist() == [0, len(all_of_it.tokens)]
+    longer = th.load_corpus("wordfreq:fi", chars=10_000)
+    sizes = th.recommend_size(base, longer, "small-llama", batch=1, length=16).added.tolist()
+    assert sizes[:4] == [0, 125, 250, 500] and 500 < sizes[-1] < 1_000 and len(sizes) == 5
+
+
+def test_added_tokens_cut_the_text_that_is_measured(base, texts):
+    cutting = Tokenizer.from_str(base.to_str())
+    cutting.add_tokens([AddedToken("sa", normalized=False)])
+    found = th.recommend_size(cutting, texts, "small-llama", **FEW)
+    learn, held = apart(texts)
+    extension = th.continue_bpe(cutting, learn, 50, min_frequency=2)
+    encoded = th.extend(cutting, extension).encode_batch(held)
+    size = len("".join(held).encode())
+    assert found.bytes_per_token[1] == pytest.approx(size / sum(len(e.ids) for e in encoded))
+
+
+def test_special_tokens_have_rows_too(base, texts):
+    special = Tokenizer.from_str(base.to_str())
+    special.add_special_tokens([f"<|{i}|>" for i in range(500)])
+    found = th.recommend_size(special, texts, "small-llama", **FEW)
+    steps = [llama_operations(configuration("small-llama"), 1_000 + n, 16) for n in (0, 50)]
+    assert found.step_time_added_percent[1] == pytest.approx(100 * steps[1] / steps[0] - 100)
+
+
+def test_sentencepiece_and_real_tokenizers(mistral, qwen, finnish):
+    few = {"sizes": [100], "batch": 1, "length": 16}
+    for tokenizer in (mistral, qwen):
+        found = th.recommend_size(tokenizer, finnish[:500], "small-llama", **few)
+        assert found.net_cost[1] < 0.95
+
+
+def test_the_global_random_state_stays(base, texts):
+    before = torch.get_rng_state()
+    th.recommend_size(base, texts, "small-llama", **FEW)
+    assert torch.equal(before, torch.get_rng_state())
+
+
+# --- what is refused -----------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"sizes": [-5, 10]}, "sizes: got -5; give numbers of tokens to add"),
+        ({"sizes": []}, "sizes: got none above 0; give numbers"),
+        ({"sizes": [0]}, "sizes: got none above 0"),
+        ({"sizes": [1.5]}, "a size must be a whole number, not 1.5"),
+        ({"sizes": 1_000}, "sizes is 1000: give a list of numbers"),
+        ({"sizes": "1000"}, "sizes is '1000': give a list of numbers"),
+        (
+            {"sizes": [10**6]},
+            "asked for 1,000,000 .* characters to learn from.* yields .*: ask for fewer or bring",
+        ),
+        ({"min_frequency": 10**6}, "yields 0 at min_frequency=1000000"),
+        ({"min_frequency": 0}, "a pair must occur at least once"),
+        ({"head": "none"}, "the head 'none' has no loss"),
+        ({"length": 10**6}, "llama has 512 positions here; got length=1,000,000"),
+        ({"batch": 0}, "batch is 0: give a positive integer"),
+        ({"dtype": "int8"}, "dtype is 'int8': use bfloat16 or float32"),
+        ({"test": []}, "no text in its 0 documents"),
+    ],
+    ids=str,
+)
+def test_refused(base, texts, options, message):
+    with pytest.raises(ValueError, match=message):
+        th.recommend_size(base, texts, "small-llama", **{**FEW, **options})
+
+
+def test_models_and_texts_that_are_none(base, texts):
+    with pytest.raises(ValueError, match="no one architecture is called 'gpt-5'"):
+        th.recommend_size(base, texts, "gpt-5")
+    with pytest.raises(TypeError, match="model_config is a dict: give the name"):
+        th.recommend_size(base, texts, {"hidden_size": 8})
+    with pytest.raises(TypeError, match="got one string: put it in a list"):
+        th.recommend_size(base, "kissa", "small-llama", **FEW)
+    with pytest.raises(ValueError, match="1 different documents 0 would be held out: bring more"):
+        th.recommend_size(base, ["kissa", "kissa"], "small-llama", **FEW)
+    with pytest.raises(ValueError, match="counts have no documents to hold out"):
+        th.recommend_size(base, th.count_pretokens(texts, base), "small-llama", **FEW)
+    unigram = Tokenizer(models.Unigram([("a", 0.0)], None))
+    with pytest.raises(ValueError, match="a BPE tokenizer is needed"):
+        th.recommend_size(unigram, texts, "small-llama", **FEW)

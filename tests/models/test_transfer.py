@@ -1,0 +1,403 @@
+"""Embedding transfer: rows by token, whatever the ids, the tying, the padding and the type."""
+
+import numpy as np
+import pytest
+import torch
+import transformers
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies import tokenizers_with_gaps
+from tokenizers import AddedToken, Tokenizer, models, pre_tokenizers
+
+import tokhelpers as th
+from tokhelpers.models.architectures import new_model
+from tokhelpers.models.transfer import INITS
+
+TEXT = ["the cat sat on the mat", "the bat and the rat", "a hat for the cat"] * 3
+SMALL = {"hidden_size": 24, "num_hidden_layers": 1, "num_attention_heads": 2}
+KINDS = {
+    "tied": ("small-llama", "causal-lm", {"num_key_value_heads": 2, "intermediate_size": 32}),
+    "untied": (
+        "small-llama",
+        "causal-lm",
+        {"num_key_value_heads": 2, "intermediate_size": 32, "tie_word_embeddings": False},
+    ),
+    "bias": ("small-bert", "masked-lm", {"intermediate_size": 32}),
+    "untied bias": (
+        "small-bert",
+        "masked-lm",
+        {"intermediate_size": 32, "tie_word_embeddings": False},
+    ),
+}
+
+
+def a_model(kind, rows, dtype=torch.float32, **settings):
+    """A small model whose every parameter is drawn, the bias too, which the library starts at 0."""
+    architecture, head, extra = KINDS[kind]
+    model = new_model(architecture, rows, head, seed=1, **SMALL, **extra, **settings)
+    bias = getattr(model.get_output_embeddings(), "bias", None)
+    if bias is not None:
+        torch.nn.init.normal_(bias, generator=torch.Generator().manual_seed(2))
+    return model.to(dtype).eval()
+
+
+@pytest.fixture(scope="module")
+def old() -> Tokenizer:
+    tokenizer = th.train_byte_level_bpe(TEXT, vocab_size=280)
+    tokenizer.add_special_tokens(["<|pad|>", "<|end|>"])
+    return tokenizer
+
+
+@pytest.fixture(scope="module")
+def longer(old) -> Tokenizer:
+    return th.extend(old, th.continue_bpe(old, ["hatter battery catalogue rattle"] * 2, 9))
+
+
+def reordered(tokenizer: Tokenizer, seed: int = 0) -> Tokenizer:
+    """The same tokenizer under other ids."""
+    parts = th.surgery.read(tokenizer)
+    every = {**parts.vocab, **{t["content"]: t["id"] for t in parts.settings["added_tokens"]}}
+    ids = np.random.default_rng(seed).permutation(max(every.values()) + 1)
+    vocab = {token: int(ids[i]) for token, i in every.items()}
+    merges = parts.pairs()
+    made = Tokenizer(models.BPE(vocab, merges))
+    made.pre_tokenizer, made.decoder = tokenizer.pre_tokenizer, tokenizer.decoder
+    made.add_special_tokens([t["content"] for t in parts.settings["added_tokens"]])
+    assert made.get_vocab() == vocab
+    return made
+
+
+def logits(model, ids) -> torch.Tensor:
+    with torch.no_grad():
+        return model(input_ids=torch.tensor([ids])).logits[0].float()
+
+
+def rows_of(model) -> list[torch.Tensor]:
+    head = model.get_output_embeddings()
+    made = [model.get_input_embeddings().weight, head.weight]
+    return [*made, head.bias[:, None]] if head.bias is not None else made
+
+
+# --- copied rows ---------------------------------------------------------------------------------
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_new_order_of_ids_permutes_the_logits(old, kind, dtype):
+    new = reordered(old)
+    before = a_model(kind, old.get_vocab_size(), dtype)
+    after = th.transfer_embeddings(before, old, new)
+    there = th.id_map(old, new)
+    columns = [there[i] for i in range(len(there))]
+    ids = old.encode(TEXT[1]).ids
+    assert new.encode(TEXT[1]).ids == [there[i] for i in ids]
+    moved = logits(after, [there[i] for i in ids])[:, columns]
+    assert torch.allclose(
+        moved, logits(before, ids), rtol=0, atol=1e-6 if dtype == torch.float32 else 1e-2
+    )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_pruned_model_gives_the_same_logits_for_kept_tokens(old, kind):
+    order = th.pruning_order(old, [TEXT[0]], by="leaf-frequency")
+    new = th.prune(old, order, 9)
+    before = a_model(kind, old.get_vocab_size())
+    after = th.transfer_embeddings(before, old, new)
+    there = th.id_map(old, new)
+    ids = old.encode(TEXT[0]).ids
+    assert new.encode(TEXT[0]).ids == [there[i] for i in ids]
+    assert len(there) == old.get_vocab_size() - 9
+    kept = logits(before, ids)[:, list(there)]
+    assert torch.allclose(
+        logits(after, [there[i] for i in ids])[:, list(there.values())], kept, rtol=0, atol=1e-6
+    )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("init", INITS)
+def test_an_extended_model_keeps_every_old_row(old, longer, kind, init):
+    before = a_model(kind, old.get_vocab_size())
+    after = th.transfer_embeddings(before, old, longer, init=init)
+    for was, now in zip(rows_of(before), rows_of(after), strict=True):
+        assert torch.equal(now[: len(was)], was) and len(now) == longer.get_vocab_size()
+    tied = after.get_input_embeddings().weight is after.get_output_embeddings().weight
+    assert tied == ("untied" not in kind)
+    assert after.config.vocab_size == longer.get_vocab_size()
+
+
+# --- new rows ------------------------------------------------------------------------------------
+@settings(max_examples=50)
+@given(tokenizers_with_gaps(), st.data())
+def test_fvt_is_the_formula_row_by_row(base, data):
+    words = data.draw(st.lists(st.text("abc", min_size=2, max_size=6), unique=True, max_size=8))
+    words = [word for word in words if word not in base.get_vocab()]
+    new = th.extend(base, th.Extension(tokens=words))
+    before = a_model("untied", base.get_vocab_size())
+    after = th.transfer_embeddings(before, base, new)
+    for was, now in zip(rows_of(before), rows_of(after), strict=True):
+        for token, i in new.get_vocab().items():
+            own = base.token_to_id(token)
+            pieces = [own] if own is not None else base.encode(token).ids
+            expected = sum(was[p].double() for p in pieces) / len(pieces)
+            assert torch.allclose(now[i].double(), expected, rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("name", ["llama-3", "qwen", "mistral-nemo", "mistral-v1"])
+def test_pieces_are_those_of_the_encoder(name):
+    """On real tokenizers: what a token's text becomes in front of a word, where that is one token."""
+    real = th.load_tokenizer(name)
+    words = ["hepatosplenomegaly", "thrombocytopenia", "kalsarikännit"]
+    start = "▁" if name == "mistral-v1" else "Ġ"
+    alphabet = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    stored = [start + (w if start == "▁" else alphabet.pre_tokenize_str(w)[0][0]) for w in words]
+    new = th.extend(real, th.Extension(tokens=stored))
+    found = th.models.row_sources(real, new).set_index("token").pieces
+    for word, token in zip(words, stored, strict=True):
+        text = word if name == "mistral-v1" else " " + word
+        assert list(found[token]) == real.encode(text, add_special_tokens=False).ids
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_mean_and_zero(old, longer, kind):
+    before = a_model(kind, old.get_vocab_size())
+    means = th.transfer_embeddings(before, old, longer, init="mean")
+    zeros = th.transfer_embeddings(before, old, longer, init="zero")
+    for was, mean, zero in zip(*map(rows_of, (before, means, zeros)), strict=True):
+        assert torch.allclose(mean[len(was) :], was.mean(0), rtol=1e-5, atol=1e-7)
+        assert not zero[len(was) :].any()
+
+
+def test_normal_has_the_mean_and_covariance_of_the_old_rows(old):
+    """With many new tokens the sample's moments come near; in each direction, not only on average."""
+    before = a_model("tied", old.get_vocab_size())
+    with torch.no_grad():  # rows in a plane, far from the origin: a covariance of rank 2
+        table = before.get_input_embeddings().weight
+        table[:, 2:] = 5 + table[:, :1] - 2 * table[:, 1:2]
+    tokens = [
+        "".join(p)
+        for p in np.random.default_rng(0).permutation(list("abcdefgh" * 2500)).reshape(-1, 10)
+    ]
+    tokens = list(dict.fromkeys(t for t in tokens if t not in old.get_vocab()))
+    new = Tokenizer.from_str(old.to_str())
+    new.add_tokens(tokens)
+    made = th.transfer_embeddings(before, old, new, init="normal").get_input_embeddings().weight
+    was, now = table.detach().double(), made[len(table) :].detach().double()
+    assert len(now) > 1_900
+    assert torch.allclose(
+        now.mean(0), was.mean(0), atol=4 * float(was.std(0).max()) / len(now) ** 0.5
+    )
+    spread = torch.cov(was.T)
+    assert torch.allclose(torch.cov(now.T), spread, atol=0.15 * float(spread.abs().max()))
+    # no draw leaves the plane
+    assert torch.allclose(now[:, 2], 5 + now[:, 0] - 2 * now[:, 1], atol=1e-4)
+
+
+def test_normal_is_seeded_and_leaves_the_global_state(old, longer):
+    before = a_model("tied", old.get_vocab_size())
+    state = torch.get_rng_state()
+    first, again, other = (
+        th.transfer_embeddings(before, old, longer, init="normal", seed=seed) for seed in (3, 3, 4)
+    )
+    assert torch.equal(torch.get_rng_state(), state)
+    assert torch.equal(rows_of(first)[0], rows_of(again)[0])
+    assert not torch.equal(rows_of(first)[0], rows_of(other)[0])
+
+
+def test_parts_of_words_in_wordpiece_are_cut_as_parts():
+    vocab = ["[UNK]", "car", "##dio", "##d", "##io", "d", "dio", "##pa", "##th", "##y"]
+    old = Tokenizer(models.WordPiece({t: i for i, t in enumerate(vocab)}, unk_token="[UNK]"))
+    old.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    new = th.extend(old, th.Extension(tokens=["##diopathy", "dioxy", "cardio", "##dioq"]))
+    found = th.models.row_sources(old, new).set_index("token").pieces
+    names = {token: [vocab[i] for i in found[token]] for token in found.index[len(vocab) :]}
+    assert names == {
+        "##diopathy": ["##dio", "##pa", "##th", "##y"],
+        "dioxy": ["[UNK]"],
+        "cardio": ["car", "##dio"],
+        "##dioq": ["[UNK]"],
+    }
+
+
+def test_an_added_token_is_cut_as_text(old):
+    new = Tokenizer.from_str(old.to_str())
+    new.add_special_tokens([AddedToken("<|the cat|>", special=True)])
+    pieces = th.models.row_sources(old, new).pieces.iloc[-1]
+    assert [old.id_to_token(i) for i in pieces] == old.encode("<|the cat|>").tokens
+    assert len(pieces) > 3
+
+
+def test_a_token_without_pieces_takes_the_mean():
+    old = Tokenizer(models.BPE({"a": 0, "b": 1, "ab": 2}, [("a", "b")]))
+    new = Tokenizer(models.BPE({"a": 0, "b": 1, "ab": 2, "é": 3}, [("a", "b")]))
+    before = a_model("tied", 3)
+    made = th.transfer_embeddings(before, old, new).get_input_embeddings().weight
+    assert th.models.row_sources(old, new).pieces[3] == ()
+    assert torch.allclose(made[3], made[:3].mean(0), rtol=1e-5, atol=1e-7)
+
+
+# --- padding, ids, copies ------------------------------------------------------------------------
+def test_a_padded_table_keeps_its_padding(old, longer):
+    before = a_model("bias", 320)  # 282 tokens
+    after = th.transfer_embeddings(before, old, longer)
+    assert [len(rows) for rows in rows_of(after)] == [320, 320, 320]
+    for was, now in zip(rows_of(before), rows_of(after), strict=True):
+        # what stood first without a token still does
+        assert torch.equal(now[291:], was[282:311])
+    pruned = th.prune(old, th.pruning_order(old, by="leaf-id"), 20)
+    assert len(rows_of(th.transfer_embeddings(a_model("bias", 448), old, pruned))[0]) == 320
+
+
+@pytest.mark.parametrize(
+    "rows, tokens, new_rows",
+    [(282, 291, 291), (320, 291, 320), (320, 382, 384), (288, 291, 320), (288, 321, 352)],
+)
+def test_sizes_of_the_new_table(old, rows, tokens, new_rows):
+    new = Tokenizer.from_str(old.to_str())
+    new.add_tokens([f"word{i}" for i in range(tokens - 282)])
+    plan = th.plan_transfer(a_model("tied", rows), old, new)
+    assert (plan.tokens, plan.largest_id, plan.new_rows) == (tokens, tokens - 1, new_rows)
+    assert plan.new_padding == new_rows - tokens and plan.padding == rows - 282
+
+
+def test_nothing_to_do_changes_nothing(old):
+    before = a_model("untied", 320)
+    after = th.transfer_embeddings(before, old, old)
+    for was, now in zip(before.parameters(), after.parameters(), strict=True):
+        assert torch.equal(was, now)
+
+
+def test_ids_without_a_token_inside_the_vocabulary(old):
+    parts = th.surgery.read(old)
+    vocab = {t: i + 5 if i > 270 else i for t, i in parts.vocab.items()}  # a hole of five ids
+    new = Tokenizer(models.BPE(vocab, parts.pairs()))
+    new.pre_tokenizer, new.decoder = old.pre_tokenizer, old.decoder
+    before = a_model("tied", old.get_vocab_size())
+    plan = th.plan_transfer(before, old, new)
+    made = th.transfer_embeddings(before, old, new).get_input_embeddings().weight
+    assert plan.new_padding == 5 and plan.dropped == 2
+    mean = before.get_input_embeddings().weight.mean(0)
+    assert torch.allclose(made[271:276], mean.expand(5, -1), rtol=1e-5, atol=1e-7)
+
+
+def test_configured_ids_follow_their_tokens(old):
+    new = reordered(old, seed=3)
+    pad, end = (old.token_to_id(t) for t in ("<|pad|>", "<|end|>"))
+    before = a_model("tied", old.get_vocab_size(), pad_token_id=pad, eos_token_id=[end, pad])
+    before.generation_config.eos_token_id = end
+    after = th.transfer_embeddings(before, old, new)
+    assert after.config.pad_token_id == new.token_to_id("<|pad|>") != pad
+    assert after.config.eos_token_id == [new.token_to_id(t) for t in ("<|end|>", "<|pad|>")]
+    assert after.generation_config.eos_token_id == new.token_to_id("<|end|>")
+    assert after.get_input_embeddings().padding_idx == after.config.pad_token_id
+    assert (before.config.pad_token_id, before.get_input_embeddings().padding_idx) == (pad, pad)
+
+
+def test_a_configured_token_that_went_is_named(old):
+    new = th.train_byte_level_bpe(TEXT, vocab_size=280)
+    before = a_model("tied", 282, pad_token_id=old.token_to_id("<|pad|>"))
+    with pytest.warns(UserWarning, match=r"names \['<\|pad\|>'\], which the new tokenizer lacks"):
+        after = th.transfer_embeddings(before, old, new)
+    assert after.config.pad_token_id is None and after.get_input_embeddings().padding_idx is None
+
+
+def test_the_old_model_is_left_alone_unless_told(old, longer):
+    before = a_model("bias", old.get_vocab_size())
+    copies = [p.clone() for p in before.parameters()]
+    th.transfer_embeddings(before, old, longer)
+    assert all(torch.equal(p, q) for p, q in zip(before.parameters(), copies, strict=True))
+    assert before.config.vocab_size == old.get_vocab_size()
+    assert th.transfer_embeddings(before, old, longer, inplace=True) is before
+    assert before.config.vocab_size == len(before.get_input_embeddings().weight) == 291
+
+
+def test_the_library_does_not_draw_rows_in_vain(old, longer, monkeypatch):
+    def refuse(*_, **__):
+        raise AssertionError("drew rows that are overwritten")
+
+    before = a_model("tied", 282)
+    drawing = transformers.PreTrainedModel
+    monkeypatch.setattr(drawing, "_init_added_embeddings_weights_with_mean", refuse)
+    monkeypatch.setattr(torch.Tensor, "normal_", refuse)
+    th.transfer_embeddings(before, old, longer)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_saved_and_loaded_it_is_the_same(old, longer, kind, tmp_path):
+    after = th.transfer_embeddings(a_model(kind, old.get_vocab_size()), old, longer)
+    after.save_pretrained(tmp_path)
+    again = type(after).from_pretrained(tmp_path).eval()
+    ids = longer.encode(TEXT[0]).ids
+    assert torch.equal(logits(again, ids), logits(after, ids))
+
+
+def test_plans_for_real_sizes(qwen):
+    """Qwen2.5's table has 151,936 rows for fewer tokens; no memory is needed to see that."""
+    model = new_model("small-llama", 151_936, device="meta")
+    extension = th.continue_bpe(qwen, ["Keuhkolaajentuma ja keuhkoahtaumatauti"] * 2, 8)
+    plan = th.plan_transfer(model, qwen, th.extend(qwen, extension))
+    assert plan.table_rows == plan.new_rows == 151_936
+    assert plan.padding - plan.new_padding == plan.initialised == 8
+
+
+def test_a_bias_apart_from_the_head(old, longer):
+    """BART's is a buffer beside the head."""
+    small = {"d_model": 16, "encoder_layers": 1, "decoder_layers": 1}
+    config = transformers.BartConfig(vocab_size=282, **small, forced_eos_token_id=1)
+    before = transformers.BartForConditionalGeneration(config).eval()
+    torch.nn.init.normal_(before.final_logits_bias)
+    after = th.transfer_embeddings(before, old, longer)
+    assert th.plan_transfer(before, old, longer).head_bias
+    bias = before.final_logits_bias[0]
+    assert torch.equal(after.final_logits_bias[0, :282], bias)
+    pieces = th.models.row_sources(old, longer).pieces[290]
+    assert torch.allclose(after.final_logits_bias[0, 290], bias[list(pieces)].mean())
+    ids = torch.tensor([longer.encode(TEXT[0]).ids])
+    assert after(input_ids=ids, decoder_input_ids=ids).logits.shape[-1] == 291
+
+
+# --- bad input -----------------------------------------------------------------------------------
+def test_more_ids_than_rows(old, longer):
+    with pytest.raises(ValueError, match=r"ids up to 281, the model's embedding table 281 rows"):
+        th.transfer_embeddings(a_model("tied", 281), old, longer)
+
+
+def test_far_fewer_ids_than_rows(old, longer):
+    with pytest.raises(ValueError, match="has 282 tokens.*give the tokenizer that the model was"):
+        th.plan_transfer(a_model("tied", 282 + 1_025), old, longer)
+
+
+def test_no_output_head(old, longer):
+    model = new_model("small-bert", 282, "none", **SMALL, intermediate_size=32)
+    with pytest.raises(ValueError, match="BertModel has no output head.*or say head=False"):
+        th.transfer_embeddings(model, old, longer)
+    assert th.plan_transfer(model, old, longer)["head"] == "none"
+    assert (
+        len(th.transfer_embeddings(model, old, longer, head=False).get_input_embeddings().weight)
+        == 291
+    )
+
+
+def test_other_mistakes(old, longer, mistral):
+    model = a_model("untied", 282)
+    with pytest.raises(
+        ValueError, match="no init is called 'average': use fvt, mean, normal, zero"
+    ):
+        th.transfer_embeddings(model, old, longer, init="average")
+    with pytest.raises(ValueError, match="stores its tokens as characters, the old one as bytes"):
+        th.transfer_embeddings(model, old, mistral)
+    with pytest.raises(TypeError, match="a tokenizer is needed, got str"):
+        th.transfer_embeddings(model, "llama-3", longer)
+    table = model.get_input_embeddings()
+    whole = table.weight.data
+    table.weight = torch.nn.Parameter(whole.to(torch.int8), requires_grad=False)
+    with pytest.raises(ValueError, match="int8 cannot be averaged: load the model unquantised"):
+        th.transfer_embeddings(model, old, longer)
+    table.weight = torch.nn.Parameter(whole)
+    model.set_output_embeddings(torch.nn.Linear(24, 290, bias=False))
+    with pytest.raises(ValueError, match="table has 282 rows, the output head 290"):
+        th.transfer_embeddings(model, old, longer)
+
+
+def test_positions_that_hang_on_the_padding_id(old):
+    config = transformers.RobertaConfig(vocab_size=282, **SMALL, intermediate_size=32)
+    model = transformers.RobertaForMaskedLM(config)
+    with pytest.raises(ValueError, match="counts positions from the id of '\"', 1"):
+        th.transfer_embeddings(model, old, reordered(old))

@@ -1,0 +1,389 @@
+"""Tokens shown: HTML and plain text say the same, whatever the text."""
+
+import re
+import time
+from html.parser import HTMLParser
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+
+import tokhelpers as th
+from tokhelpers.notebook.tokens import BOX, LIMIT, LOOKS, STACK
+from tokhelpers.tokenizer.token_bytes import byte_alphabet
+
+ODD = "aB <>&\"'0\n\t\r▁Ġ#é\u0301\u0301\u0301\u0903न्שع"
+ODD += "\u202e\u200b\u200d\u3164\ufe0f\u2800\x00\x85\ufeff😀한␣↵⇥⟨⟩⟦⟧⟪⟫◌"
+ANY = st.text(max_size=60) | st.text(st.sampled_from(ODD), max_size=60)
+PATHOLOGICAL = [
+    "<script>alert(1)</script>",
+    "</code></table><img src=x onerror=alert(1)>",
+    "&lt;b&gt; &amp; \"quoted\" 'too'",
+    "<!-- x --><![CDATA[y]]>",
+    "שלום, abc עולם 123",
+    "\u202eright to left\u202c",
+    "مرحبا بالعالم",
+    "Z" + "\u0335\u0321\u034d\u0301" * 50,
+    "\u0301 leading mark",
+    "👩\u200d👩\u200d👧 \U0001f1eb\U0001f1ee ❤\ufe0f",
+    "\x00\x07\x1b[31mred\x1b[0m\x7f",
+    "<|eot_id|> [UNK] <unk> <0x41> </s>",
+    "⟨E2 96⟩ ⟦new⟧ ⟪x⟫ ␣↵⇥ ◌",
+    "x" * 1_999,
+    "가나다라마바사",
+    "\U0010ffff\ue000\ufffe",
+]
+
+
+class Page(HTMLParser):
+    """What an HTML parser makes of it: tags, attributes, the text of each token and of the cells."""
+
+    def __init__(self, html):
+        super().__init__()
+        self.tags, self.attributes, self.tokens, self.cells, self.titles = [], set(), [], [], []
+        self.open, self.notes = [], []
+        self.feed(html)
+        self.close()
+        assert not self.open  # each tag is closed
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes |= {name for name, _ in attrs}
+        self.titles += [value for name, value in attrs if name == "title"]
+        self.open.append(tag)
+        if tag == "bdi":
+            self.tokens.append("")
+        if tag in ("td", "th"):
+            self.cells.append("")
+        if tag == "div":
+            self.notes.append("")
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if "bdi" in self.open:
+            self.tokens[-1] += data
+        elif self.open[-1:] == ["div"]:
+            self.notes[-1] += data
+        elif self.open[-1] in ("td", "th"):
+            self.cells[-1] += data
+        else:
+            raise AssertionError(f"text outside of tokens and cells: {data!r}")
+
+    def handle_comment(self, data):
+        raise AssertionError(data)
+
+    handle_decl = unknown_decl = handle_pi = handle_comment
+
+
+@pytest.fixture(scope="module")
+def encoders(llama, mistral):
+    words = list(th.load_corpus("wordfreq:en", chars=20_000))
+    return {
+        "llama": llama,
+        "mistral": mistral,
+        "bytes": th.train_byte_level_bpe(words, vocab_size=400),
+        "wordpiece": th.train_wordpiece(words, vocab_size=300),
+        "unigram": th.train_unigram(words, vocab_size=600),
+        "adapted": th.adapt_bpe(llama, ["Ġkyll"]),
+    }
+
+
+def plain_tokens(line):
+    """The tokens of a line; a space inside ⟨ ⟩ parts bytes."""
+    tokens = re.findall(r"(?:⟨[^⟩]*⟩|\S)+", line)
+    return [token.strip("\u2068\u2069") for token in tokens]
+
+
+def same_facts(shown):
+    """The page, after comparing HTML and plain text with each other."""
+    page = Page(shown._repr_html_())
+    assert set(page.tags) <= {"table", "tr", "th", "td", "code", "bdi", "small", "div"}
+    assert page.attributes <= {"style", "title", "dir", "scope"}
+    lines = str(shown).split("\n")
+    rows = page.tags.count("tr")
+    assert lines[rows:] == page.notes
+    tokens = []
+    for i, line in enumerate(lines[:rows]):
+        columns = [cell for cell in page.cells[i * (len(page.cells) // rows) :][:2] if cell]
+        for cell in columns[: 2 if "th" in page.tags else 1]:
+            assert line.startswith(cell)
+            line = line[len(cell) :].lstrip(" ")
+        tokens += plain_tokens(line)
+    assert tokens == page.tokens
+    return page
+
+
+def unread(form):
+    """The bytes behind a readable form."""
+    raw = b""
+    for number, byte, sign in re.findall(r"⟨U\+([0-9A-F]+)⟩|⟨([0-9A-F ]+)⟩|(.)", form, re.DOTALL):
+        if number:
+            raw += chr(int(number, 16)).encode("utf-8")
+        elif byte:
+            raw += bytes.fromhex(byte)
+        elif sign not in "◌⟦⟧⟪⟫":
+            raw += {"␣": " ", "↵": "\n", "⇥": "\t"}.get(sign, sign).encode()
+    return raw
+
+
+@given(text=ANY)
+def test_any_text_is_shown_whole_and_alike(encoders, text):
+    everything = same_facts(th.show_tokens(text, **encoders))
+    assert everything.tags.count("tr") == len(encoders)
+    for name in ("llama", "mistral", "bytes", "adapted"):  # these lose nothing
+        page = same_facts(th.show_tokens(text, encoders[name]))
+        joined = b"".join(map(unread, page.tokens)).decode()
+        if name == "mistral":
+            assert joined == (" " + text if text else "").replace("▁", " ")
+        else:
+            assert joined == text
+
+
+@pytest.mark.parametrize("text", PATHOLOGICAL, ids=ascii)
+def test_pathological_text(encoders, text):
+    shown = th.show_tokens(text, **encoders)
+    same_facts(shown)
+    assert "failed" not in shown.plain
+    for c in shown.plain.replace("\u2068", "").replace("\u2069", "").replace("\n", ""):
+        assert c.isprintable(), f"U+{ord(c):04X}"  # no control, no white space but the plain one
+    assert not re.search(r"[\u200b-\u200f\u202a-\u202e\ufe0f\u3164]", shown.plain + shown.html)
+
+
+def test_unknown_and_special_tokens_are_marked(encoders, llama):
+    assert str(th.show_tokens("a<|eot_id|>b", llama)).split("\n") == [
+        "3 tokens  a ⟪<|eot_id|>⟫ b",
+        "⟪ ⟫ special or added tokens",
+    ]
+    assert "⟪[UNK]⟫" in str(th.show_tokens("한", encoders["wordpiece"]))
+    named = Tokenizer.from_str(encoders["bytes"].to_str())
+    named.add_tokens(["Ġx"])
+    assert "⟪Ġx⟫" in str(th.show_tokens("a Ġx b", named))  # it is stored as it is, not as bytes
+
+
+def test_new_tokens_are_those_that_the_first_lacks(llama, qwen, mistral):
+    longer = th.extend(llama, th.Extension(tokens=["ĠkyllÃ¤"]))
+    adapted = th.adapt_bpe(llama, ["ĠkyllÃ¤"])
+    lines = str(th.show_tokens(" kyllä on", base=llama, longer=longer, adapted=adapted)).split("\n")
+    assert lines == [
+        "base     4 tokens  ␣k yll ä ␣on",
+        "longer   2 tokens  ⟦␣kyllä⟧ ␣on",
+        "adapted  2 tokens  ⟦␣kyllä⟧ ␣on",
+        "⟦ ⟧ not in the vocabulary of base",
+    ]
+    assert "⟦" not in str(th.show_tokens(" kyllä on", longer, llama))
+    mixed = str(th.show_tokens("שלום", llama=llama, mistral=mistral, qwen=qwen))
+    assert "(not asked of mistral: tokens are stored otherwise there)" in mixed
+    mine = {line.split()[0]: "⟦" in line for line in mixed.split("\n")[:3]}
+    assert mine == {"llama": False, "mistral": False, "qwen": True}
+
+
+def test_added_tokens_can_be_new_but_special_ones_are_not(encoders):
+    longer = Tokenizer.from_str(encoders["bytes"].to_str())
+    longer.add_tokens(["vwx"])
+    longer.add_special_tokens(["<end>"])
+    lines = str(th.show_tokens("vwx<end>", base=encoders["bytes"], longer=longer)).split("\n")
+    assert lines[1:] == [
+        "longer  2 tokens  ⟦⟪vwx⟫⟧ ⟪<end>⟫",
+        "⟦ ⟧ not in the vocabulary of base; ⟪ ⟫ special or added tokens",
+    ]
+
+
+def test_every_token_tells_its_id_and_bytes(llama):
+    page = Page(th.show_tokens(" kyllä", llama).html)
+    ids = llama.encode(" kyllä").ids
+    raw = [b" k", b"yll", "ä".encode()]
+    expected = [f"id {i}, bytes {b.hex(' ').upper()}" for i, b in zip(ids, raw, strict=True)]
+    assert page.titles == expected
+
+
+def test_parts_of_characters_are_bytes(encoders):
+    assert "⟨F0⟩ ⟨9F⟩ ⟨98⟩ ⟨80⟩" in str(th.show_tokens("😀", encoders["bytes"]))
+    assert "⟨F0⟩ ⟨93⟩ ⟨82⟩ ⟨80⟩" in str(th.show_tokens("𓂀", encoders["mistral"]))
+    assert "␣⟨E2 96⟩" in str(th.show_tokens(" ▇", one_token(" ▇".encode()[:3])))
+
+
+def one_token(raw):
+    """A byte-level tokenizer in which these three bytes are one token."""
+    token = "".join(byte_alphabet()[byte] for byte in raw)
+    base = th.train_byte_level_bpe(["x"], vocab_size=256)
+    return th.extend(base, th.Extension(tokens=[token[:2], token]))
+
+
+def test_a_mark_without_its_letter_stands_on_a_circle(mistral):
+    assert str(th.show_tokens("e\u0301", mistral)).split("\n") == [
+        "2 tokens  ␣e ◌\u0301",
+        "◌ carries a combining mark",
+    ]
+
+
+def test_marks_do_not_pile_up():
+    word = "Z" + 40 * "\u0301"
+    form = str(th.show_tokens(word, Tokenizer(models.WordLevel({word: 0}, unk_token=word))))
+    stacks = re.findall("\u0301+", form)
+    assert sum(map(len, stacks)) == 40 and max(map(len, stacks)) == STACK
+    assert form.split("  ")[1].startswith("Z\u0301\u0301◌\u0301\u0301◌")
+
+
+# --- long texts, none, and what fails ----------------------------------------------------------------
+@pytest.mark.parametrize("unit", ["word ", "x", "한국어", "\n", "<b>", "\u0301", "a\u202e"])
+def test_a_million_characters_are_cut(encoders, unit):
+    text = unit * (1_000_000 // len(unit) + 1)
+    began = time.perf_counter()
+    shown = th.show_tokens(text, **encoders)
+    assert time.perf_counter() - began < 5
+    page = same_facts(shown)
+    last = shown.plain.split("\n")[-1]
+    kept, of, left = (int(n.replace(",", "")) for n in re.findall(r"[\d,]*\d", last)[:3])
+    assert of == len(text) and left == of - kept and LIMIT - 100 <= kept <= LIMIT
+    assert ("inside a word" in last) == (not text[kept].isspace())
+    assert text[kept].isspace() == bool(re.search(r"\s", unit))
+    alone = Page(th.show_tokens(text, encoders["llama"]).html)
+    assert b"".join(map(unread, alone.tokens)).decode() == text[:kept]
+    assert len(page.tokens) > len(alone.tokens)
+
+
+def test_at_the_limit_nothing_is_cut(llama):
+    assert "left out" not in str(th.show_tokens("a" * LIMIT, llama))
+    assert "left out" in str(th.show_tokens("a" * (LIMIT + 1), llama))
+
+
+def test_nothing_is_never_a_blank(encoders, llama):
+    for line in str(th.show_tokens("", **encoders)).split("\n"):
+        assert line.endswith("0 tokens, the text is empty")
+    dropping = Tokenizer(models.BPE({"a": 0}, []))
+    assert str(th.show_tokens("b", dropping)) == "0 tokens, nothing of the text is left"
+    assert "nothing of the text is left" in th.show_tokens("b", dropping)._repr_html_()
+
+
+def test_a_failing_tokenizer_says_so_beside_the_others(llama):
+    failing = Tokenizer(models.WordLevel({"a": 0}, unk_token="[none]"))
+    shown = th.show_tokens("<b>", good=llama, bad=failing, again=llama)
+    lines = shown.plain.split("\n")
+    assert lines[0].startswith("good ") and lines[2].startswith("again ")
+    assert lines[1].startswith("bad    failed: Exception: WordLevel error: Missing [UNK]")
+    assert "failed: Exception: WordLevel error: Missing [UNK]" in "".join(Page(shown.html).cells)
+    first = th.show_tokens("<b>", bad=failing, good=llama)
+    assert "⟦" not in first.plain and "<" in first.plain
+
+
+def test_a_message_is_one_safe_line(llama, monkeypatch):
+    def fail(*_):
+        raise ValueError("<script>\n\u202e")
+
+    monkeypatch.setattr("tokhelpers.notebook.tokens._ids", fail)
+    shown = th.show_tokens("a", llama)
+    assert shown.plain == "failed: ValueError: <script>↵⟨U+202E⟩"
+    assert Page(shown.html).cells == [shown.plain, ""]
+
+
+def test_half_a_character_is_named(llama):
+    shown = th.show_tokens("a\ud800b", llama, th.adapt_bpe(llama, []))
+    lines = shown.plain.split("\n")
+    assert len(lines) == 2
+    for line in lines:
+        assert line.endswith(
+            "failed: the text holds U+D800, half of a character: decode it properly"
+        )
+    shown.plain.encode(), shown.html.encode()
+
+
+def test_truncation_is_told_and_padding_not_shown(encoders):
+    short = Tokenizer.from_str(encoders["bytes"].to_str())
+    short.enable_truncation(2)
+    assert "2 tokens, more are cut off: the tokenizer truncates" in str(
+        th.show_tokens("xyz!", short)
+    )
+    padded = Tokenizer.from_str(encoders["bytes"].to_str())
+    padded.enable_padding(length=50)
+    assert str(th.show_tokens("q", padded)) == "1 token  q"
+
+
+def test_no_special_tokens_are_put_around(encoders):
+    framed = Tokenizer.from_str(encoders["bytes"].to_str())
+    framed.add_special_tokens(["<s>"])
+    framed.post_processor = processors.TemplateProcessing(
+        single="<s> $A", special_tokens=[("<s>", framed.token_to_id("<s>"))]
+    )
+    assert framed.encode("q").tokens == ["<s>", "q"]
+    assert str(th.show_tokens("q", framed)) == "1 token  q"
+
+
+def test_each_unseen_character_has_its_number():
+    text = "\x00\x01\u200b<\u3164\u2800"
+    shown = th.show_tokens(text, Tokenizer(models.WordLevel({text: 0}, unk_token=text)))
+    expected = "⟨U+0000⟩⟨U+0001⟩⟨U+200B⟩<⟨U+3164⟩⟨U+2800⟩"
+    assert str(shown).startswith(f"1 token  {expected}\n")
+
+
+def test_normalised_text_is_shown_as_it_became():
+    lower = Tokenizer(models.WordLevel({"straße": 0, "?": 1}, unk_token="?"))
+    lower.normalizer, lower.pre_tokenizer = normalizers.Lowercase(), pre_tokenizers.Whitespace()
+    assert str(th.show_tokens("STRAßE", lower)) == "1 token  straße"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ((b"bytes",), TypeError, "a text is a string, got bytes: give one text"),
+        ((None,), TypeError, "a text is a string, got NoneType"),
+        (("text",), ValueError, "no tokenizer to show tokens of"),
+        (("text", "llama-3"), TypeError, "a tokenizer is needed, got str"),
+    ],
+)
+def test_what_is_no_text_or_no_tokenizer_is_refused(arguments, error, message):
+    with pytest.raises(error, match=message):
+        th.show_tokens(*arguments)
+
+
+def test_labels_are_escaped(llama):
+    shown = th.show_tokens("x", **{"<i>a</i>": llama, "b & c": llama})
+    assert Page(shown.html).cells[0] == "<i>a</i>"
+
+
+def test_four_tokenizers_are_shown_within_a_fifth_of_a_second(llama):
+    some = dict.fromkeys(["one", "two", "three"], llama) | {
+        "adapted": th.adapt_bpe(llama, ["Ġkyll"])
+    }
+    times = []
+    for word in [" kyllästyä", "ä" * LIMIT, "tietokone " * 200, "שלום " * 400, "x"]:
+        th.show_tokens(word, **some)._repr_html_()  # the first may compile
+        began = time.perf_counter()
+        th.show_tokens(word, **some)._repr_html_()
+        times.append(time.perf_counter() - began)
+    assert sorted(times)[2] < 0.2
+
+
+def test_a_transformers_tokenizer(llama):
+    from transformers import PreTrainedTokenizerFast
+
+    wrapped = PreTrainedTokenizerFast(tokenizer_object=llama)
+    assert str(th.show_tokens("a cat", wrapped)) == str(th.show_tokens("a cat", llama))
+
+
+# --- colours ---------------------------------------------------------------------------------------
+def luminance(colour):
+    """WCAG 2's relative luminance."""
+    digits = colour.lstrip("#")
+    digits = digits if len(digits) == 6 else "".join(2 * c for c in digits)
+    parts = [int(digits[i : i + 2], 16) / 255 for i in (0, 2, 4)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
+    return sum(w * c for w, c in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+def contrast(one, other):
+    light, dark = sorted((luminance(one), luminance(other)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+def test_colours_are_readable_and_kinds_differ_without_colour():
+    ink = re.search(r"[;]color:(#\w+)", BOX)[1]
+    borders = {}
+    for kind, look in LOOKS.items():
+        paper, border = re.search(r"background:(#\w+);border:([^;]+)", look).groups()
+        assert contrast(ink, paper) >= 7  # AAA, so AA with room
+        assert contrast(border.split()[-1], paper) >= 3  # of what is no text
+        borders[kind] = border.rsplit(" ", 1)[0]  # width and line, not colour
+    assert len({borders["even"], borders["added"], borders["new"]}) == 3

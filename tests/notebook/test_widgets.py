@@ -1,0 +1,207 @@
+"""Widgets: what moves with a control, and the plain form where nothing can be moved."""
+
+import dis
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from types import CodeType
+
+import pandas as pd
+import pytest
+from IPython.core.interactiveshell import InteractiveShell
+
+import tokhelpers as th
+from tokhelpers.notebook.widgets import VIEW
+
+NOTEBOOKS = sorted((Path(__file__).parents[2] / "notebooks").rglob("[0-9]*.ipynb"))
+
+
+@pytest.fixture(autouse=True)
+def live(monkeypatch):
+    monkeypatch.delenv("TOKHELPERS_WIDGETS", raising=False)
+
+
+def square(x=3):
+    return f"<{x}> squared is {x * x}"
+
+
+def parts(widget):
+    """The controls by name, and the output."""
+    *controls, output = widget.box.children
+    return {control.description: control for control in controls}, output
+
+
+def test_a_moved_slider_changes_the_output():
+    controls, output = parts(th.widget(square, x=range(11)))
+    slider = controls["x"]
+    assert (slider.value, slider.min, slider.max, slider.step) == (3, 0, 10, 1)
+    assert output.value == "<pre>&lt;3&gt; squared is 9</pre>"
+    slider.value = 7
+    assert output.value == "<pre>&lt;7&gt; squared is 49</pre>"
+
+
+def test_text_is_typed_and_choices_are_slid_over():
+    def repeat(word="ab", times=2):
+        return [word] * times
+
+    controls, output = parts(th.widget(repeat, times=[1, 2, 30]))
+    controls["word"].value = "<i>"
+    assert output.value == "<pre>[&#x27;&lt;i&gt;&#x27;, &#x27;&lt;i&gt;&#x27;]</pre>"
+    assert controls["times"].options == (1, 2, 30)
+    controls["times"].value = 1
+    assert output.value == "<pre>[&#x27;&lt;i&gt;&#x27;]</pre>"
+
+
+def test_a_result_is_shown_as_a_notebook_shows_it(llama):
+    def table(rows=2):
+        return pd.DataFrame({"n": range(rows)})
+
+    def cut(word=" kyllä"):
+        return th.show_tokens(word, llama)
+
+    controls, output = parts(th.widget(table, rows=range(1, 5)))
+    assert output.value == table()._repr_html_()
+    controls["rows"].value = 4
+    assert output.value == table(4)._repr_html_()
+    controls, output = parts(th.widget(cut))
+    controls["word"].value = "<script>"
+    assert output.value == cut("<script>").html
+    assert th.widget(cut)._repr_html_().endswith(cut().html)
+
+
+def test_an_error_is_said_in_place_and_the_next_move_mends_it():
+    def inverse(x=1):
+        return 1 / x
+
+    with pytest.raises(ZeroDivisionError):
+        th.widget(lambda x=0: 1 / x, x=range(3))  # the first result: the cell says so
+    controls, output = parts(th.widget(inverse, x=range(3)))
+    controls["x"].value = 0
+    assert output.value == "<pre>ZeroDivisionError: division by zero</pre>"
+    controls["x"].value = 2
+    assert output.value == "<pre>0.5</pre>"
+
+
+def forms(widget):
+    """What a notebook stores of a cell that ends in this."""
+    return InteractiveShell.instance().display_formatter.format(widget)[0]
+
+
+def test_the_plain_and_html_forms_are_those_of_the_defaults(monkeypatch):
+    widget = th.widget(square, x=range(5))
+    shown = forms(widget)
+    assert set(shown) == {"text/plain", "text/html", VIEW}
+    parts(widget)[0]["x"].value = 4
+    assert forms(widget)["text/plain"] == "x = 3\n<3> squared is 9" == shown["text/plain"]
+    assert forms(widget)["text/html"] == shown["text/html"]
+    assert "<code>x = 3</code>" in shown["text/html"]
+    assert "<pre>&lt;3&gt; squared is 9</pre>" in shown["text/html"]
+    monkeypatch.setenv("TOKHELPERS_WIDGETS", "off")
+    assert forms(widget) == {k: v for k, v in shown.items() if k != VIEW}
+
+
+def test_without_ipywidgets_the_plain_form_is_left(monkeypatch):
+    monkeypatch.setattr("tokhelpers.notebook.widgets.find_spec", lambda name: None)
+    assert set(forms(th.widget(square, x=range(5)))) == {"text/plain", "text/html"}
+
+
+def test_the_view_names_the_model_of_the_box():
+    widget = th.widget(square, x=range(5))
+    assert forms(widget)[VIEW]["model_id"] == widget.box.model_id
+
+
+@pytest.mark.parametrize(
+    ("function", "choices", "message"),
+    [
+        (square, {"y": range(3)}, "square has no parameter y: it has"),
+        (square, {"x": range(3)}, "x starts at 3, which is none of its choices"),
+        (square, {}, "x has no choices, and its default is no text for a text box"),
+        (lambda x: x, {"x": range(3)}, "x has no default to start from"),
+    ],
+)
+def test_controls_that_cannot_be_made_are_refused(function, choices, message):
+    with pytest.raises(ValueError, match=message):
+        th.widget(function, **choices)
+
+
+def test_a_lone_value_and_uneven_steps():
+    assert th.widget(square, x=[3]).box.children[0].value == 3
+    assert th.widget(square, x=range(3, 0, -1)).box.children[0].options == (3, 2, 1)
+
+
+# --- the notebooks -----------------------------------------------------------------------------------
+STORED = """
+import nbformat, sys
+from tools.run_notebooks import run_notebook
+from pathlib import Path
+path = Path(sys.argv[1])
+cell = nbformat.v4.new_code_cell("import tokhelpers as th\\nth.widget(lambda x=1: x, x=range(3))")
+nbformat.write(nbformat.v4.new_notebook(cells=[cell]), path)
+run_notebook(path, store=True)
+"""
+
+
+def test_a_stored_run_holds_the_static_forms_only(tmp_path):
+    path = tmp_path / "one.ipynb"
+    subprocess.run([sys.executable, "-c", STORED, path], check=True)
+    [cell] = json.loads(path.read_text())["cells"]
+    [output] = cell["outputs"]
+    assert set(output["data"]) == {"text/plain", "text/html"}
+    assert "".join(output["data"]["text/plain"]) == "x = 1\n1"
+
+
+def code_cells(path):
+    stored = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    return [cell for cell in stored if cell["cell_type"] == "code"]
+
+
+def test_notebooks_hold_no_view_that_nobody_could_open():
+    found = 0
+    for path in NOTEBOOKS:
+        assert VIEW not in path.read_text(encoding="utf-8"), path.stem
+        for cell in code_cells(path):
+            if "th.widget(" in "".join(cell["source"]):
+                assert set(cell["outputs"][-1]["data"]) == {"text/plain", "text/html"}, path.stem
+                found += 1
+    assert found >= 9
+
+
+def inner(code):
+    return [const for const in code.co_consts if isinstance(const, CodeType)]
+
+
+def global_names(code, functions):
+    """What a function looks up when it is called, and what the notebook's functions that it calls do."""
+    names, todo = set(), [code]
+    while todo:
+        code = todo.pop()
+        todo += inner(code)
+        found = {i.argval for i in dis.get_instructions(code) if i.opname == "LOAD_GLOBAL"} - names
+        todo += [functions[name] for name in found & functions.keys()]
+        names |= found
+    return names
+
+
+def test_no_later_cell_changes_what_a_widget_looks_up():
+    """A control is moved after the whole notebook has run."""
+    for path in NOTEBOOKS:
+        sources = ["".join(cell["source"]) for cell in code_cells(path)]
+        if not any("th.widget(" in source for source in sources):
+            continue
+        cells = [compile(re.sub(r"(?m)^%.*$", "", source), path.stem, "exec") for source in sources]
+        bound = [
+            {
+                i.argval
+                for i in dis.get_instructions(cell)
+                if i.opname in ("STORE_NAME", "STORE_GLOBAL")
+            }
+            for cell in cells
+        ]
+        functions = {code.co_name: code for cell in cells for code in inner(cell)}
+        for i, source in enumerate(sources):
+            for name in re.findall(r"th\.widget\((\w+)", source):
+                needed = global_names(functions[name], functions)
+                later = needed & set().union(*bound[i + 1 :])
+                assert needed and not later, (path.stem, name, later)

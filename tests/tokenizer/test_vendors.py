@@ -1,0 +1,884 @@
+"""Real tokenizers: the vendors' own ids on real and odd text; the cache; paths; the hub."""
+
+import functools
+import io
+import json
+import os
+import pickle
+import random
+import subprocess
+import sys
+import unicodedata
+from concurrent.futures import ThreadPoolExecutor
+from itertools import product
+from pathlib import Path
+from threading import Barrier
+from types import SimpleNamespace
+
+import pytest
+import regex
+import sentencepiece
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sentencepiece.sentencepiece_model_pb2 import ModelProto
+from tokenizers import Tokenizer, models, normalizers
+
+import tokhelpers as th
+from tokhelpers.tokenizer import vendors as pretrained
+from tokhelpers.tokenizer.parts import read_parts
+from tokhelpers.tokenizer.sentencepiece_files import from_spm
+from tokhelpers.tokenizer.token_bytes import byte_alphabet
+from tokhelpers.tokenizer.vendors import NAMES, load_tokenizer, source_file
+
+every_name = pytest.mark.parametrize("name", NAMES)
+
+
+# --- the vendors' own encoders -------------------------------------------------------------------
+@functools.cache
+def vendor(name):
+    if name == "llama-3":
+        from llama_models.llama3.tokenizer import Tokenizer as LlamaTokenizer
+
+        return LlamaTokenizer(source_file(name))
+    if name == "qwen":
+        from dashscope.tokenizers.qwen_tokenizer import QwenTokenizer
+
+        return QwenTokenizer(str(source_file(name)))
+    if name == "mistral-nemo":
+        from mistral_common.tokens.tokenizers.tekken import Tekkenizer
+
+        return Tekkenizer.from_file(source_file(name))
+    return sentencepiece.SentencePieceProcessor(model_file=str(source_file(name)))
+
+
+def vendor_ids(name, text, special=False):
+    """The vendor's ids; Mistral's two encoders have no way to look for special tokens in text."""
+    encoder = vendor(name)
+    if name == "llama-3":
+        return encoder.encode(
+            text, bos=False, eos=False, allowed_special="all" if special else None
+        )
+    if name == "qwen":
+        return encoder.encode(text, allowed_special="all" if special else set())
+    assert not special
+    if name == "mistral-nemo":
+        return encoder.encode(text, bos=False, eos=False)
+    return encoder.encode(text)
+
+
+def vendor_specials(name):
+    """Special tokens and their ids."""
+    encoder = vendor(name)
+    if name == "llama-3":
+        return encoder.special_tokens
+    if name == "qwen":
+        return encoder._special_tokens
+    if name == "mistral-nemo":
+        return encoder._special_tokens_reverse_vocab
+    ids = range(encoder.get_piece_size())
+    return {
+        encoder.id_to_piece(i): i for i in ids if encoder.is_control(i) or encoder.is_unknown(i)
+    }
+
+
+def vendor_bytes(name, i):
+    """The bytes behind an ordinary id."""
+    encoder = vendor(name)
+    if name == "llama-3":
+        return encoder.model.decode_single_token_bytes(i)
+    if name == "qwen":
+        return encoder._tokenizer.decode_single_token_bytes(i)
+    return encoder.id_to_byte_piece(i)
+
+
+@functools.cache
+def loaded(name):
+    return load_tokenizer(name)
+
+
+@functools.cache
+def stored(name):
+    return loaded(name).to_str()
+
+
+@functools.cache
+def plain(name):
+    """One that takes special tokens in text for plain text, as the vendors do unless asked."""
+    tokenizer = load_tokenizer(name)
+    tokenizer.encode_special_tokens = True
+    return tokenizer
+
+
+def composed(text):
+    return unicodedata.normalize("NFC", text)
+
+
+def composed_by_library(text):
+    return normalizers.NFC().normalize_str(text)
+
+
+def assert_vendors_ids(name, texts, special=False):
+    if name == "qwen":  # see test_qwen_composes_as_the_vendor_does
+        texts = [t if composed_by_library(t) == composed(t) else composed(t) for t in texts]
+    tokenizer = loaded(name) if special else plain(name)
+    found = [e.ids for e in tokenizer.encode_batch(texts, add_special_tokens=False)]
+    wrong = [
+        (text[:100], ids[:30], expected[:30])
+        for text, ids in zip(texts, found, strict=True)
+        if ids != (expected := vendor_ids(name, text, special))
+    ]
+    assert not wrong, f"{len(wrong)} of {len(texts)}: (text, ids, vendor's ids) {wrong[:3]}"
+
+
+# --- text ----------------------------------------------------------------------------------------
+LANGUAGES = {
+    "Latin": "lt", "Vietnamese Latin": "vi", "Cyrillic": "bg", "Greek": "el", "Arabic": "fa",
+    "Hebrew": "he", "Devanagari": "hi", "Bengali": "bn", "Tamil": "ta", "Hangul": "ko",
+    "kana": "ja", "Han": "zh",
+}  # fmt: skip
+EMOJI = ["👩‍💻", "👨‍👩‍👧‍👦", "🏳️‍🌈", "🧑🏽‍🚀", "👍🏿", "🇫🇮", "🇺🇳", "1️⃣", "❤️", "☺︎", "🏴󠁧󠁢󠁥󠁮󠁧󠁿", "🫠"]
+REPEATED = ["a", " ", "\n", "\t", "0", "'", "=", "é", "日", "👍", "\u0301", "\u200d", "\xa0", "/"]
+
+
+def pieces(text, length):
+    return [text[i : i + length] for i in range(0, len(text), length)]
+
+
+@functools.cache
+def real_text():
+    """About 9,500 strings: words in twelve scripts, running English, Python."""
+    texts = []
+    for language in LANGUAGES.values():
+        (text,) = [" ".join(th.load_corpus(f"wordfreq:{language}", chars=20_000))]
+        texts += pieces(text, 40)
+    texts += [line for doc in th.load_corpus("hpo", chars=60_000) for line in pieces(doc, 90)]
+    code = "\n".join(th.load_corpus("python-source", chars=120_000))
+    return texts + pieces(code, 60)
+
+
+@functools.cache
+def odd_text():
+    """About 4,300 strings: spaces, digits, marks, emoji, code points by lot; one seed."""
+    draw = random.Random(1)
+
+    def lots(alphabet, length, n):
+        return ["".join(draw.choices(alphabet, k=length)) for _ in range(n)]
+
+    assigned = [c for c in map(chr, range(0x110000)) if unicodedata.category(c)[0] != "C"]
+    marks = [c for c in assigned if unicodedata.combining(c)]
+    kinds = [
+        " ",
+        "  ",
+        "   ",
+        "\n",
+        "\n\n",
+        "\r\n",
+        "\t",
+        "a",
+        "Word",
+        "don't",
+        "1",
+        "234",
+        ".",
+        "é",
+    ]
+    texts = ["", *map("".join, product(kinds, repeat=2))]
+    texts += [" " * n + tail for n in range(1, 130) for tail in ("", "x", "\n", "\n  x")]
+    texts += [str(draw.getrandbits(draw.randrange(1, 80))) for _ in range(300)]
+    texts += lots("0123456789,.-+ eE%", 12, 300)
+    texts += lots([*EMOJI, " ", "a", "\u200d", "\ufe0f"], 6, 500)
+    texts += lots(["a", "e", "o", "A", "\u0915", "\u05d0", "\u0627", *marks], 8, 500)
+    texts += lots(assigned, 10, 1500)
+    texts += lots([chr(c) for c in range(0x250)], 20, 500)
+    return texts
+
+
+# --- facts ---------------------------------------------------------------------------------------
+@functools.cache
+def parts(name):
+    return read_parts(loaded(name))
+
+
+@pytest.mark.parametrize(
+    ("name", "ordinary", "specials", "first_special", "skipping"),
+    [
+        ("llama-3", 128_000, 256, 128_000, True),
+        ("qwen", 151_643, 208, 151_643, False),
+        ("mistral-nemo", 130_072, 1000, 0, True),
+        ("mistral-v1", 31_997, 3, 0, False),
+    ],
+)
+def test_sizes_and_places(name, ordinary, specials, first_special, skipping):
+    took = parts(name)
+    assert len(took.vocab.keys() - took.special) == ordinary
+    ids = sorted(token["id"] for token in took.settings["added_tokens"])
+    assert ids == list(range(first_special, first_special + specials))
+    assert took.next_id == ordinary + specials
+    assert took.merge_skipping == skipping
+    assert all(token["special"] for token in took.settings["added_tokens"])
+
+
+def test_merges():
+    assert len(parts("llama-3").merges) == 280_147
+    assert len(parts("mistral-v1").merges) == 58_980
+
+
+@pytest.mark.parametrize(("name", "n"), [("llama-3", 588), ("qwen", 0), ("mistral-nemo", 0)])
+def test_unreachable_tokens(name, n):
+    """Llama-3's: the paper's Table 8."""
+    assert len(th.unreachable(parts(name))) == n
+
+
+@every_name
+def test_special_tokens_are_the_vendors(name):
+    added = loaded(name).get_added_tokens_decoder()
+    assert {token.content: i for i, token in added.items()} == vendor_specials(name)
+
+
+@every_name
+def test_ordinary_tokens_are_the_vendors(name):
+    """Every id stands for the same bytes."""
+    tokenizer, special = loaded(name), set(vendor_specials(name).values())
+    ids = [i for i in range(tokenizer.get_vocab_size()) if i not in special]
+    if name == "mistral-v1":
+        expected = [vendor(name).id_to_piece(i) for i in ids]
+    else:
+        latin = byte_alphabet()
+        expected = ["".join(latin[byte] for byte in vendor_bytes(name, i)) for i in ids]
+    assert len(ids) > 30_000
+    assert [tokenizer.id_to_token(i) for i in ids] == expected
+
+
+# --- ids -----------------------------------------------------------------------------------------
+def test_there_is_enough_text():
+    assert len({*real_text(), *odd_text()}) > 12_000
+    assert len(LANGUAGES) > 10 and "" in odd_text()
+
+
+@every_name
+def test_ids_on_real_text(name):
+    assert_vendors_ids(name, real_text())
+
+
+@every_name
+def test_ids_on_odd_text(name):
+    assert_vendors_ids(name, odd_text())
+
+
+@every_name
+def test_ids_on_repeated_characters(name):
+    texts = [c * 10_000 for c in REPEATED] + [c * n for c in REPEATED for n in range(1, 70, 3)]
+    assert_vendors_ids(name, texts)
+
+
+@every_name
+@settings(max_examples=50)
+@given(text=st.text())
+def test_ids_on_any_text(name, text):
+    assert_vendors_ids(name, [text])
+
+
+@functools.cache
+def every_character():
+    """In contexts; of the 100,000 ideographs and Hangul syllables, which are all alike, every 50th."""
+    assigned = regex.findall(
+        r"\P{Cn}", "".join(map(chr, [*range(0xD800), *range(0xE000, 0x40000)]))
+    )
+    alike = regex.compile(r"[\p{Ideographic}\uac00-\ud7a3]")
+    some = [c for c in assigned if ord(c) % 50 == 0 or not alike.match(c)]
+    texts = [f"a{c}1 {c}Ab'{c}{c}\n" for c in some]
+    return ["".join(texts[i : i + 50]) for i in range(0, len(texts), 50)]
+
+
+@every_name
+def test_ids_on_every_character(name):
+    """Also those that Python does not know yet: the vendors' patterns and the library's do."""
+    texts = every_character()
+    assert sum(map(len, texts)) > 400_000
+    assert_vendors_ids(name, list(map(composed, texts)) if name == "qwen" else texts)
+
+
+def test_qwen_composes_as_the_vendor_does():
+    """But for marks since Unicode 10 in an order that is not canonical: the library's NFC is of 9."""
+    assert [t for t in real_text() if composed_by_library(t) != composed(t)] == []
+    marks = filter(unicodedata.combining, map(chr, range(0x20000)))
+    later = {
+        c for c in marks if all(composed_by_library(t) == t for t in (f"a\u0345{c}", f"a{c}\u0334"))
+    }
+    assert "\u07fd" in later and "\u0301" not in later  # of Unicode 11 and 1
+    unlike = [t for t in odd_text() if composed_by_library(t) != composed(t)]
+    assert [t for t in unlike if not later & set(t)] == []
+
+
+@pytest.mark.parametrize("name", ["llama-3", "qwen"])
+def test_special_tokens_in_text(name):
+    special = sorted(vendor_specials(name))
+    texts = [f"a{s}b {s} c\n{s}{s}" for s in special] + special
+    texts += [s[:-1] for s in special] + ["<|", "<|x|>", special[0].upper(), f" {special[0]} "]
+    assert_vendors_ids(name, texts, special=True)
+    assert_vendors_ids(name, texts, special=False)
+    assert [e.ids for e in loaded(name).encode_batch(special)] == [
+        [vendor_specials(name)[s]] for s in special
+    ]
+
+
+@pytest.mark.parametrize("name", ["mistral-nemo", "mistral-v1"])
+def test_special_tokens_in_text_that_the_vendor_takes_for_text(name):
+    special = vendor_specials(name)
+    assert_vendors_ids(name, [f"a{s}b {s} c" for s in special] + list(special))
+    assert [e.ids for e in loaded(name).encode_batch(list(special))] == [
+        [i] for i in special.values()
+    ]
+    for token, i in special.items() if name == "mistral-nemo" else ():
+        expected = [*vendor_ids(name, "It's "), i, *vendor_ids(name, " 12\n")]
+        assert loaded(name).encode(f"It's {token} 12\n").ids == expected
+
+
+@every_name
+def test_nothing_is_added_around_a_text(name):
+    assert loaded(name).encode("a text").ids == vendor_ids(name, "a text")
+    assert loaded(name).encode("").ids == []
+
+
+@every_name
+def test_decoding_gives_the_text_back(name):
+    texts = real_text()[::3] + odd_text() + [c * 10_000 for c in REPEATED]
+    ids = [e.ids for e in plain(name).encode_batch(texts)]
+    back = plain(name).decode_batch(ids, skip_special_tokens=False)
+    if name == "mistral-v1":
+        assert back == [vendor(name).decode(some) for some in ids]
+    original = list(map(composed_by_library, texts)) if name == "qwen" else texts
+    assert [(a, b) for a, b in zip(original, back, strict=True) if a != b and "▁" not in a] == []
+
+
+@every_name
+def test_ids_on_the_development_data(shared_data, name):
+    texts = list(th.load_corpus(f"text:{shared_data / 'udhr'}"))
+    texts += list(th.load_corpus(f"text:{shared_data / 'ntrex'}"))[::60]
+    assert len(texts) > 5_000
+    assert_vendors_ids(name, texts)
+
+
+# --- the cache -----------------------------------------------------------------------------------
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("TOKHELPERS_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def no_conversion(*_, **__):
+    raise AssertionError("converted again")
+
+
+def test_a_second_load_reads_the_cache(cache, monkeypatch):
+    first = load_tokenizer("mistral-v1")
+    (file,) = cache.iterdir()
+    assert file.name.startswith("mistral-v1-") and file.suffix == ".json"
+    monkeypatch.setattr(pretrained, "from_spm", no_conversion)
+    assert load_tokenizer("mistral-v1").to_str() == first.to_str()
+    assert list(cache.iterdir()) == [file]
+
+
+@pytest.mark.parametrize("name", ["llama-3", "qwen", "mistral-nemo"])
+def test_the_cached_tokenizer_is_the_converted_one(cache, name):
+    assert load_tokenizer(name).to_str() == stored(name)
+    (file,) = cache.iterdir()
+    assert file.name.startswith(f"{name}-")
+    assert file.read_text(encoding="utf-8") == stored(name)
+
+
+def test_a_changed_source_file_is_converted_anew(cache, monkeypatch, tmp_path):
+    load_tokenizer("mistral-v1")
+    other = tmp_path / "other.model"
+    other.write_bytes(spm_model(byte_fallback=True))
+    monkeypatch.setattr(pretrained, "source_file", lambda name: other)
+    assert load_tokenizer("mistral-v1").get_vocab_size() == 700
+    assert len(list(cache.iterdir())) == 2
+    assert load_tokenizer("mistral-v1").get_vocab_size() == 700
+    assert len(list(cache.iterdir())) == 2
+
+
+def test_a_changed_converter_is_run_anew(cache, monkeypatch):
+    load_tokenizer("mistral-v1")
+    monkeypatch.setattr(pretrained, "CONVERSION", pretrained.CONVERSION + 1)
+    monkeypatch.setattr(pretrained, "from_spm", no_conversion)
+    with pytest.raises(AssertionError, match="converted again"):
+        load_tokenizer("mistral-v1")
+
+
+@pytest.mark.parametrize("step", ["write", "replace"])
+def test_no_half_written_file_is_left(cache, monkeypatch, step):
+    def half(path, content):
+        with path.open("wb") as file:
+            file.write(content[:100])
+        raise OSError("no space left on device")
+
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        if step == "write":
+            patch.setattr(Path, "write_bytes", half)
+        else:
+            patch.setattr(os, "replace", stop)
+        with pytest.raises((OSError, KeyboardInterrupt)):
+            load_tokenizer("mistral-v1")
+    assert list(cache.iterdir()) == []
+    assert load_tokenizer("mistral-v1").get_vocab_size() == 32_000
+
+
+def test_several_threads_may_convert_at_once(cache, monkeypatch):
+    replace, written = os.replace, Barrier(2, timeout=60)
+
+    def together(draft, file):
+        written.wait()
+        replace(draft, file)
+
+    monkeypatch.setattr(os, "replace", together)
+    with ThreadPoolExecutor(2) as threads:
+        found = list(threads.map(load_tokenizer, ["mistral-v1"] * 2))
+    assert {tokenizer.to_str() for tokenizer in found} == {stored("mistral-v1")}
+    (file,) = cache.iterdir()
+    assert file.read_text(encoding="utf-8") == stored("mistral-v1")
+
+
+def test_where_the_cache_is(monkeypatch, tmp_path):
+    monkeypatch.setenv("TOKHELPERS_CACHE", str(tmp_path))
+    assert pretrained.cache_folder() == tmp_path
+    monkeypatch.delenv("TOKHELPERS_CACHE")
+    assert pretrained.cache_folder() == Path(pretrained.__file__).parents[1] / "data" / "cache"
+    monkeypatch.setattr(pretrained, "CHECKOUT", None)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert pretrained.cache_folder() == tmp_path / ".cache" / "tokhelpers"
+
+
+def test_a_package_that_is_not_installed(monkeypatch):
+    monkeypatch.setattr(pretrained, "find_spec", lambda package: None)
+    with pytest.raises(ModuleNotFoundError, match="qwen is read from .*: pip install dashscope"):
+        load_tokenizer("qwen")
+
+
+# --- paths ---------------------------------------------------------------------------------------
+@every_name
+def test_saved_and_loaded_is_the_same(name, tmp_path):
+    loaded(name).save(str(tmp_path / "tokenizer.json"))
+    assert load_tokenizer(tmp_path).to_str() == stored(name)
+
+
+@pytest.fixture
+def tiny():
+    return Tokenizer(models.BPE({"a": 0, "b": 1, "ab": 2}, [("a", "b")]))
+
+
+def test_a_transformers_folder(tiny, tmp_path):
+    from transformers import PreTrainedTokenizerFast
+
+    PreTrainedTokenizerFast(tokenizer_object=tiny).save_pretrained(tmp_path / "folder")
+    assert load_tokenizer(tmp_path / "folder").encode("abb").tokens == ["ab", "b"]
+
+
+def test_a_path_below_home(tiny, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    tiny.save(str(tmp_path / "mine.json"))
+    assert load_tokenizer(str(tmp_path / "mine.json")).to_str() == tiny.to_str()
+    assert load_tokenizer("~/mine.json").to_str() == tiny.to_str()
+
+
+def test_source_says_what_a_name_is(tiny, tmp_path, monkeypatch):
+    (tmp_path / "mistral-v1").mkdir()
+    tiny.save(str(tmp_path / "mistral-v1" / "tokenizer.json"))
+    monkeypatch.chdir(tmp_path)
+    assert load_tokenizer("mistral-v1", source="path").get_vocab_size() == 3
+    assert load_tokenizer("mistral-v1").get_vocab_size() == 32_000
+    assert load_tokenizer("mistral-v1", source="package").get_vocab_size() == 32_000
+    asked = []
+    monkeypatch.setattr(pretrained, "_from_hub", asked.append)
+    load_tokenizer("mistral-v1", source="hub")
+    load_tokenizer("org/model")
+    assert asked == ["mistral-v1", "org/model"]
+    with pytest.raises(ValueError, match="source is 'web': use 'auto', 'package', 'path' or 'hub'"):
+        load_tokenizer("mistral-v1", source="web")
+    with pytest.raises(
+        ValueError, match="no packaged tokenizer is called 'gpt-5': use llama-3, qwen"
+    ):
+        load_tokenizer("gpt-5", source="package")
+
+
+def test_unknown_name():
+    with pytest.raises(
+        ValueError,
+        match="'lama-3': use llama-3, .*existing tokenizer.json, .* hub id such as 'org/model'",
+    ):
+        load_tokenizer("lama-3")
+
+
+@pytest.mark.parametrize("name", ["absent/tokenizer.json", "absent.model", "absent"])
+def test_missing_path(tmp_path, name):
+    source = "path" if name == "absent" else "auto"
+    with pytest.raises(FileNotFoundError, match=f"no file or folder .*{name}: give the path"):
+        load_tokenizer(tmp_path / name, source=source)
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"{}", b"[1, 2]", b"not json", b"\xff\xfe", b'{"version": "1.0", "model": {']
+)
+def test_broken_json(tmp_path, content):
+    (tmp_path / "tokenizer.json").write_bytes(content)
+    with pytest.raises(ValueError, match=r"tokenizer\.json cannot be read as a tokenizer: \S"):
+        load_tokenizer(tmp_path)
+
+
+def test_a_file_over_which_the_library_panics(tmp_path, capfd):
+    """A prefix longer than a merge's right part: what is raised is no Exception."""
+    model = {"type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 2}, "merges": [["a", "b"]]}
+    made = json.loads(Tokenizer(models.BPE()).to_str())
+    made["model"] |= model | {"continuing_subword_prefix": "####"}
+    (tmp_path / "tokenizer.json").write_text(json.dumps(made))
+    with pytest.raises(ValueError, match="tokenizer.json cannot be read as a tokenizer: range end"):
+        load_tokenizer(tmp_path)
+    assert "panicked" in capfd.readouterr().err
+
+
+def test_truncated_json(tiny, tmp_path):
+    whole = tiny.to_str()
+    (tmp_path / "tokenizer.json").write_text(whole[: len(whole) // 2])
+    with pytest.raises(ValueError, match=r"tokenizer\.json cannot be read as a tokenizer"):
+        load_tokenizer(tmp_path / "tokenizer.json")
+
+
+@pytest.mark.parametrize("content", [b"", b"\x00" * 50, b"text", "tiktoken", "pickle"])
+def test_a_model_file_that_is_none(tmp_path, content):
+    if content == "tiktoken":
+        content = source_file("llama-3").read_bytes()
+    if content == "pickle":
+        content = pickle.dumps(Trap(tmp_path / "sprung"))
+    (tmp_path / "tokenizer.model").write_bytes(content)
+    with pytest.raises(ValueError, match="no SentencePiece model; for Llama-3's .* name 'llama-3'"):
+        load_tokenizer(tmp_path)
+    assert not (tmp_path / "sprung").exists()
+
+
+class Trap:
+    """Unpickling it makes a file."""
+
+    def __init__(self, file):
+        self.file = file
+
+    def __reduce__(self):
+        return open, (str(self.file), "w")
+
+
+def test_neither_pickles_nor_code_are_run(tiny, tmp_path):
+    for name in ("tokenizer.pkl", "tokenizer.bin", "pytorch_model.bin"):
+        (tmp_path / name).write_bytes(pickle.dumps(Trap(tmp_path / "sprung")))
+    (tmp_path / "tokenization_own.py").write_text(f"open({str(tmp_path / 'sprung')!r}, 'w')")
+    config = {"auto_map": {"AutoTokenizer": [None, "tokenization_own.Own"]}}
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(config))
+    with pytest.raises(FileNotFoundError, match="neither tokenizer.json nor tokenizer.model"):
+        load_tokenizer(tmp_path)
+    tiny.save(str(tmp_path / "tokenizer.json"))
+    assert load_tokenizer(tmp_path).to_str() == tiny.to_str()
+    assert not (tmp_path / "sprung").exists()
+
+
+# --- SentencePiece models ------------------------------------------------------------------------
+@functools.cache
+def training_lines():
+    """English words, digits, runs of spaces."""
+    return [
+        *th.load_corpus("hpo", chars=60_000),
+        *["a  b   c", "\t\tif x:\n\n  ====", "12 345"] * 20,
+    ]
+
+
+@functools.cache
+def spm_model(**options):
+    """A small SentencePiece model, as the bytes of its file."""
+    options = {
+        "model_type": "bpe",
+        "vocab_size": 700,
+        "normalization_rule_name": "identity",
+    } | options
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(training_lines()),
+        model_writer=model,
+        minloglevel=2,
+        num_threads=1,
+        **options,
+    )
+    return model.getvalue()
+
+
+@functools.cache
+def both(**options):
+    model = spm_model(**options)
+    tokenizer = from_spm(model)
+    tokenizer.encode_special_tokens = True
+    return sentencepiece.SentencePieceProcessor(model_proto=model), tokenizer
+
+
+SWITCHES = ("byte_fallback", "add_dummy_prefix", "remove_extra_whitespaces")
+SETTINGS = [dict(zip(SWITCHES, on, strict=True)) for on in product([False, True], repeat=3)] + [
+    {"split_by_whitespace": False, "split_by_unicode_script": False, "byte_fallback": True},
+    {"allow_whitespace_only_pieces": True, "remove_extra_whitespaces": False},
+    {"split_digits": True, "character_coverage": 0.98, "control_symbols": "<a>"},
+]
+SPM_ALPHABET = [
+    " ",
+    " ",
+    "  ",
+    "    ",
+    "\t",
+    "\n",
+    "▁",
+    "▁▁",
+    " ▁",
+    "▁ ",
+    "\xa0",
+    "\u3000",
+    "\u200b",
+]
+SPM_ALPHABET += [
+    "\0",
+    "é",
+    "e\u0301",
+    "д",
+    "日",
+    "👩‍💻",
+    "<s>",
+    "<unk>",
+    "<0x41>",
+    "<a>",
+    "==",
+    "=====",
+]
+SPM_ALPHABET += [
+    "a",
+    "aa",
+    "b",
+    "the",
+    "of ",
+    "ing",
+    "tion",
+    "information",
+    "1",
+    "23",
+    "(",
+    ")",
+    "--",
+]
+spm_text = st.lists(st.sampled_from(SPM_ALPHABET) | st.text(max_size=5)).map("".join)
+
+
+@pytest.mark.parametrize(
+    "options", SETTINGS, ids=lambda o: "-".join(k for k in o if o[k]) or "none"
+)
+@settings(max_examples=50)
+@given(text=spm_text)
+def test_ids_are_sentencepieces(options, text):
+    processor, tokenizer = both(**options)
+    assert tokenizer.encode(text).ids == processor.encode(text)
+
+
+@pytest.mark.parametrize(
+    "options", SETTINGS, ids=lambda o: "-".join(k for k in o if o[k]) or "none"
+)
+def test_ids_are_sentencepieces_on_much_text(options):
+    processor, tokenizer = both(**options)
+    draw = random.Random(2)
+    texts = ["".join(draw.choices(SPM_ALPHABET, k=draw.randrange(20))) for _ in range(1000)]
+    texts += real_text()[::20] + [c * n for c in " a▁=é" for n in (1, 2, 3, 7, 64, 1000)]
+    found = [e.ids for e in tokenizer.encode_batch(texts)]
+    assert [t for t, ids in zip(texts, found, strict=True) if ids != processor.encode(t)] == []
+
+
+@pytest.mark.parametrize("options", SETTINGS[4:8], ids=str)
+def test_decoding_is_sentencepieces(options):
+    """With byte fallback nothing is unknown; a space symbol in the text itself is the exception."""
+    processor, tokenizer = both(**options)
+    draw = random.Random(2)
+    alphabet = [piece for piece in SPM_ALPHABET if "▁" not in piece]
+    texts = ["".join(draw.choices(alphabet, k=draw.randrange(20))) for _ in range(1000)]
+    ids = list(map(processor.encode, texts))
+    assert tokenizer.decode_batch(ids, skip_special_tokens=False) == list(
+        map(processor.decode, ids)
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"normalization_rule_name": "nmt_nfkc"}, "'nmt_nfkc' instead of 'identity'"),
+        ({"normalization_rule_name": "nfkc_cf"}, "'nfkc_cf' instead of 'identity'"),
+        ({"user_defined_symbols": "<sep>"}, "user_defined_symbols"),
+        ({"treat_whitespace_as_suffix": True}, "treat_whitespace_as_suffix"),
+        ({"model_type": "unigram"}, "not of type BPE: only BPE models are converted"),
+        ({"model_type": "char"}, "not of type BPE: only BPE models are converted"),
+    ],
+)
+def test_settings_that_would_change_ids_are_refused(options, named, tmp_path):
+    (tmp_path / "own.model").write_bytes(spm_model(**options))
+    with pytest.raises(ValueError, match=f"own.model cannot be read as a tokenizer: .*{named}"):
+        load_tokenizer(tmp_path / "own.model")
+
+
+def test_unescaped_spaces_and_unused_pieces_are_refused():
+    proto = ModelProto.FromString(spm_model())
+    proto.normalizer_spec.escape_whitespaces = False
+    proto.pieces[300].type = ModelProto.SentencePiece.UNUSED
+    with pytest.raises(ValueError, match="unused pieces, escape_whitespaces switched off, which"):
+        from_spm(proto.SerializeToString())
+
+
+def test_a_model_by_path(tmp_path):
+    (tmp_path / "tokenizer.model").write_bytes(spm_model())
+    for path in (tmp_path, tmp_path / "tokenizer.model"):
+        assert load_tokenizer(path).to_str() == from_spm(spm_model()).to_str()
+
+
+def test_another_mistral_model_by_path():
+    """770 control symbols before the bytes."""
+    file = source_file("mistral-v1").parent / "mistral_instruct_tokenizer_240216.model.v2"
+    tokenizer = load_tokenizer(file)
+    processor = sentencepiece.SentencePieceProcessor(model_file=str(file))
+    texts = real_text()[::5]
+    assert [e.ids for e in tokenizer.encode_batch(texts)] == list(map(processor.encode, texts))
+
+
+def test_llama_2_of_the_development_data(shared_data):
+    file = shared_data / "tokenizers" / "llama-2" / "tokenizer.model"
+    tokenizer = load_tokenizer(file.parent)
+    processor = sentencepiece.SentencePieceProcessor(model_file=str(file))
+    texts = real_text()[::2] + [t for t in odd_text() if "<" not in t]
+    assert [e.ids for e in tokenizer.encode_batch(texts)] == list(map(processor.encode, texts))
+
+
+# --- the hub -------------------------------------------------------------------------------------
+def test_offline_and_not_cached(tmp_path):
+    """A process of its own, since the hub's client reads its settings once."""
+    program = (
+        "import time, tokhelpers; began = time.monotonic()\n"
+        "try: tokhelpers.load_tokenizer('org/model')\n"
+        "except OSError as error: print(time.monotonic() - began, error)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "HF_HUB_OFFLINE": "1", "HF_HUB_CACHE": str(tmp_path)},
+        cwd=Path(pretrained.__file__).parents[1],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    seconds, message = done.stdout.strip().split(" ", 1)
+    assert float(seconds) < 5  # it neither waits nor tries again
+    assert message == (
+        "'org/model' cannot be loaded from the hub: it cannot be reached, and the tokenizer is not "
+        f"in the cache. Cache folder: {tmp_path}. Either go online (and log in, if it is gated), "
+        "or give the path of a local copy or one of llama-3, qwen, mistral-nemo, mistral-v1"
+    )
+    assert done.stderr == ""
+
+
+@pytest.fixture
+def hub_cache(tmp_path, monkeypatch):
+    from huggingface_hub import constants
+
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
+    return tmp_path
+
+
+def hub_that(monkeypatch, answer):
+    import huggingface_hub
+    from huggingface_hub.errors import EntryNotFoundError
+
+    def get_hf_file_metadata(url):
+        if isinstance(answer, Exception):
+            raise answer
+        if not url.endswith(answer):
+            raise EntryNotFoundError(url)
+
+    monkeypatch.setattr(huggingface_hub, "get_hf_file_metadata", get_hf_file_metadata)
+
+
+def http_error(message):
+    from huggingface_hub.errors import HfHubHTTPError
+
+    return HfHubHTTPError(message, response=SimpleNamespace(headers={}, request=None))
+
+
+def put_in_cache(folder, file, content):
+    commit = "0123456789abcdef" * 2 + "01234567"
+    snapshot = folder / "models--org--model" / "snapshots" / commit
+    snapshot.mkdir(parents=True)
+    (snapshot / file).write_bytes(content)
+    (folder / "models--org--model" / "refs").mkdir()
+    (folder / "models--org--model" / "refs" / "main").write_text(commit)
+
+
+@pytest.mark.parametrize("file", ["tokenizer.json", "tokenizer.model"])
+@pytest.mark.parametrize("trouble", ["no connection", "refused"])
+def test_offline_but_cached(hub_cache, monkeypatch, tiny, file, trouble):
+    answer = ConnectionError("down") if trouble == "no connection" else http_error("403 gated")
+    hub_that(monkeypatch, answer)
+    expected = tiny if file == "tokenizer.json" else from_spm(spm_model())
+    content = tiny.to_str().encode() if file == "tokenizer.json" else spm_model()
+    put_in_cache(hub_cache, file, content)
+    assert load_tokenizer("org/model").to_str() == expected.to_str()
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        ("no connection", "it cannot be reached, and the tokenizer is not in the cache"),
+        ("refused", "403 the repository is gated"),
+        ((), "it has neither tokenizer.json nor tokenizer.model there"),
+    ],
+)
+def test_what_the_hub_says_is_told(hub_cache, monkeypatch, answer, reason):
+    answers = {
+        "no connection": ConnectionError("down"),
+        "refused": http_error("403 the repository is gated.\nMore lines."),
+    }
+    hub_that(monkeypatch, answers.get(answer, answer))
+    with pytest.raises(OSError) as error:
+        load_tokenizer("org/model")
+    expected = f"'org/model' cannot be loaded from the hub: {reason}. Cache folder: {hub_cache}. "
+    assert str(error.value).startswith(expected + "Either go online")
+
+
+def test_online(hub_cache, monkeypatch, tiny):
+    import huggingface_hub
+
+    asked = []
+    tiny.save(str(hub_cache / "there.json"))
+    hub_that(monkeypatch, ("tokenizer.json",))
+
+    def download(name, file, local_files_only):
+        asked.append((name, file, local_files_only))
+        return str(hub_cache / "there.json")
+
+    monkeypatch.setattr(huggingface_hub, "hf_hub_download", download)
+    assert load_tokenizer("org/model").to_str() == tiny.to_str()
+    assert asked == [("org/model", "tokenizer.json", False)]
+
+
+def test_a_damaged_copy_that_cannot_be_had_anew(hub_cache, monkeypatch, tiny):
+    import huggingface_hub
+
+    (hub_cache / "tokenizer.json").write_text(tiny.to_str()[:100])
+    hub_that(monkeypatch, ("tokenizer.json",))
+
+    def download(name, file, **options):
+        if options.get("force_download"):
+            raise http_error("503 busy")
+        return str(hub_cache / "tokenizer.json")
+
+    monkeypatch.setattr(huggingface_hub, "hf_hub_download", download)
+    with pytest.raises(ValueError, match="'org/model' was found on the hub, but .* cannot be read"):
+        load_tokenizer("org/model")
+
+
+def test_a_name_that_cannot_be_a_hub_id():
+    with pytest.raises(OSError, match="'org/no such' cannot be loaded from the hub: Repo id must"):
+        load_tokenizer("org/no such")

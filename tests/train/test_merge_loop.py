@@ -1,0 +1,293 @@
+"""The compiled merge loop against its definition, where its buffers grow and its ties are close."""
+
+from collections import Counter
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tokenizers import Tokenizer, models, pre_tokenizers
+
+import tokhelpers as th
+from tokhelpers.tokenizer.parts import read_parts
+from tokhelpers.train.merges import learn_merges, learn_tokens, learn_vocabulary
+
+
+def flat(words: list[list[int]]) -> tuple[np.ndarray, np.ndarray]:
+    offsets = np.concatenate([[0], np.cumsum([len(w) for w in words])])
+    return np.array([i for w in words for i in w], np.int32), offsets
+
+
+def replaced(word: list[int], left: int, right: int, new: int) -> list[int]:
+    out = []
+    for symbol in word:
+        if out and (out[-1], symbol) == (left, right):
+            out[-1] = new
+        else:
+            out.append(symbol)
+    return out
+
+
+def naming(form: dict[int, tuple], first: int):
+    """What two symbols become: the id of their joined form, from ``first`` on where it is new."""
+    known = {joined: i for i, joined in form.items()}
+
+    def becomes(left, right):
+        joined = form[left] + form[right]
+        form[known.setdefault(joined, first + len(known))] = joined
+        return known[joined]
+
+    return becomes
+
+
+def check_greedy(words, counts, best, steps, min_frequency=1):
+    """Each merge is the best of the pairs, recounted from nothing at its turn."""
+    form = {i: (i,) for word in words for i in word}
+    name = naming(form, 100 + max(form))
+
+    def rank(pair):
+        a, b = pair
+        joined = form[a] + form[b]
+        if best == "score":
+            return -pairs[pair] / (float(symbols[a]) * float(symbols[b])), pair
+        return (-pairs[pair], len(joined), joined) if best == "form" else (-pairs[pair], pair)
+
+    options = {"best": best, "min_frequency": min_frequency}
+    learned = learn_merges(*flat(words), np.array(counts), name, **options)
+    done, ended = 0, object()
+    while done < steps:
+        pairs, symbols = Counter(), Counter()
+        for word, n in zip(words, counts, strict=True):
+            for symbol in word:
+                symbols[symbol] += n
+            for pair in pairwise(word):
+                pairs[pair] += n
+        frequent = [pair for pair, n in pairs.items() if n >= min_frequency]
+        merge = next(learned, ended)
+        if not frequent:
+            assert merge is ended
+            return
+        left, right, new, n = merge
+        assert (left, right) == min(frequent, key=rank) and n == pairs[left, right]
+        words = [replaced(word, left, right, new) for word in words]
+        done += 1
+
+
+short_words = st.dictionaries(
+    st.text("ab", min_size=1, max_size=12), st.integers(1, 5), min_size=1, max_size=8
+)
+
+
+@pytest.mark.parametrize("best", ["pair", "form", "score"])
+@pytest.mark.parametrize(("n_words", "skew"), [(160, 4), (180, 1.5), (350, 1)])
+def test_more_pairs_than_there_was_room_for(best, n_words, skew):
+    """Room for 1,024 pairs and sightings at first: it runs out while merging, or before."""
+    random = np.random.default_rng(n_words)
+    lengths = random.integers(1, 16, n_words)
+    words = [(50 * random.random(n) ** skew).astype(int).tolist() for n in lengths] + [[0, 0, 0]]
+    check_greedy(words, random.integers(1, 9, len(words)).tolist(), best, steps=30)
+
+
+def test_ten_thousand_pairs():
+    """The table from pairs to rows grows several times; the most frequent pair is seen last."""
+    words = [[i, j] for i in range(100) for j in range(100)] + [[0, 0]]
+    check_greedy(words, [1] * 10_000 + [2], "pair", steps=2)
+
+
+@pytest.mark.parametrize("best", ["pair", "form", "score"])
+def test_a_word_longer_than_the_room(best):
+    """The first sighting of all is where the room runs out."""
+    random = np.random.default_rng(0)
+    word = [0, 1] * 20 + random.integers(0, 40, 700).tolist()
+    check_greedy([word], [1], best, steps=20)
+
+
+@pytest.mark.parametrize("best", ["pair", "form", "score"])
+@given(short_words, st.integers(0, 4))
+def test_greedy_where_forms_recur(best, corpus, min_frequency):
+    """Symbols that come about again, in two ways, or beside themselves."""
+    words = [[ord(c) for c in word] for word in corpus]
+    check_greedy(words, list(corpus.values()), best, 99, min_frequency)
+
+
+def test_counts_do_not_wrap():
+    """Two billion and more: the library's trainer counts in 32 bits, this loop in 64."""
+    words = [[0, 1], [1, 2]]
+    [first, _] = learn_merges(*flat(words), np.array([3 * 2**31, 2**31 - 1]), lambda a, b: 3 + a)
+    assert first == (0, 1, 3, 3 * 2**31)
+
+
+# so many characters that four of a form are compared at once, the others one by one
+OTHERS = dict.fromkeys(map(chr, range(0x4E00, 0x4F00)), 1)
+long_words = st.dictionaries(st.text("ab", min_size=5, max_size=14), st.integers(1, 2), min_size=2)
+
+
+@given(long_words)
+def test_of_equals_the_first_form_however_long(corpus):
+    words = [[ord(c) for c in word] for word in corpus | OTHERS]
+    check_greedy(words, [*(corpus | OTHERS).values()], "form", steps=40)
+
+
+def test_shorter_forms_go_first_among_long_ones():
+    random = np.random.default_rng(0)
+    words = [random.integers(0, 3, n).tolist() for n in (60, 59, 58, 41, 40, 39)]
+    check_greedy(words, [1] * len(words), "form", steps=999)
+
+
+def learned_from(words: dict, vocab: list[str], known=None, **options):
+    """The merges learned, as strings with their counts; with ``known`` ones, behind these."""
+    id_of = {token: i for i, token in enumerate(vocab)}
+    form = {i: tuple(token) for token, i in id_of.items()}
+    if known is not None:
+        merges = [[id_of[a], id_of[b], id_of[a + b]] for a, b in known]
+        options |= {"known": np.array(merges, np.int32).reshape(-1, 3), "first": len(vocab)}
+    learned = learn_merges(
+        *flat([[id_of[c] for c in word] for word in words]),
+        np.array(list(words.values())),
+        naming(form, 0),
+        **options,
+    )
+    return ["{} {} {}".format("".join(form[a]), "".join(form[b]), n) for a, b, _, n in learned]
+
+
+def test_of_equals_the_first_form_whatever_was_seen_first():
+    assert learned_from({"cb": 3, "ca": 3}, [*"abc"], best="form") == ["c a 3", "c b 3"]
+
+
+def test_two_equals_are_all_that_is_left():
+    words = {"a": 1, "bcdef": 5, "bcdeb": 5, "bcde": 20}
+    learned = learned_from(words | OTHERS, [*"abcdef", *OTHERS], best="form")
+    assert learned == ["b c 30", "d e 30", "bc de 30", "bcde b 5", "bcde f 5"]
+
+
+def test_a_pair_that_became_rarer_waits_for_its_turn():
+    """``abcd f`` still stands among its former equals, from before ``f g`` took some of it."""
+    words = {"abcde": 5, "abcdfg": 4, "abcdf": 1, "abcdb": 5, "abcd": 20, "fg": 7}
+    learned = learned_from(words | OTHERS, [*"abcdefg", *OTHERS], best="form")
+    assert learned[:4] == ["a b 35", "c d 35", "ab cd 35", "f g 11"]
+    assert learned[4:] == ["abcd b 5", "abcd e 5", "abcd fg 4", "abcd f 1"]
+
+
+def test_a_pair_that_became_too_rare_is_out_whatever_its_score():
+    """``a b`` scores 5 / (5 * 8), then 2 / (2 * 8): the same, but it occurs too rarely now."""
+    words = {"xab": 3, "ab": 2, "b": 3}
+    learned = learned_from(words, [*"xab"], best="score", min_frequency=3)
+    assert learned == ["x a 3", "xa b 3"]
+
+
+def test_known_merges_go_before_all_counts():
+    """``ab c`` is known: it goes as soon as ``ab`` comes about, though ``c d`` is as frequent."""
+    vocab = [*"abcd", "ab", "abc"]
+    words = {"abcd": 2**40, "ab": 1}
+    expected = [f"a b {2**40 + 1}", f"abc d {2**40}"]
+    assert learned_from(words, vocab, [("ab", "c")]) == expected
+
+
+def test_of_known_merges_the_lower_rank_goes_first():
+    vocab = [*"abcd", "ab", "dab", "abc"]
+    words = {"dabc": 3, "ab": 1}
+    assert learned_from(words, vocab, [("ab", "c"), ("d", "ab")]) == ["a b 4", "d abc 3"]
+    assert learned_from(words, vocab, [("d", "ab"), ("ab", "c")]) == ["a b 4", "dab c 3"]
+
+
+def test_known_merges_have_no_least_count():
+    """An encoder makes them in the rarest word too: ``a c`` is left in two of three."""
+    words = {"abac": 1, "ab": 5, "ac": 2}
+    vocab = [*"abc", "ab", "aba"]
+    assert learned_from(words, vocab, [("ab", "a")], min_frequency=2) == ["a b 6", "a c 2"]
+
+
+def test_what_is_learned_is_named():
+    words = np.array([0, 1, 0, 1, 2], np.int32), np.array([0, 2, 5]), np.array([5, 1])
+    vocab = {"b": 0, "##a": 1, "##t": 2}
+    merges = [("b", "##a"), ("ba", "##t")]
+    assert learn_vocabulary(*words, vocab, 9, prefix="##") == (["ba", "bat"], merges, [6, 1])
+    assert learn_vocabulary(*words, vocab, 1, prefix="##") == (["ba"], merges[:1], [6])
+    assert learn_vocabulary(*words, vocab, 0, prefix="##") == ([], [], [])
+    assert learn_vocabulary(*words, vocab, 9, prefix="##", min_frequency=2)[0] == ["ba"]
+    assert learn_vocabulary(*words, vocab | {"ba": 3}, 9, prefix="##") == (["bat"], merges, [6, 1])
+    assert list(vocab) == ["b", "##a", "##t"]
+
+
+def test_what_is_not_valid_is_never_built():
+    asked = []
+
+    def valid(token):
+        asked.append(token)
+        return token != "aa"
+
+    words = {"aabaa": 3, "ab": 4}
+    vocab = {"a": 0, "b": 1}
+    found = [[vocab[c] for c in word] for word in words]
+    learned = learn_vocabulary(*flat(found), np.array([*words.values()]), vocab, 9, valid=valid)
+    assert learned == (
+        ["ab", "aab", "aaba", "aabaa"],
+        [("a", "b"), ("a", "ab"), ("aab", "a"), ("aaba", "a")],
+        [7, 3, 3, 3],
+    )
+    assert asked.count("aa") == 1
+
+
+def test_with_known_merges_what_comes_about_takes_its_neighbour():
+    vocab = {"x": 0, "yz": 1, "xy": 2, "z": 3, "xyzx": 4}
+    words, counts = flat([[2, 3], [2, 3, 0], [0, 1, 0, 1]]), np.array([9, 8, 3])
+    merges = [("xy", "z"), ("xyz", "x"), ("x", "yz")]
+    for known, last in ((None, ("xyz", "xyz")), (np.empty((0, 3), np.int32), ("xyzx", "yz"))):
+        learned = learn_vocabulary(*words, counts, vocab, 2, known=known)
+        assert learned == (["xyz", "".join(last)], [*merges, last], [17, 8, 6, 3])
+
+
+def test_training_goes_on_behind_the_merges_there_are():
+    vocab = {"a": 0, "b": 1, "c": 2, "d": 3, "e": 4, "cd": 5, "cde": 6}
+    tokenizer = Tokenizer(models.BPE(vocab, [("cd", "e")]))
+    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    words = th.count_pretokens(["cdea"] * 5 + ["cd"] * 9 + ["acdea"], tokenizer)
+    merges = [("c", "d"), ("cde", "a"), ("a", "cdea")]
+    parts = read_parts(tokenizer)
+    assert learn_tokens(words, parts, 9) == (["cdea", "acdea"], merges, [15, 6, 1])
+    for options in ({"max_token_length": 4}, {"min_frequency": 3}):
+        assert learn_tokens(words, parts, 9, **options) == (["cdea"], merges[:2], [15, 6])
+
+
+def test_what_comes_about_takes_its_neighbour_at_once():
+    """An encoder goes from left to right: the second ``a b`` is no longer there for it."""
+    vocab = [*"ab", "ab", "aba"]
+    assert learned_from({"abab": 1}, vocab, [("ab", "a")]) == ["a b 2", "aba b 1"]
+
+
+def test_so_does_the_newest_token_when_it_comes_about_again():
+    words = {("xy", "z"): 9, ("xy", "z", "x"): 8, ("x", "yz", "x", "yz"): 3}
+    vocab, expected = ["x", "yz", "xy", "z", "xyzx"], ["xy z 17", "xyz x 8", "x yz 6"]
+    assert learned_from(words, vocab, []) == [*expected, "xyzx yz 3"]
+    assert learned_from(words, vocab) == [*expected, "xyz xyz 3"]  # nothing to continue
+
+
+def test_a_pair_that_comes_about_again():
+    """It is learned again, or where training goes on, merged at once by the merge there is."""
+    words, vocab = {("x", "yz"): 9, ("x", "y", "z"): 3}, ["y", "z", "yz", "x"]
+    assert learned_from(words, vocab) == ["x yz 9", "y z 3", "x yz 3"]
+    assert learned_from(words, vocab, []) == ["x yz 9", "y z 3"]
+
+
+def test_the_first_id_can_be_merged_into():
+    words = {("a", "b", "c", "a", "b"): 2}
+    assert learned_from(words, ["ab", *"abc"], []) == ["a b 4", "ab c 2", "abc ab 2"]
+
+
+def test_an_unknown_order_is_refused():
+    with pytest.raises(ValueError, match="best is 'pair', 'form' or 'score', not 'size'"):
+        next(learn_merges(*flat([[0, 1]]), np.array([1]), lambda a, b: 2, best="size"))
+
+
+def test_a_refused_pair_is_asked_for_once():
+    """Though it comes about again, in the third word."""
+    words = [[0, 1], [2, 3], [0, 2, 3]]
+    asked = []
+
+    def becomes(left, right):
+        asked.append((left, right))
+        return {(0, 1): -1, (2, 3): 1}[left, right]
+
+    learned = learn_merges(*flat(words), np.array([9_000, 5_000, 3_000]), becomes)
+    assert list(learned) == [(2, 3, 1, 8_000)] and asked == [(0, 1), (2, 3)]

@@ -1,0 +1,91 @@
+"""The two compiled loops against the library."""
+
+from collections import Counter
+
+import pytest
+from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+
+import tokhelpers as th
+from tokhelpers.tokenizer.parts import read_parts
+from tokhelpers.tokenizer.segmentation import segment, symbols_of, token_counts
+from tokhelpers.train.merges import learn_tokens
+
+
+@pytest.mark.parametrize("letter", ["^", "0", "a", "'", " ", "\n"])
+def test_ten_thousand_repeats_of_one_character(llama, letter):
+    text = letter * 10_000
+    skipping_off = th.with_merge_skipping(llama, False)
+    parts = read_parts(llama)
+    words = th.count_pretokens([text], llama)
+    ids, offsets = segment(*symbols_of(words.words, parts), parts.merges)
+    produced = Counter()
+    for n, a, b in zip(words.counts, offsets, offsets[1:], strict=False):
+        produced.update({i: int(n) * c for i, c in Counter(ids[a:b].tolist()).items()})
+    assert produced == Counter(skipping_off.encode(text, add_special_tokens=False).ids)
+    assert th.continue_bpe(llama, [text], 0).tokens == []
+
+
+@pytest.fixture(scope="module")
+def corpora(finnish):
+    return {
+        "hpo": list(th.load_corpus("hpo", chars=1_000_000)),
+        "finnish": finnish,
+        "russian": list(th.load_corpus("wordfreq:ru", chars=1_000_000)),
+        "code": list(th.load_corpus("python-source", chars=1_000_000)),
+    }
+
+
+@pytest.mark.parametrize("name", ["hpo", "finnish", "russian", "code"])
+def test_learning_from_bytes_equals_the_library(corpora, llama, name):
+    """5,000 merges, one for one, with Llama-3's pre-tokens."""
+    theirs = Tokenizer(models.BPE())
+    theirs.pre_tokenizer = llama.pre_tokenizer
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    trainer = trainers.BpeTrainer(vocab_size=5_256, initial_alphabet=alphabet, show_progress=False)
+    theirs.train_from_iterator(corpora[name], trainer)
+    ours = th.train_byte_level_bpe(
+        corpora[name], vocab_size=5_256, pre_tokenizer=llama.pre_tokenizer
+    )
+    assert read_parts(ours).pairs() == read_parts(theirs).pairs()
+    assert ours.get_vocab() == theirs.get_vocab()
+
+
+@pytest.mark.parametrize("name", ["llama-3", "qwen", "mistral-nemo", "mistral-v1"])
+def test_segmentation_equals_the_library(corpora, name):
+    """Every pre-token of four corpora, merge skipping as the tokenizer has it."""
+    tokenizer = th.load_tokenizer(name)
+    for texts in corpora.values():
+        texts = texts[:3_000]
+        counts = token_counts(tokenizer, th.count_pretokens(texts, tokenizer))
+        produced = Counter(
+            i
+            for encoding in tokenizer.encode_batch_fast(texts, add_special_tokens=False)
+            for i in encoding.ids
+        )
+        assert {i: int(n) for i, n in enumerate(counts) if n} == produced
+
+
+def test_unknown_characters_follow_the_model():
+    """Byte tokens, else the unknown token (one a run, where the model fuses), else nothing."""
+    vocab = {"<unk>": 0, "a": 1, "b": 2, "ab": 3} | {f"<0x{i:02X}>": i + 4 for i in range(256)}
+    for options in (
+        {"byte_fallback": True, "unk_token": "<unk>"},
+        {"unk_token": "<unk>", "fuse_unk": True},
+        {"unk_token": "<unk>"},
+        {},
+    ):
+        tokenizer = Tokenizer(models.BPE(vocab, [("a", "b")], **options))
+        words = ["ab", "aéb", "éé", "aéüb", "é"]
+        ids, offsets = segment(
+            *symbols_of(words, read_parts(tokenizer)), read_parts(tokenizer).merges
+        )
+        got = [ids[a:b].tolist() for a, b in zip(offsets, offsets[1:], strict=False)]
+        assert got == [tokenizer.encode(word).ids for word in words], options
+
+
+def test_learning_is_lazy_and_stops_where_the_text_ends(llama):
+    words = th.count_pretokens(["tokenizer tokenizers"], llama)
+    tokens, merges, frequencies = learn_tokens(words, read_parts(llama), 10**9)
+    assert tokens and len(merges) == len(frequencies) >= len(tokens)
+    few = learn_tokens(words, read_parts(llama), 1)
+    assert few[0] == tokens[:1]

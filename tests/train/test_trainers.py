@@ -1,0 +1,461 @@
+"""The trainers: against the textbook, against the libraries, and with bad input."""
+
+import io
+import json
+import math
+import os
+import subprocess
+import sys
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+
+import pytest
+import sentencepiece
+from hypothesis import given
+from hypothesis import strategies as st
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
+
+import tokhelpers as th
+from tokhelpers import textbook
+from tokhelpers.tokenizer.parts import read_parts
+
+TRAINERS = {
+    "wordpiece": th.train_wordpiece,
+    "sentencepiece_bpe": th.train_sentencepiece_bpe,
+    "byte_level_bpe": th.train_byte_level_bpe,
+    "unigram": th.train_unigram,
+}
+each_trainer = pytest.mark.parametrize("name", TRAINERS)
+
+
+def in_order(tokenizer) -> list[str]:
+    vocab = tokenizer.get_vocab()
+    return sorted(vocab, key=vocab.get)
+
+
+def quietly(train, *args, **options):
+    """Train without the warning that the text yields fewer tokens."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return train(*args, **options)
+
+
+# --- fast equals textbook -------------------------------------------------------------------------
+alphabets = st.sampled_from(["ab", "abc", "abcdef", "aé漢b"])
+words = alphabets.flatmap(lambda letters: st.text(letters, min_size=0, max_size=9))
+corpora = st.dictionaries(words, st.integers(1, 9), min_size=1, max_size=14).filter(any)
+settings = {"growth": st.integers(0, 30), "min_frequency": st.integers(0, 4)}
+
+
+def documents(corpus: dict[str, int]) -> list[str]:
+    """The words as running text, a document a word, empty documents among them."""
+    return [word for word, n in corpus.items() for _ in range(n)]
+
+
+def both(train, oracle, corpus, size, min_frequency, **options):
+    """The result of trainer and textbook, or that both refuse."""
+    try:
+        expected = oracle(size, min_frequency)
+    except ValueError as error:
+        assert "min_frequency" in str(error)
+        with pytest.raises(ValueError, match="larger than every count"):
+            quietly(
+                train,
+                documents(corpus),
+                vocab_size=size,
+                min_frequency=min_frequency,
+                **options,
+            )
+        return None, None
+    ours = quietly(
+        train, documents(corpus), vocab_size=size, min_frequency=min_frequency, **options
+    )
+    return ours, expected
+
+
+@given(corpus=corpora, **settings)
+def test_wordpiece_equals_the_textbook(corpus, growth, min_frequency):
+    whole = {word: n for word, n in corpus.items() if word}
+    size = 1 + len({c if i == 0 else "##" + c for w in whole for i, c in enumerate(w)}) + growth
+    splitting = {
+        "normalizer": normalizers.Sequence([]),
+        "pre_tokenizer": pre_tokenizers.Whitespace(),
+    }
+
+    def oracle(size, least):
+        special = ["[UNK]"]
+        return textbook.train_wordpiece(whole, size, min_frequency=least, special_tokens=special)
+
+    ours, V = both(th.train_wordpiece, oracle, corpus, size, min_frequency, **splitting)
+    if V is None:
+        return
+    assert in_order(ours) == list(V)
+    for word in [*whole, "abx", "x", "cba"]:
+        assert ours.encode(word).ids == textbook.tokenize_wordpiece(word, V), word
+
+
+@given(corpus=corpora, **settings)
+def test_sentencepiece_bpe_equals_the_textbook(corpus, growth, min_frequency):
+    spaced = {"▁" + word: n for word, n in corpus.items() if word}
+    size = 256 + len(set("".join(spaced))) + growth
+
+    def oracle(size, least):
+        return textbook.train_sentencepiece_bpe(spaced, size, min_frequency=least)
+
+    ours, expected = both(th.train_sentencepiece_bpe, oracle, corpus, size, min_frequency)
+    if expected is None:
+        return
+    V, M = expected
+    assert in_order(ours) == list(V)
+    assert read_parts(ours).pairs() == M
+    for word in [*spaced, "▁abx", "▁x", "▁cba"]:
+        assert ours.encode(word[1:]).ids == textbook.tokenize_sentencepiece_bpe(word, V, M)
+
+
+@given(corpus=corpora, **settings)
+def test_byte_level_bpe_equals_the_textbook(corpus, growth, min_frequency):
+    whole = {word: n for word, n in corpus.items() if word}
+
+    def oracle(size, least):
+        return textbook.train_byte_level_bpe(whole, size, min_frequency=least)
+
+    ours, expected = both(th.train_byte_level_bpe, oracle, corpus, 256 + growth, min_frequency)
+    if expected is None:
+        return
+    V, M = expected
+    assert in_order(ours) == list(V)
+    assert read_parts(ours).pairs() == M
+    for word in [*whole, "abx", "x", "cba"]:
+        assert ours.encode(word).ids == textbook.tokenize_byte_level_bpe(word, V, M)
+
+
+@given(st.lists(words, min_size=1, max_size=30).filter(any))
+def test_a_form_has_one_pair_at_a_time(corpus):
+    """Why counting pairs is enough for SentencePiece BPE, when it starts from characters."""
+    trace = []
+    textbook.train_sentencepiece_bpe([w for w in corpus if w], 10**4, byte_tokens=(), trace=trace)
+    for step in trace:
+        pairs = {pair for chunk, _ in step["corpus"] for pair in pairwise(chunk)}
+        assert len({a + b for a, b in pairs}) == len(pairs)
+        assert len(step["merges"]) == 1
+
+
+# --- the libraries --------------------------------------------------------------------------------
+@pytest.fixture(scope="module")
+def texts():
+    return {
+        "hpo": list(th.load_corpus("hpo", chars=1_500_000)),
+        "russian": list(th.load_corpus("wordfreq:ru", chars=1_000_000)),
+        "korean": list(th.load_corpus("wordfreq:ko", chars=1_000_000)),
+    }
+
+
+@pytest.mark.parametrize("name", ["hpo", "russian", "korean"])
+def test_byte_level_bpe_equals_the_library(texts, name):
+    theirs = Tokenizer(models.BPE())
+    theirs.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    trainer = trainers.BpeTrainer(vocab_size=8_256, initial_alphabet=alphabet, show_progress=False)
+    theirs.train_from_iterator(texts[name], trainer)
+    ours = th.train_byte_level_bpe(texts[name], vocab_size=8_256)
+    assert read_parts(ours).pairs() == read_parts(theirs).pairs()
+    assert ours.get_vocab() == theirs.get_vocab()
+    some = texts[name][:500]
+    assert [e.ids for e in ours.encode_batch(some)] == [e.ids for e in theirs.encode_batch(some)]
+
+
+def sentencepiece_pieces(documents, size, **options):
+    """The pieces of sentencepiece's BPE with identity normalisation, in order of their ids."""
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(documents),
+        model_writer=model,
+        vocab_size=size,
+        model_type="bpe",
+        normalization_rule_name="identity",
+        character_coverage=1.0,
+        minloglevel=2,
+        **options,
+    )
+    processor = sentencepiece.SentencePieceProcessor(model_proto=model.getvalue())
+    return [processor.id_to_piece(i) for i in range(size)]
+
+
+SPECIAL = {"byte_fallback": False, "special_tokens": ["<unk>", "<s>", "</s>"]}
+
+
+@pytest.mark.parametrize("name", ["hpo", "russian", "korean"])
+def test_sentencepiece_bpe_equals_sentencepiece(texts, name):
+    """Every piece the same and, characters apart, in the same order."""
+    plain = {"split_by_unicode_script": False, "split_by_number": False}
+    theirs = sentencepiece_pieces(texts[name], 4_000, **plain)
+    ours = in_order(th.train_sentencepiece_bpe(texts[name], vocab_size=4_000, **SPECIAL))
+    assert sorted(ours) == sorted(theirs)
+    assert [t for t in ours if len(t) > 1] == [t for t in theirs if len(t) > 1]
+
+
+@pytest.mark.parametrize("name", ["hpo", "russian", "korean"])
+def test_sentencepiece_bpe_by_sentencepieces_default_rules(texts, name):
+    theirs = sentencepiece_pieces(texts[name], 4_000)
+    rules = {"split_by_script": True, "split_by_number": True}
+    ours = in_order(th.train_sentencepiece_bpe(texts[name], vocab_size=4_000, **SPECIAL, **rules))
+    assert len(set(ours) & set(theirs)) >= 0.97 * 4_000
+
+
+def test_script_rules_keep_tokens_within_a_script():
+    mixed = ["abcабв123 abcабв123 日本のテスト 日本のテスト"] * 3
+    train = {"vocab_size": 330, "split_by_script": True, "min_frequency": 1}
+    tokens = in_order(quietly(th.train_sentencepiece_bpe, mixed, split_by_number=True, **train))
+    assert {"▁abc", "абв", "123", "▁日本のテスト"} <= set(tokens)
+    assert not any("c" in t and ("а" in t or "1" in t) for t in tokens)
+    tokens = in_order(quietly(th.train_sentencepiece_bpe, mixed, **train))
+    assert any("в1" in t for t in tokens)
+
+
+# --- round trips ----------------------------------------------------------------------------------
+@pytest.fixture(scope="module")
+def small():
+    text = list(th.load_corpus("hpo", chars=200_000))
+    return {name: train(text, vocab_size=1_000) for name, train in TRAINERS.items()}
+
+
+any_text = st.text(max_size=40) | st.text(" \tab1<>x0▁é漢🙂\u0301", max_size=30)
+
+
+@given(text=any_text)
+def test_what_is_encoded_decodes_to_itself(small, text):
+    """Lossless: any text comes back; a literal ▁ is a space from then on."""
+    for name in ("sentencepiece_bpe", "byte_level_bpe", "unigram"):
+        tokenizer = small[name]
+        back = tokenizer.decode(tokenizer.encode(text).ids, skip_special_tokens=False)
+        assert back == (text if name == "byte_level_bpe" else text.replace("▁", " ")), name
+
+
+@given(text=any_text)
+def test_a_normalizer_comes_first(text):
+    nfkc = normalizers.NFKC()
+    documents = ["ﬁne ﬁsh, ①②"] * 3
+    for train in (th.train_sentencepiece_bpe, th.train_byte_level_bpe):
+        tokenizer = quietly(train, documents, vocab_size=290, normalizer=nfkc)
+        back = tokenizer.decode(tokenizer.encode(text).ids)
+        expected = nfkc.normalize_str(text) if text else ""
+        assert back == (
+            expected if train is th.train_byte_level_bpe else expected.replace("▁", " ")
+        )
+
+
+# --- nothing but the text decides -----------------------------------------------------------------
+@each_trainer
+def test_the_order_of_documents_does_not_matter(name):
+    text = list(th.load_corpus("hpo", chars=150_000))
+    once = TRAINERS[name](text, vocab_size=1_200)
+    again = TRAINERS[name](sorted(text, key=lambda d: d[::-1]), vocab_size=1_200)
+    assert once.to_str() == again.to_str()
+
+
+SCRIPT = """
+import hashlib, sys, tokhelpers as th
+text = list(th.load_corpus("hpo", chars=100_000))
+made = getattr(th, "train_" + sys.argv[1])(text, vocab_size=1_000)
+print(hashlib.sha256(made.to_str().encode()).hexdigest())
+"""
+
+
+@each_trainer
+def test_processes_and_hash_seeds_agree(name):
+    def digest(seed):
+        environment = {**os.environ, "PYTHONHASHSEED": seed}
+        command = [sys.executable, "-c", SCRIPT, name]
+        return subprocess.run(
+            command, env=environment, capture_output=True, text=True, check=True
+        ).stdout
+
+    assert digest("1") == digest("2") != ""
+
+
+@each_trainer
+def test_counts_give_what_their_documents_give(name):
+    text = list(th.load_corpus("hpo", chars=100_000))
+    once = TRAINERS[name](text, vocab_size=1_000)
+    counts = th.count_pretokens(text, once)
+    assert TRAINERS[name](counts, vocab_size=1_000).to_str() == once.to_str()
+
+
+@each_trainer
+def test_the_number_of_workers_does_not_matter(name):
+    text = [word for d in th.load_corpus("hpo", chars=150_000) for word in d.split()]
+    assert len(text) > 20_000  # more than one batch
+    once = TRAINERS[name](text, vocab_size=1_000)
+    for workers in (1, 3):
+        with ThreadPoolExecutor(workers) as pool:
+            counts = th.count_pretokens(reversed(text), once, executor=pool)
+        assert TRAINERS[name](counts, vocab_size=1_000).to_str() == once.to_str()
+
+
+def test_documents_mapped_to_counts_train_as_the_documents_do():
+    corpus = {"cat": 10, "bat": 5, "bag": 12, "tag": 4, "cats": 5}
+    whole = quietly(th.train_byte_level_bpe, documents(corpus), vocab_size=259)
+    assert th.train_byte_level_bpe(corpus, vocab_size=259).to_str() == whole.to_str()
+    assert read_parts(whole).pairs() == [("a", "t"), ("a", "g"), ("c", "at")]  # the lecture's
+
+
+# --- options --------------------------------------------------------------------------------------
+@pytest.mark.parametrize("name", ["wordpiece", "sentencepiece_bpe", "byte_level_bpe", "unigram"])
+def test_digits_stand_alone(name):
+    documents = ["grade 1234 in 1234 of 1234 grades, 12 34"] * 4
+    made = quietly(TRAINERS[name], documents, vocab_size=300, isolate_digits=True)
+    joined = [t for t in in_order(made) if set(t) & set("0123456789") and not t.startswith("<0x")]
+    assert {t.lstrip("▁#Ġ") for t in joined} == set("1234") | (
+        set("0123456789") if name == "byte_level_bpe" else set()
+    )
+    assert [t for t in made.encode("1234").tokens if t != "▁"] == ["1", "2", "3", "4"]
+
+
+@pytest.mark.parametrize("name", ["sentencepiece_bpe", "byte_level_bpe", "unigram"])
+def test_punctuation_stands_alone(name):
+    documents = ["well... (well) well, well..."] * 4
+    made = quietly(TRAINERS[name], documents, vocab_size=300, isolate_punctuation=True)
+    assert not any("." in t and len(t.strip("▁Ġ")) > 1 for t in in_order(made))
+    assert made.encode("well...").tokens[-3:] == [".", ".", "."]
+
+
+def test_punctuation_stands_alone_in_wordpiece_of_another_pre_tokenizer():
+    options = {"pre_tokenizer": pre_tokenizers.WhitespaceSplit(), "isolate_punctuation": True}
+    made = quietly(th.train_wordpiece, ["well... (well)"] * 4, vocab_size=300, **options)
+    assert made.encode("well...").tokens == ["well", ".", ".", "."]
+
+
+@each_trainer
+def test_special_tokens_are_found_in_text(name):
+    special = ["<pad>", "<mask>"]
+    made = quietly(
+        TRAINERS[name], ["some text <mask> more"], vocab_size=300, special_tokens=special
+    )
+    assert "<mask>" in made.encode("some <mask> text").tokens
+    vocab = made.get_vocab()
+    assert sorted(vocab.values()) == list(range(len(vocab)))
+    assert Tokenizer.from_str(made.to_str()).get_vocab() == vocab
+
+
+def test_text_that_spells_a_byte_token_is_not_taken_for_it():
+    documents = ["<0x41> <0x41> <0x41>"] * 9
+    made = quietly(th.train_sentencepiece_bpe, documents, vocab_size=300)
+    assert made.decode(made.encode("<0x41>").ids) == "<0x41>"
+
+
+def test_minimum_frequency_of_wordpiece_leaves_out_rare_pairs():
+    """The best score belongs to rare characters; Algorithm 1 as printed would stop at once."""
+    documents = ["sun sun sun zq"]
+    least = quietly(th.train_wordpiece, documents, vocab_size=9, min_frequency=2)
+    assert "sun" in least.get_vocab() and "zq" not in least.get_vocab()
+    assert "zq" in quietly(th.train_wordpiece, documents, vocab_size=9).get_vocab()
+
+
+# --- bad input ------------------------------------------------------------------------------------
+@each_trainer
+def test_vocabulary_smaller_than_what_training_begins_with(name):
+    with pytest.raises(ValueError, match=r"vocab_size=3 is smaller than .* use at least \d+"):
+        TRAINERS[name](["a few words"], vocab_size=3)
+    with pytest.raises(ValueError) as error:
+        TRAINERS[name](["a few words"], vocab_size=3)
+    least = int(str(error.value).split()[-1].replace(",", ""))
+    assert quietly(TRAINERS[name], ["a few words"], vocab_size=least).get_vocab_size() == least
+
+
+@pytest.mark.parametrize("name", ["wordpiece", "sentencepiece_bpe", "byte_level_bpe"])
+def test_minimum_frequency_above_every_count(name):
+    with pytest.raises(ValueError, match="min_frequency=9 is larger than every count: .* 3 times"):
+        TRAINERS[name](["bat bat bat"], vocab_size=300, min_frequency=9)
+
+
+@each_trainer
+def test_special_token_given_twice(name):
+    with pytest.raises(ValueError, match="'<s>' is given 2 times: give it once"):
+        TRAINERS[name](["text"], vocab_size=300, special_tokens=["<s>", "<s>"])
+    with pytest.raises(TypeError, match="special_tokens is one string, '<s>': give a list"):
+        TRAINERS[name](["text"], vocab_size=300, special_tokens="<s>")
+    with pytest.raises(ValueError, match="'' is empty or spells a byte token: give another"):
+        TRAINERS[name](["text"], vocab_size=300, special_tokens=[""])
+
+
+@each_trainer
+def test_empty_corpus(name):
+    for corpus in ([], [""], iter(())):
+        with pytest.raises(ValueError, match="nothing to count"):
+            TRAINERS[name](corpus, vocab_size=300)
+    with pytest.raises(TypeError, match="put it in a list"):
+        TRAINERS[name]("one string", vocab_size=300)
+
+
+@each_trainer
+def test_corpus_of_one_character(name):
+    with pytest.warns(UserWarning, match=r"asked for a vocabulary of 300; this text yields \d+"):
+        made = TRAINERS[name](["a"], vocab_size=300)
+    assert [t.lstrip("▁") for t in made.encode("a").tokens if t != "▁"] == ["a"]
+
+
+def test_prefix_in_the_text():
+    whole_words = pre_tokenizers.WhitespaceSplit()
+    with pytest.raises(ValueError, match="the pre-token 'a##b' holds the prefix '##'"):
+        th.train_wordpiece(["a##b"], vocab_size=300, pre_tokenizer=whole_words)
+    made = quietly(
+        th.train_wordpiece, ["a##b"], vocab_size=300, pre_tokenizer=whole_words, prefix="@@"
+    )
+    assert made.encode("a##b").tokens == ["a##b"]
+    assert quietly(th.train_wordpiece, ["a##b a##b"], vocab_size=300).encode("#").tokens == ["#"]
+
+
+@each_trainer
+def test_word_of_a_million_characters(name):
+    documents = ["ab" * 500_000, "some more words"]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        made = TRAINERS[name](documents, vocab_size=275)
+    message = str(caught[0].message)
+    assert (
+        "max_word_length=" in message and "1 unique, 1 in all, the longest of 1,000,00" in message
+    )
+    assert "abab" not in made.get_vocab()
+    with pytest.raises(ValueError, match="every pre-token is longer than max_word_length=2"):
+        TRAINERS[name](["word"], vocab_size=300, max_word_length=2)
+
+
+@each_trainer
+def test_lone_surrogates_are_refused(name):
+    with pytest.raises(ValueError, match="lone surrogate"):
+        TRAINERS[name](["fine", "not \ud800 fine"], vocab_size=300)
+    with pytest.raises(ValueError, match="'<\\\\ud800>' holds a lone surrogate: give another"):
+        TRAINERS[name](["text"], vocab_size=300, special_tokens=["<\ud800>"])
+
+
+def test_pre_tokenizer_that_does_not_write_bytes():
+    with pytest.raises(ValueError, match="does not write text as bytes: end it with"):
+        th.train_byte_level_bpe(["a"], vocab_size=300, pre_tokenizer=pre_tokenizers.Whitespace())
+
+
+@given(text=st.text("abcdefghijklmnopqrstuvwxyz ", max_size=40))
+def test_unigram_cuts_as_the_textbook(small, text):
+    """The encoder against Viterbi; equally good segmentations have the same score."""
+    unigram = small["unigram"]
+    pieces = json.loads(unigram.to_str())["model"]["vocab"]
+    p = {piece: math.exp(score) for piece, score in pieces if not piece.startswith("<")}
+    score = dict(pieces)
+    for word in text.split():
+        tokens, best = textbook.tokenize_unigram("▁" + word, p)
+        assert "".join(tokens) == "▁" + word
+        assert sum(score[t] for t in unigram.encode(word).tokens) == pytest.approx(best, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    "train", [th.train_wordpiece, th.train_sentencepiece_bpe, th.train_byte_level_bpe]
+)
+def test_without_a_size_the_minimum_frequency_decides(train):
+    """No warning then, and what a size just large enough gives."""
+    text = ["the cat sat on the mat", "a bat, a hat; that cat!"] * 3
+    made = train(text, vocab_size=None, min_frequency=5)
+    assert made.to_str() == train(text, vocab_size=made.get_vocab_size(), min_frequency=5).to_str()
+    with pytest.warns(UserWarning, match="yields"):
+        assert train(text, vocab_size=5_000, min_frequency=5).to_str() == made.to_str()
+    with pytest.raises(ValueError, match="min_frequency=1,000 is larger than every count"):
+        train(text, vocab_size=None, min_frequency=1_000)

@@ -1,0 +1,286 @@
+"""AdaptBPE: an encoder that looks for added tokens in words before it merges."""
+
+import heapq
+import json
+from collections.abc import Callable, Iterable
+from functools import cached_property
+from itertools import chain, islice
+
+import numpy as np
+from numba import njit
+from tokenizers import AddedToken, Tokenizer, models
+
+from ..text.pretokens import Pretokens
+from ..tokenizer.parts import Parts, build_tokenizer, read_parts
+from ..tokenizer.pretokenization import cutting_rules, library_cutter
+from ..tokenizer.segmentation import (
+    MergeTable,
+    code_points,
+    merge_table,
+    pair_key,
+    segment,
+    slot_of,
+    sum_by_id,
+    symbols_of,
+)
+from .extension import Extension
+from .methods import extend_parts
+
+KNOWN_WORDS = 1_000_000  # so many words are remembered before an encoder begins anew
+FREE, INSIDE = -1, -2  # of a character: in no match, in a match but not its first
+
+
+def adapt_bpe(tokenizer: Tokenizer | Parts, added_tokens: Iterable[str] | Extension) -> "AdaptBPE":
+    """Make an encoder that finds added tokens in words first, and applies merges to the rest.
+
+    In each pre-token the longest match of an added token is taken, the leftmost of equals, then
+    the longest in what is left, and so on; then the merges of ``extend(how="regenerate")``, without
+    merge skipping. ``added_tokens`` are in stored form (``Ġword``), in the order of their new ids;
+    one that the vocabulary has already keeps its id and is looked for as well. Any BPE tokenizer,
+    byte-level or SentencePiece style. Raises ValueError for tokens given
+    twice, not in stored form, or equal to a special or added token of the tokenizer.
+
+    Source: Balde et al. 2024, Algorithm 1.
+
+    >>> from tokhelpers.train.trainers import train_byte_level_bpe
+    >>> base = train_byte_level_bpe(["bag bat bat"], vocab_size=258)
+    >>> base.encode("abat bat").tokens, adapt_bpe(base, ["abat"]).encode("abat bat")
+    (['a', 'ba', 't', 'Ġba', 't'], ['abat', 'Ġba', 't'])
+    """
+    parts = read_parts(tokenizer)
+    tokens = _checked(parts, added_tokens)
+    backend = getattr(tokenizer, "backend_tokenizer", tokenizer)
+    return AdaptBPE(
+        parts, tokens, find_special=not getattr(backend, "encode_special_tokens", False)
+    )
+
+
+def _checked(parts: Parts, added_tokens) -> list[str]:
+    """The added tokens as a list; ``extended`` checks the new ones further."""
+    if isinstance(added_tokens, str):
+        raise TypeError(f"added_tokens is one string, {added_tokens!r:.40}: give a list of tokens")
+    tokens = list(getattr(added_tokens, "tokens", added_tokens))
+    taken = {t["content"] for t in parts.settings["added_tokens"]}
+    seen = set()
+    for token in tokens:
+        if not isinstance(token, str):
+            raise TypeError(f"the token {token!r} is {type(token).__name__}, not str: give strings")
+        if token in seen:
+            raise ValueError(f"the token {token!r} is given more than once: give it once")
+        if not token or (" " in token and not parts.byte_level):
+            raise ValueError(
+                f"the token {token!r} is not in the form in which this tokenizer stores tokens: "
+                + (f"write it as {token.replace(' ', '▁')!r}" if token else "it cannot be empty")
+            )
+        if token in taken:
+            raise ValueError(
+                f"the token {token!r} is a special or added token of this tokenizer: leave it out"
+            )
+        seen.add(token)
+    return tokens
+
+
+class AdaptBPE:
+    """An encoder over an extended tokenizer; ``adapt_bpe`` makes it.
+
+    ``tokens`` are the added tokens, ``parts`` the extended tokenizer taken apart, ``tokenizer`` the
+    same put together: its ids are this encoder's, so it decodes them. Words are remembered, a
+    million at most.
+    """
+
+    def __init__(self, parts: Parts, tokens: list[str], *, find_special: bool = True):
+        new = [token for token in tokens if token not in parts.vocab]
+        self.tokens = tokens
+        self.parts = extend_parts(parts, Extension(new), how="regenerate")
+        self._merges = merge_table(self.parts.merges)
+        self._trie = _trie({token: self.parts.vocab[token] for token in tokens})
+        self.cut = _cutter(self.parts, find_special)
+        self._known = {}  # ids by word; made anew when full, so that threads do not disturb each other
+
+    def __repr__(self) -> str:
+        return f"AdaptBPE({len(self.tokens):,} added tokens)"
+
+    @cached_property
+    def tokenizer(self) -> Tokenizer:
+        """The extended tokenizer, which has the ids but not this way of encoding."""
+        return build_tokenizer(self.parts)
+
+    @cached_property
+    def _names(self) -> dict[int, str]:
+        added = {t["id"]: t["content"] for t in self.parts.settings["added_tokens"]}
+        return self.parts.tokens | added
+
+    def encode(self, text: str) -> list[str]:
+        """The tokens of a text, in stored form. See ``ids``."""
+        return [self._names[i] for i in self.ids(text)]
+
+    def ids(self, text: str) -> list[int]:
+        """The ids of a text's tokens.
+
+        Special and added tokens of the tokenizer are found in the text as its own encoder finds
+        them; none are put around it, and nothing is cut off or padded.
+        """
+        if not isinstance(text, str):
+            raise TypeError(
+                f"a text is a string, got {type(text).__name__}: see ids_batch for many"
+            )
+        return self.ids_batch([text])[0]
+
+    def ids_batch(self, texts: Iterable[str]) -> list[list[int]]:
+        """The ids of each of many texts: the same as one by one, sooner."""
+        if isinstance(texts, str):
+            raise TypeError("texts is one string: put it in a list, or use ids")
+        if len(self._known) > KNOWN_WORDS:
+            self._known = {}
+        known, texts = self._known, iter(texts)
+        ids = []
+        while some := list(islice(texts, 1_000)):
+            cut = [self.cut(text) for text in some]
+            new = dict.fromkeys(word for words in cut for word in words if word not in known)
+            self._remember(known, list(new))
+            ids += [list(chain.from_iterable(map(known.__getitem__, words))) for words in cut]
+        return ids
+
+    def _remember(self, known: dict, new: list) -> None:
+        known.update((i, (i,)) for i in new if isinstance(i, int))  # an added token found in text
+        words = [word for word in new if isinstance(word, str)]
+        if words:
+            ids, offsets = self.segment(words)
+            ids, ends = ids.tolist(), offsets.tolist()
+            for word, start, end in zip(words, ends, ends[1:], strict=False):
+                known[word] = tuple(ids[start:end])
+
+    def segment(self, words: list[str]) -> tuple[np.ndarray, np.ndarray]:
+        """Tokens of pre-tokens in stored form: ids (int32, flat) and offsets (int64, one more)."""
+        return segment(*_initial(words, self.parts, self._trie), self._merges)
+
+    def token_counts(self, words: Pretokens) -> np.ndarray:
+        """How often each id is produced on counted pre-tokens: an int64 array indexed by id."""
+        ids, offsets = self.segment(words.words)
+        return sum_by_id(ids, np.repeat(words.counts, np.diff(offsets)), self.parts.next_id)
+
+
+# --- cutting text into words, as the tokenizer does ----------------------------------------------
+def _cutter(parts: Parts, find_special: bool) -> Callable[[str], list]:
+    """A function that cuts a text into pre-tokens (str) and the added tokens found in it (int)."""
+    cutting_rules(parts)  # refuses a tokenizer for which a document would be one word
+    empty = {"added_tokens": [], "model": {"type": "BPE", "vocab": {}, "merges": []}}
+    shell = Tokenizer.from_str(json.dumps(parts.settings | empty))
+    rules = {"normalizer": None, "pre_tokenizer": parts.settings["pre_tokenizer"]}
+    pieces = library_cutter(json.dumps(rules))
+    normal = shell.normalizer.normalize_str if shell.normalizer else str
+    added = [t for t in parts.settings["added_tokens"] if find_special or not t["special"]]
+    in_raw = _finder({t["content"]: t for t in added if not t["normalized"]})
+    in_normal = _finder({normal(t["content"]): t for t in added if t["normalized"]})
+
+    def cut(text: str) -> list:
+        words = []
+        for section in in_raw(text):
+            for part in in_normal(normal(section)) if isinstance(section, str) else [section]:
+                if isinstance(part, int):
+                    words.append(part)
+                else:
+                    words += filter(None, pieces(part))
+        return words
+
+    return cut
+
+
+def _finder(added: dict[str, dict]) -> Callable[[str], list]:
+    """A function that cuts a text at added tokens: what stands between them, and their ids.
+
+    The library finds them, so that its rules for white space and whole words hold.
+    """
+    if not added:
+        return lambda text: [text]
+    rest = "\0"
+    shell = Tokenizer(models.WordLevel({rest: 0}, unk_token=rest))
+    flags = ("single_word", "lstrip", "rstrip")
+    shell.add_tokens(
+        [AddedToken(c, normalized=False, **{f: t[f] for f in flags}) for c, t in added.items()]
+    )
+    ids = [None, *(t["id"] for t in added.values())]
+
+    def find(text: str) -> list:
+        found = shell.encode(text)
+        if len(found) == 1 and found.ids == [0]:
+            return [text]
+        places = zip(found.ids, found.offsets, strict=True)
+        return [text[start:end] if i == 0 else ids[i] for i, (start, end) in places]
+
+    return find
+
+
+# --- the longest matches -------------------------------------------------------------------------
+def _trie(ids: dict[str, int]) -> tuple[MergeTable, np.ndarray]:
+    """The tokens as a tree: a table of edges (node and code point to node), and each node's id."""
+    edges, ends = {}, {}
+    for token, i in ids.items():
+        node = 0
+        for character in token:
+            node = edges.setdefault((node, ord(character)), len(edges) + 1)
+        ends[node] = i
+    token_at = np.full(len(edges) + 1, -1, np.int32)
+    token_at[list(ends)] = list(ends.values())
+    rows = np.array([(*edge, node) for edge, node in edges.items()], np.int32).reshape(-1, 3)
+    return merge_table(rows), token_at
+
+
+@njit(cache=True, nogil=True)
+def _longest(codes, start, end, taken, edges, token_at):
+    """The longest token from `start` on over characters that are free: its length and id."""
+    node, length, token = np.int32(0), 0, np.int32(-1)
+    for j in range(start, end):
+        if taken[j] != FREE:
+            break
+        edge = edges.table[slot_of(edges.table, edges.keys, pair_key(node, codes[j]))]
+        if edge < 0:
+            break
+        node = edges.results[edge]
+        if token_at[node] >= 0:
+            length, token = j + 1 - start, token_at[node]
+    return length, token
+
+
+@njit(cache=True, nogil=True)
+def _take_matches(codes, offsets, edges, token_at, taken):
+    """Write into `taken` the id of each match where it begins, INSIDE behind that."""
+    for w in range(len(offsets) - 1):
+        start, end = offsets[w], offsets[w + 1]
+        heap = [(0, np.int64(0)) for _ in range(0)]  # a start's longest match, or what it was
+        for i in range(start, end):
+            length, _ = _longest(codes, i, end, taken, edges, token_at)
+            if length > 0:
+                heap.append((-length, np.int64(i)))
+        heapq.heapify(heap)
+        while len(heap) > 0:
+            before, i = heapq.heappop(heap)
+            length, token = _longest(codes, i, end, taken, edges, token_at)
+            if length == -before:
+                taken[i] = token
+                taken[i + 1 : i + length] = INSIDE
+            elif length > 0:
+                heapq.heappush(heap, (-length, i))
+
+
+def _initial(words: list[str], parts: Parts, trie) -> tuple[np.ndarray, np.ndarray]:
+    """What merging starts from, as ``symbols_of`` gives it, but with the matches as tokens."""
+    text = "".join(words)
+    codes, offsets = code_points(words)
+    taken = np.full(len(codes), FREE, np.int32)
+    _take_matches(codes, offsets, *trie, taken)
+    begins = taken != INSIDE  # where a match begins, or a gap: free, behind a match or a word's end
+    begins[1:] &= ~((taken[1:] == FREE) & (taken[:-1] == FREE))
+    begins[offsets[:-1][offsets[:-1] < len(codes)]] = True
+    starts = np.flatnonzero(begins)
+    gap = taken[starts] == FREE
+    ends = np.append(starts[1:], len(codes))
+    places = zip(starts[gap].tolist(), ends[gap].tolist(), strict=True)
+    ids, ends_of_gaps = symbols_of([text[a:b] for a, b in places], parts)
+    sizes = np.ones(len(starts), np.int64)
+    sizes[gap] = np.diff(ends_of_gaps)
+    symbols = np.empty(sizes.sum(), np.int32)
+    in_gap = np.repeat(gap, sizes)
+    symbols[in_gap], symbols[~in_gap] = ids, taken[starts[~gap]]
+    ends_of_runs = np.concatenate([[0], np.cumsum(sizes)])
+    return symbols, ends_of_runs[np.searchsorted(starts, offsets)]

@@ -1,0 +1,222 @@
+"""Which tokens to add to a tokenizer: learned on top of its own, or those of a second tokenizer."""
+
+import warnings
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from tokenizers import Tokenizer
+
+from .. import textbook
+from ..text.counting import counted
+from ..text.pretokens import Pretokens
+from ..tokenizer.parts import Parts, build_tokenizer, read_parts
+from ..tokenizer.pretokenization import always_split
+from ..train.merges import learn_tokens
+from ..train.sentencepiece import PieceRules, default_rules, learn_pieces
+from .methods import extend_parts
+
+
+@dataclass(frozen=True, repr=False)
+class Extension:
+    """Tokens to add, in order, and the merges that lead to them.
+
+    ``tokens`` are in the form in which the vocabulary stores them (``Ġword``). ``merges`` are pairs
+    of tokens in learned order and ``frequencies`` the count of each at its turn; both are empty
+    for a plain list of tokens. ``continued`` says that the merges were learned on top of the
+    tokenizer's own: then the first k tokens need the merges up to the k-th token's, and no others.
+    The first ``characters`` tokens are single characters, which need none.
+
+    >>> Extension(tokens=["infor", "mation"])
+    Extension(2 tokens, 0 merges)
+    """
+
+    tokens: Sequence[str]
+    merges: Sequence[tuple[str, str]] = ()
+    frequencies: Sequence[int] = ()
+    continued: bool = False
+    characters: int = 0
+
+    def __repr__(self) -> str:
+        return f"Extension({len(self.tokens):,} tokens, {len(self.merges):,} merges)"
+
+
+def continue_bpe(
+    tokenizer: Tokenizer,
+    corpus: Iterable[str] | Pretokens,
+    n_tokens: int,
+    *,
+    min_frequency: int = 1,
+    max_token_length: int | None = None,
+    rules: PieceRules | None = None,
+) -> Extension:
+    """Learn new tokens by continuing a BPE tokenizer's training on more text.
+
+    Pairs are counted in the text as the tokenizer segments it now, merge skipping off; each merge
+    adds the most frequent pair. ``n_tokens`` counts new tokens: a merge into a token that is in the
+    vocabulary already (no merge led to it before) comes on top. ``corpus`` iterates over documents
+    or is counts by this tokenizer's rules. ``max_token_length`` is in characters of the stored
+    form. Warns, and returns what there is, when the text yields fewer tokens.
+
+    ``rules`` are for tokenizers that are not byte-level: what a token may be, which characters are
+    added first, whether the text is NFKC-normalised. By default SentencePiece's (those of Llama-2
+    and Mistral v1; ``piece_rules`` reads them from a ``.model``) where the tokenizer has no
+    pre-tokenizer or ``Metaspace``, and none where it has another. Byte and unknown tokens are never
+    merged.
+
+    Source: Purason et al. 2025, section 3.1.
+
+    >>> from tokhelpers.train.trainers import train_byte_level_bpe
+    >>> base = train_byte_level_bpe(["bag bat bat"], vocab_size=258)
+    >>> continue_bpe(base, ["bat bat bat"], 1).merges
+    [('Ġba', 't')]
+    """
+    parts = read_parts(tokenizer)
+    words = counted(corpus, tokenizer)
+    if n_tokens < 0:
+        raise ValueError(f"n_tokens={n_tokens}: ask for zero or more new tokens")
+    if min_frequency < 1:
+        raise ValueError(f"min_frequency={min_frequency}: a pair must occur at least once")
+    if rules is not None and parts.byte_level:
+        raise ValueError(
+            "rules are for SentencePiece tokenizers, this one is byte-level: leave them out"
+        )
+    rules = rules or default_rules(parts)
+    if rules is None:
+        tokens, merges, frequencies = learn_tokens(
+            words, parts, n_tokens, min_frequency=min_frequency, max_token_length=max_token_length
+        )
+        characters = 0
+    else:
+        if max_token_length is not None:
+            rules = replace(rules, max_sentencepiece_length=max_token_length)
+        tokens, merges, frequencies, characters = learn_pieces(
+            words, parts, n_tokens, rules, min_frequency=min_frequency
+        )
+    if len(tokens) < n_tokens:
+        warnings.warn(
+            f"asked for {n_tokens:,} new tokens; this text yields {len(tokens):,} at "
+            f"min_frequency={min_frequency}: lower min_frequency or bring more text",
+            stacklevel=2,
+        )
+    return Extension(tokens, merges, frequencies, continued=True, characters=characters)
+
+
+def naive_extension(
+    tokenizer: Tokenizer, supplement: Tokenizer, n_tokens: int | None = None
+) -> Extension:
+    """Take the tokens of a separately trained tokenizer that the vocabulary lacks, in its order.
+
+    ``supplement`` is a tokenizer of the same family (byte-level BPE, SentencePiece BPE, WordPiece);
+    all merges it has come along, for ``extend(how="append")``. Raises ValueError when it cannot
+    give ``n_tokens``, and for one of another family.
+
+    Source: Purason et al. 2025, section 3.1 (the naive approach); thesis, Algorithm 7 (WordPiece).
+
+    >>> from tokhelpers.train.trainers import train_byte_level_bpe
+    >>> base = train_byte_level_bpe(["bag bat bat"], vocab_size=258)
+    >>> naive_extension(base, train_byte_level_bpe(["cat bat cat"], vocab_size=259)).tokens
+    ['at', 'cat', 'bat']
+    """
+    old, new = _of_one_family(tokenizer, supplement)
+    by_id = sorted(new.vocab, key=new.vocab.get)
+    return _first_new(by_id, old, new, n_tokens, new.pairs())
+
+
+def thesis_extension(
+    tokenizer: Tokenizer, supplement: Tokenizer, n_tokens: int | None = None
+) -> Extension:
+    """Take the tokens and merges of a separately trained tokenizer as the thesis does.
+
+    New characters come first, then the tokens of the supplement's merges, in their order. Each
+    brings, for ``extend(how="append")``: in byte-level BPE the supplement's merge for it
+    (Algorithm 9); in SentencePiece BPE every split into two tokens that are there by then
+    (Algorithm 8); in WordPiece nothing, tokens come in order of their ids (Algorithm 7). Raises
+    ValueError as ``naive_extension``.
+
+    Source: thesis, section 4.3, Algorithms 7-9.
+
+    >>> from tokhelpers.train.trainers import train_byte_level_bpe
+    >>> base = train_byte_level_bpe(["bag bat bat"], vocab_size=258)
+    >>> thesis_extension(base, train_byte_level_bpe(["cat bat cat"], vocab_size=259)).merges
+    [('a', 't'), ('c', 'at'), ('b', 'at')]
+    """
+    old, new = _of_one_family(tokenizer, supplement)
+    if old.wordpiece:
+        return naive_extension(old, new, n_tokens)
+    algorithm = (
+        textbook.extend_byte_level_bpe if old.byte_level else textbook.extend_sentencepiece_bpe
+    )
+    vocab, merges = algorithm(old.vocab, old.pairs(), new.vocab, new.pairs())
+    return _first_new(vocab, old, new, n_tokens, merges[len(old.merges) :])
+
+
+def _of_one_family(tokenizer, supplement) -> tuple[Parts, Parts]:
+    """Both tokenizers taken apart, once it is sure that they store tokens alike."""
+    old, new = (read_parts(t, wordpiece=True) for t in (tokenizer, supplement))
+    if _family(old) != _family(new):
+        raise ValueError(
+            f"the supplement stores its tokens in another form: it is {_family(new)}, the tokenizer "
+            f"{_family(old)}; train it with the tokenizer's own model and pre-tokenizer"
+        )
+    return old, new
+
+
+def _family(parts: Parts) -> str:
+    if parts.wordpiece:
+        return f"WordPiece with {parts.settings['model']['continuing_subword_prefix']!r}"
+    return "byte-level BPE" if parts.byte_level else "BPE of characters (SentencePiece style)"
+
+
+def _first_new(tokens: Iterable[str], old: Parts, new: Parts, n_tokens, merges) -> Extension:
+    known = old.vocab.keys() | old.special | new.special
+    tokens = [token for token in tokens if token not in known]
+    if n_tokens is not None and n_tokens > len(tokens):
+        raise ValueError(
+            f"asked for {n_tokens:,} tokens; the supplement has {len(tokens):,} that the vocabulary "
+            "lacks: train a larger one"
+        )
+    return Extension(tokens[:n_tokens], merges)
+
+
+def extend(
+    tokenizer: Tokenizer, extension: Extension, n_tokens: int | None = None, *, how: str = "append"
+) -> Tokenizer:
+    """Add the first ``n_tokens`` tokens of an extension (all by default) to a copy of a tokenizer.
+
+    Old ids stay; new ids start after the largest in use. ``how`` wires the tokens in:
+
+    - ``append``: the extension's merges after the old ones, those whose parts and result are in the
+      vocabulary; an extension without merges has them regenerated;
+    - ``regenerate``: every split of a new token into two tokens becomes a merge, after the old
+      ones, in order of the new tokens, longer left part first (the paper's "regen");
+    - ``prepend``: what ``append`` adds, but before the old ones; a merge both have moves up;
+    - ``scaffold``: the old tokens of which a new one consists are merged from left to right, after
+      the old merges; what comes about on the way is added as well, before it (MEDVOC-LLM);
+    - ``add_tokens``: no merges; text is cut at the tokens before anything else happens, inside
+      words too (the library's added tokens: not special, matched in the raw text; its byte-level
+      decoder misreads those that are accented letters without a space before them).
+
+    A WordPiece tokenizer, which has no merges, takes ``append``. Warns of tokens that the
+    normalizer changes or the pre-tokenizer cuts in every text (``add_tokens`` cuts before these).
+    Raises ValueError for more tokens than there are, for tokens the vocabulary has already, given
+    twice or not in stored form, and for an unknown ``how``.
+
+    Source: Purason et al. 2025, section 3.1 and Appendix F; section 2.1 for MEDVOC-LLM.
+
+    >>> from tokhelpers.train.trainers import train_byte_level_bpe
+    >>> base = train_byte_level_bpe(["bag bat bat"], vocab_size=258)
+    >>> extend(base, Extension(tokens=["bat"])).encode("bat bag").tokens
+    ['bat', 'Ġba', 'g']
+    """
+    parts = read_parts(tokenizer, wordpiece=True)
+    new = extend_parts(parts, extension, n_tokens, how=how)
+    tokens = extension.tokens[:n_tokens] if how != "add_tokens" else []
+    split = always_split(parts, tokens)
+    if split:
+        warnings.warn(
+            f"{len(split):,} of the {len(tokens):,} new tokens, first {split[0]!r}, can never be "
+            "produced: the normalizer changes them or the pre-tokenizer cuts them in every text; "
+            "leave them out (they hold their ids now)",
+            stacklevel=2,
+        )
+    return build_tokenizer(new)

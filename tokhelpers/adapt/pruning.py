@@ -1,0 +1,243 @@
+"""Pruning: which tokens of a BPE tokenizer may go first, and a smaller tokenizer without them."""
+
+import heapq
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from numbers import Integral
+
+import numpy as np
+from numba import njit
+from tokenizers import Tokenizer
+
+from ..text.counting import counted
+from ..text.pretokens import Pretokens
+from ..tokenizer.parts import Parts, build_tokenizer, lacking, parts_with_skipping, read_parts
+from ..tokenizer.segmentation import segment_tracing, symbols_of, token_counts
+
+ORDERS = ("leaf-frequency", "leaf-id", "frequency", "id", "merges")
+
+
+def pruning_order(
+    tokenizer: Tokenizer | Parts, corpus: Iterable[str] | Pretokens | None = None, *, by: str
+) -> list[str]:
+    """The tokens of a BPE tokenizer in the order in which to prune them, in stored form.
+
+    ``by`` says what goes first:
+
+    - ``leaf-frequency``: of the leaves, tokens of which no other is made, the rarest; its count
+      then goes to its two parts, which may become leaves (the paper's Algorithm 1);
+    - ``leaf-id``: of the leaves, the one with the largest id;
+    - ``frequency``: the rarest token; ``id``: the one with the largest id;
+    - ``merges``: the token that takes part in the fewest tokens and merges (Algorithm 2), of equals
+      the longest in bytes.
+
+    Ties go to the larger id. What a token is made of is the last merge that the encoder makes on
+    its own stored form (``splits``); tokens that nothing reaches are leaves. Counts are over
+    ``corpus`` (documents, or counts by this tokenizer's rules), merge skipping off; ``leaf-id`` and
+    ``id`` need none. Characters, bytes, special and added tokens never go. Raises ValueError for an
+    unknown ``by``, and for a missing or empty corpus.
+
+    Source: Purason et al. 2025, section 3.2, Algorithm 1, Appendix D (Algorithm 2).
+
+    >>> from tokhelpers.train.trainers import train_byte_level_bpe
+    >>> base = train_byte_level_bpe(["bat bat bag tag"], vocab_size=260)
+    >>> pruning_order(base, by="id"), pruning_order(base, ["tag"], by="leaf-frequency")
+    (['tag', 'ag', 'Ġba', 'ba'], ['Ġba', 'ba', 'tag', 'ag'])
+    """
+    if by not in ORDERS:
+        raise ValueError(f"by={by!r}: use one of {', '.join(ORDERS)}")
+    parts = read_parts(tokenizer)
+    counts = np.zeros(parts.next_id, np.int64)
+    if not by.endswith("id"):
+        if corpus is None:
+            raise ValueError(f"by={by!r} counts tokens in a text: give a corpus")
+        counts = token_counts(parts_with_skipping(parts, False), counted(corpus, parts))
+    left, right = splits(parts)
+    names, free = parts.tokens, prunable(parts)
+    ids = np.array(sorted(parts.vocab[token] for token in free), np.int64)
+    if by.startswith("leaf"):
+        may_go = np.zeros(len(counts), np.uint8)
+        may_go[ids] = 1
+        order = _leaves_first(left, right, may_go, counts)
+    elif by == "merges":
+        formed = _formed(parts, counts, left, right)
+        in_bytes = len if parts.byte_level else lambda token: len(token.encode())
+        length = np.array([in_bytes(names[i]) for i in ids.tolist()], np.int64)
+        order = ids[np.lexsort((-ids, -length, formed[ids]))]
+    else:
+        order = ids[np.lexsort((-ids, counts[ids]))]
+    return [names[i] for i in order.tolist()]
+
+
+def prunable(parts: Parts) -> list[str]:
+    """The tokens that may go: all but characters, bytes, special, added and unknown tokens."""
+    prefix = parts.settings["model"].get("continuing_subword_prefix") or ""
+    return [t for t in parts.vocab if len(t.removeprefix(prefix)) > 1 and t not in parts.apart]
+
+
+def splits(parts: Parts) -> tuple[np.ndarray, np.ndarray]:
+    """The two parts of each token: the last merge an encoder makes on its own stored form.
+
+    Returns two int32 arrays indexed by id; -1 where there is none: for characters, and for tokens
+    that merges do not reach. A vendor's merges hold every split of a token; an encoder uses one.
+
+    >>> from tokhelpers.train.trainers import train_byte_level_bpe
+    >>> parts = read_parts(train_byte_level_bpe(["bat bat bag"], vocab_size=258))
+    >>> left, right = splits(parts)
+    >>> [(parts.tokens[left[i]], parts.tokens[right[i]]) for i in (256, 257)]
+    [('b', 'a'), ('Ġ', 'ba')]
+    """
+    tokens = prunable(parts)
+    ids, offsets, last = segment_tracing(*symbols_of(tokens, parts), parts.merges)
+    own = np.fromiter(map(parts.vocab.__getitem__, tokens), np.int64, len(tokens))
+    whole = np.flatnonzero((np.diff(offsets) == 1) & (last >= 0))
+    whole = whole[ids[offsets[whole]] == own[whole]]
+    left, right = np.full((2, parts.next_id), -1, np.int32)
+    left[own[whole]], right[own[whole]] = parts.merges[last[whole], :2].T
+    return left, right
+
+
+@njit(cache=True)
+def _leaves_first(left, right, may_go, counts):
+    """Ids, leaves first, by count, which then goes to the parts, and then the larger id."""
+    counts = counts.copy()
+    above = np.zeros(len(counts), np.int64)  # of how many tokens each is a part
+    for i in range(len(counts)):
+        if left[i] >= 0:
+            above[left[i]] += 1
+            if right[i] != left[i]:
+                above[right[i]] += 1
+    heap = [(np.int64(0), np.int64(0)) for _ in range(0)]
+    for i in range(len(counts)):
+        if may_go[i] and above[i] == 0:
+            heap.append((counts[i], np.int64(-i)))
+    heapq.heapify(heap)
+    order = np.empty(may_go.sum(), np.int64)
+    n = 0
+    while len(heap) > 0:
+        count, minus = heapq.heappop(heap)
+        i = -minus
+        order[n] = i
+        n += 1
+        if left[i] < 0:
+            continue
+        counts[left[i]] += count
+        counts[right[i]] += count
+        for side in range(2 if left[i] != right[i] else 1):
+            part = np.int64(left[i] if side == 0 else right[i])
+            above[part] -= 1
+            if above[part] == 0 and may_go[part]:
+                heapq.heappush(heap, (counts[part], -part))
+    return order[:n]
+
+
+def _formed(parts: Parts, counts: np.ndarray, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """How often each token comes about: what is produced, and what is merged on."""
+    formed, made = counts.copy(), np.flatnonzero(left >= 0)
+    length = np.array([len(parts.tokens[i]) for i in made.tolist()])
+    for size in np.unique(length)[::-1]:  # a token is longer than its parts
+        some = made[length == size]
+        np.add.at(formed, left[some], formed[some])
+        np.add.at(formed, right[some], formed[some])
+    return formed
+
+
+# --- the smaller tokenizer ------------------------------------------------------------------------
+def prune(tokenizer: Tokenizer, order: Sequence[str], n: int) -> Tokenizer:
+    """Copy a BPE or WordPiece tokenizer without the first ``n`` tokens of an order.
+
+    Merges that need a token that goes, go too; the ids of those that stay move together, in their
+    old order (``id_map``); special and added tokens stay, and post-processor and padding follow
+    their new ids. An order whose first tokens are gone already goes on where it stands, so pruning
+    twice is pruning once by the sum. Raises ValueError for more tokens than can go, for tokens that
+    the tokenizer lacks or that must stay, and for tokens given twice.
+
+    Source: Purason et al. 2025, section 3.2.
+
+    >>> from tokhelpers.train.trainers import train_byte_level_bpe
+    >>> base = train_byte_level_bpe(["bat bat bag tag"], vocab_size=260)
+    >>> small = prune(base, ["tag", "ag"], 1)
+    >>> base.encode("tag").tokens, small.encode("tag").tokens, small.get_vocab_size()
+    (['tag'], ['t', 'ag'], 259)
+    """
+    return build_tokenizer(prune_parts(read_parts(tokenizer, wordpiece=True), order, n))
+
+
+def prune_parts(parts: Parts, order: Sequence[str], n: int) -> Parts:
+    """What ``prune`` does, on parts: much cheaper where many sizes are only measured."""
+    _check_merges(parts)
+    gone = set(_first_of(parts, order, n))
+    contents = {t["content"]: t["id"] for t in parts.settings["added_tokens"]}
+    kept = sorted({i for token, i in (parts.vocab | contents).items() if token not in gone})
+    new_id = np.full(parts.next_id, -1, np.int32)
+    new_id[kept] = np.arange(len(kept))
+    vocab = {token: int(new_id[i]) for token, i in parts.vocab.items() if token not in gone}
+    merges = new_id[parts.merges]
+    merges = merges[(merges >= 0).all(axis=1)]
+    return Parts(_renumbered(parts.settings, new_id), vocab, merges)
+
+
+def _check_merges(parts: Parts) -> None:
+    """Refuse merges that name tokens outside the vocabulary, which would vanish unseen."""
+    known = np.zeros(1 + max(parts.next_id, int(parts.merges.max(initial=0))), bool)
+    known[list(parts.vocab.values())] = True
+    wrong = parts.merges[~known[parts.merges].all(axis=1), :2].tolist()
+    if wrong:
+        raise lacking([parts.tokens.get(i, f"id {i}") for i in pair] for pair in wrong)
+
+
+def _first_of(parts: Parts, order: Sequence[str], n: int) -> list[str]:
+    """The tokens to prune, checked."""
+    if isinstance(order, str):
+        raise TypeError(f"order is one string, {order!r:.40}: give a list of tokens")
+    if not isinstance(n, Integral) or n < 0:
+        raise ValueError(f"n={n!r}: give the number of tokens to prune, from 0 on")
+    order = list(order)
+    start = next((i for i, token in enumerate(order) if token in parts.vocab), len(order))
+    order = order[start:]
+    free = set(prunable(parts))
+    if n > len(order):
+        raise ValueError(
+            f"asked to prune {n:,} tokens; the order has {len(order):,} of this tokenizer's, and "
+            f"{len(free):,} can go at all: prune fewer"
+        )
+    if len(set(order)) < len(order):
+        twice = Counter(order).most_common(1)[0][0]
+        raise ValueError(f"the order holds {twice!r} more than once: give each token once")
+    strange = [token for token in order if token not in free]
+    if strange:
+        why = "must stay (a character, byte, special or added token)"
+        if strange[0] not in parts.vocab:
+            why = "is not in this tokenizer: the order belongs to another one"
+        raise ValueError(
+            f"{strange[0]!r} {why}; make the order with pruning_order(this tokenizer, ...)"
+        )
+    return order[:n]
+
+
+def _renumbered(settings: dict, new_id: np.ndarray) -> dict:
+    """Settings with ids written anew wherever they stand."""
+    added = [{**token, "id": int(new_id[token["id"]])} for token in settings["added_tokens"]]
+    padding = settings["padding"]
+    if padding is not None:
+        padding = {**padding, "pad_id": int(new_id[padding["pad_id"]])}
+    post = _post_processor(settings["post_processor"], new_id)
+    return {**settings, "added_tokens": added, "padding": padding, "post_processor": post}
+
+
+def _post_processor(rule: dict | None, new_id: np.ndarray) -> dict | None:
+    if rule is None:
+        return None
+    match rule["type"]:
+        case "Sequence":
+            return {**rule, "processors": [_post_processor(r, new_id) for r in rule["processors"]]}
+        case "TemplateProcessing":
+            special = {
+                name: {**token, "ids": [int(new_id[i]) for i in token["ids"]]}
+                for name, token in rule["special_tokens"].items()
+            }
+            return {**rule, "special_tokens": special}
+        case "BertProcessing" | "RobertaProcessing":
+            ends = {end: [rule[end][0], int(new_id[rule[end][1]])] for end in ("sep", "cls")}
+            return {**rule, **ends}
+    return rule

@@ -1,0 +1,5 @@
+"""What a vocabulary does to a model: rows of embeddings, costs, training, questions."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

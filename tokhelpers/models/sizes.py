@@ -1,0 +1,220 @@
+"""How many tokens to add: what they save of a text, beside what their rows cost in training."""
+
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+
+import pandas as pd
+import transformers
+from tokenizers import Tokenizer
+from torch.utils.flop_counter import FlopCounterMode
+
+from ..adapt.extension import Extension, continue_bpe
+from ..adapt.methods import extend_parts
+from ..measure.quality import evaluate
+from ..text.corpora import Corpus, digest, whole_number
+from ..text.counting import counted
+from ..text.pretokens import Pretokens
+from ..tokenizer.parts import Parts, read_parts
+from ..tokenizer.pretokenization import documents_with_counts
+from .architectures import new_model
+from .costs import inputs_for, parameter_count, trainable, training_memory
+
+SMALLEST, MOST, ROWS = 125, 128_000, 8  # of sizes that nobody asked for
+
+
+def recommend_size(
+    tokenizer: Tokenizer,
+    corpus: Iterable[str] | Pretokens,
+    model_config,
+    *,
+    sizes: Sequence[int] | None = None,
+    test: Iterable[str] | Pretokens | None = None,
+    head: str = "causal-lm",
+    batch: int = 8,
+    length: int = 512,
+    dtype: str = "bfloat16",
+    min_frequency: int = 2,
+) -> pd.DataFrame:
+    """What added tokens save of a text, and what they cost in training a model on it, size by size.
+
+    The tokens come from continued training on ``corpus`` (documents, or counts by this tokenizer's
+    rules). ``sizes`` are numbers of tokens to add; by default they double up to what the text
+    yields, or 128,000. Compression is measured on ``test``; without it on documents held out: the
+    test split of a corpus from ``load_corpus``, a tenth of other documents, by their digest.
+    ``model_config`` is the name of an architecture or a ``transformers`` configuration; its
+    vocabulary is taken to be the tokenizer's, without padding. A step trains on ``batch`` texts of
+    ``length`` tokens; ``head`` and ``dtype`` are as for ``training_memory``.
+
+    One row a size, 0 first: ``added``, ``bytes_per_token``, ``tokens_saved_per_million_chars``,
+    ``parameters_added``, ``memory_added`` (bytes, by ``training_memory``),
+    ``step_time_added_percent``, and ``net_cost``: training on the same text against training without
+    new tokens (tokens needed times time of a token; below 1 is a gain). The least ``net_cost`` is
+    the size from which further tokens cost more than they save.
+
+    Time is modelled: operations of the forward and backward pass, attention over ``length`` tokens
+    and scores over the vocabulary included. At 128 tokens a step a CPU took 1.6 times the modelled
+    extra time (``data/measured/training_costs.csv``): it also has to move the scores, and to update
+    the rows. How well new rows learn, and whether the model is better for them, is no part of this.
+
+    Raises ValueError for sizes that are none or that the text does not yield, for a text with
+    nothing to hold out, and as ``training_memory`` does; TypeError for a model that is neither name
+    nor configuration.
+
+    >>> from tokhelpers.train.trainers import train_byte_level_bpe
+    >>> base, text = train_byte_level_bpe(["bat bag"], vocab_size=257), ["cat hat", "cat cat", "hat"]
+    >>> table = recommend_size(base, text, "small-llama", sizes=[1, 2], test=["cat"], length=16)
+    >>> table[["added", "bytes_per_token", "parameters_added"]].values.tolist()
+    [[0.0, 1.0, 0.0], [1.0, 1.5, 192.0], [2.0, 3.0, 384.0]]
+    """
+    base = read_parts(tokenizer)
+    if not isinstance(model_config, (str, transformers.PretrainedConfig)):
+        raise TypeError(
+            f"model_config is a {type(model_config).__name__}: give the name of an architecture or "
+            "a transformers configuration"
+        )
+    trainable(model_config, base.next_id, head, batch, length)  # refuses early what cannot be
+    sizes = _checked(sizes)
+    words, text = _two_texts(base, corpus, test)
+    extension = _learned(base, words, sizes, min_frequency)
+    sizes = sizes or _grid(len(extension.tokens))
+    rows = {n: base.next_id + n for n in (0, *sizes)}
+
+    def memory(n):
+        step = {"head": head, "batch": batch, "length": length, "dtype": dtype}
+        return int(training_memory(model_config, rows[n], **step).total)
+
+    measured = {n: evaluate(extend_parts(base, extension, n), text) for n in rows}
+    ends = [rows[0], rows[sizes[-1]]]
+    parameters = [parameter_count(model_config, size, head) for size in ends]
+    times = [training_operations(model_config, size, head, length) for size in ends]
+    return _table(measured, _convex(memory, list(rows)), parameters, times)
+
+
+def training_operations(architecture, vocab_size: int, head: str, length: int) -> int:
+    """Floating-point operations of a training step on one text, without AdamW's.
+
+    Forward and backward pass, counted and not done; a straight line in ``vocab_size``. Arguments
+    and errors are those of ``training_memory``.
+
+    >>> per_token = training_operations("small-llama", 1_001, "causal-lm", 64)
+    >>> (per_token - training_operations("small-llama", 1_000, "causal-lm", 64)) / 64 / 192
+    6.0
+    """
+    config = trainable(architecture, vocab_size, head, 1, length)
+    model = new_model(config, head=head, device="meta")
+    with FlopCounterMode(display=False) as counter:
+        model(**inputs_for(config, head, 1, length, "meta")).loss.backward()
+    return counter.get_total_flops()
+
+
+def _table(measured: dict, memory: dict, parameters: list, times: list) -> pd.DataFrame:
+    """The table, from what was found at each size; parameters and times at the ends of a line."""
+    without, most, lines = measured[0], max(measured), []
+    for n, found in measured.items():
+        slower = n / most * (times[1] / times[0] - 1)
+        saved = without.tokens - found.tokens
+        lines.append(
+            {
+                "added": n,
+                "bytes_per_token": found.bytes_per_token,
+                "tokens_saved_per_million_chars": 1e6 * saved / found.chars,
+                "parameters_added": (parameters[1] - parameters[0]) * n // most,
+                "memory_added": memory[n] - memory[0],
+                "step_time_added_percent": 100 * slower,
+                "net_cost": (1 + slower) * found.tokens / without.tokens,
+            }
+        )
+    return pd.DataFrame(lines)
+
+
+def _convex(function: Callable[[int], int], places: list[int]) -> dict[int, int]:
+    """Values of a convex function, such as the peak of what grows in lines, from few of them.
+
+    Where a value between two others is on the line through them, so are all.
+    """
+    low, *between, high = places
+    found = {n: function(n) for n in (low, high)}
+
+    def fill(low, between, high):
+        if not between:
+            return
+        half = len(between) // 2
+        middle = between[half]
+        found[middle] = function(middle)
+        rise = found[high] - found[low]
+        if (found[middle] - found[low]) * (high - low) == rise * (middle - low):
+            found.update({n: found[low] + rise * (n - low) // (high - low) for n in between})
+        else:
+            fill(low, between[:half], middle)
+            fill(middle, between[half + 1 :], high)
+
+    fill(low, between, high)
+    return found
+
+
+def _checked(sizes) -> list[int] | None:
+    """The sizes asked for, in order, each once, without 0, which is always there."""
+    if sizes is None:
+        return None
+    if isinstance(sizes, str) or not isinstance(sizes, Iterable):
+        raise ValueError(f"sizes is {sizes!r}: give a list of numbers of tokens to add")
+    sizes = sorted({whole_number("a size", n) for n in sizes} - {0})
+    if not sizes or sizes[0] < 0:
+        given = sizes[0] if sizes else "none above 0"
+        raise ValueError(f"sizes: got {given}; give numbers of tokens to add, such as 1000")
+    return sizes
+
+
+def _grid(yielded: int) -> list[int]:
+    """Sizes that double, the largest few, and all that the text yields."""
+    doubling = [SMALLEST * 2**k for k in range(20) if SMALLEST * 2**k <= min(yielded, MOST)]
+    return sorted({*doubling[-ROWS:], min(yielded, MOST)})
+
+
+def _learned(base: Parts, words: Pretokens, sizes: list[int] | None, min_frequency) -> Extension:
+    most = sizes[-1] if sizes else MOST
+    with warnings.catch_warnings(action="ignore", category=UserWarning):  # said below, as an error
+        extension = continue_bpe(base, words, most, min_frequency=min_frequency)
+    found = len(extension.tokens)
+    if found < (most if sizes else 1):
+        raise ValueError(
+            f"asked for {most:,} new tokens; this text ({words.chars:,} characters to learn from) "
+            f"yields {found:,} at min_frequency={min_frequency}: ask for fewer or bring more text"
+        )
+    return extension
+
+
+def _two_texts(base: Parts, corpus, test) -> tuple[Pretokens, Pretokens | list[str]]:
+    """Counts of the text to learn from, and the text to measure on: counts where these will do."""
+    if test is None and isinstance(corpus, Corpus):
+        if corpus.split != "train":
+            raise ValueError(
+                f"{corpus!r} is what would be measured on: give split='train', or another test="
+            )
+        chars = corpus.chars and max(1, corpus.chars // 9)  # a tenth of all
+        test = replace(corpus, split="test", chars=chars)
+    elif test is None:
+        corpus, test = _apart(corpus)
+    if any(not token["special"] for token in base.settings["added_tokens"]):
+        return counted(corpus, base), test if isinstance(test, (Pretokens, dict)) else list(test)
+    return counted(corpus, base), counted(test, base)
+
+
+def _apart(corpus) -> tuple[Counter, Counter]:
+    """Documents to learn from and a tenth to measure on, with their numbers; equal ones together."""
+    if isinstance(corpus, Pretokens):
+        raise ValueError("counts have no documents to hold out: give a text to measure on as test=")
+    if isinstance(corpus, str):
+        raise TypeError("a corpus is an iterable of documents, got one string: put it in a list")
+    learn, held = Counter(), Counter()
+    for document, n in documents_with_counts(corpus):
+        # not by the digest of the document alone: all of a train split would be on one side
+        (learn if digest(f"held out {document}") % 10 else held)[document] += n
+    if not learn or not held:
+        raise ValueError(
+            f"of {len(learn) + len(held):,} different documents {len(held):,} would be held out: "
+            "bring more documents, or give a text to measure on as test="
+        )
+    return learn, held

@@ -1,0 +1,187 @@
+"""What a training step really takes: time and memory, measured in a process of its own."""
+
+import platform
+import re
+import statistics
+import sys
+import time
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import get_context
+from pathlib import Path
+
+import pandas as pd
+import torch
+
+from .architectures import configuration, new_model
+from .costs import DTYPES, dtype_of, inputs_for, positive_integer, trainable, training_memory
+
+# thesis, section 5.1: what each model is trained on, and how many tokens of input at most
+STAGES = [
+    ("BERT", "bert-base-cased", "pretraining", "masked-lm", 512),
+    ("BERT", "bert-base-cased", "fine-tuning", "text-classification", 512),
+    ("MobileLLM", "mobilellm-125m", "pretraining", "causal-lm", 2_048),
+    ("MobileLLM", "mobilellm-125m", "fine-tuning", "causal-lm", 2_048),
+    ("SmolLM2", "smollm2-135m", "pretraining", "causal-lm", 2_048),
+    ("SmolLM2", "smollm2-135m", "fine-tuning", "causal-lm", 2_048),
+]
+
+
+def measure_step(
+    architecture,
+    vocab_size: int,
+    *,
+    head: str,
+    batch: int,
+    length: int,
+    steps: int = 3,
+    device: str | None = None,
+    dtype: str | None = None,
+    seed: int = 0,
+) -> pd.Series:
+    """Measured time and memory of a training step: forward, backward and a fused AdamW.
+
+    Fresh weights and random ids, in a new process. "seconds" is the median of ``steps`` steps after
+    one to warm up, "processor_seconds" the same in processor time of all threads, which other work
+    on the machine disturbs less. "memory" is the peak in bytes: on CUDA what the allocator gave out,
+    on a CPU resident memory above what the process had before the model was built. ``device`` is
+    "cuda" or "cpu" (default: CUDA where there is one), ``dtype`` "bfloat16" or "float32" (default:
+    bfloat16 on a GPU that has it, else float32). Where a GPU's memory does not suffice, all three
+    are NaN. "device", "dtype" and "threads" say on what. Attention is as in ``training_memory``.
+
+    Raises ValueError as that does, and RuntimeError where the process was killed for its memory.
+
+    >>> step = measure_step("small-bert", 500, head="masked-lm", batch=1, length=16, steps=1)
+    >>> bool(step.seconds > 0)
+    True
+    """
+    config = trainable(architecture, vocab_size, head, batch, length)
+    positive_integer(steps, "steps")
+    device = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    if dtype is None:
+        half = device != "cpu" and torch.cuda.is_bf16_supported()
+        dtype = "bfloat16" if half else "float32"
+    dtype_of(dtype)
+    threads = torch.get_num_threads()
+    name = processor() if device == "cpu" else torch.cuda.get_device_name(device)
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        run = pool.submit(
+            _measure, threads, config, head, batch, length, steps, device, dtype, seed
+        )
+        try:
+            found = run.result()
+        except BrokenProcessPool:
+            asked = f"batch={batch}, length={length:,}"
+            raise RuntimeError(
+                f"the process was killed at {asked}, most likely for its memory: ask for less"
+            ) from None
+    what = {"vocab_size": config.vocab_size, "head": head, "batch": batch, "length": length}
+    where = {"dtype": dtype, "device": name, "threads": threads}
+    return pd.Series({**what, **where, **found})
+
+
+def _measure(threads, config, head, batch, length, steps, device, dtype, seed):
+    """What ``measure_step`` found, in this process, which is to be a fresh one."""
+    torch.set_num_threads(threads)
+    warm = {"batch": 1, "length": 8, "steps": 1, "device": device, "dtype": dtype, "seed": seed}
+    small = configuration("small-llama" if config.model_type == "llama" else "small-bert", 100)
+    small.pad_token_id = 0
+    _train(small, head, **warm)  # loads what the libraries load when they are first used
+    cuda = device != "cpu"
+    if cuda:
+        torch.cuda.reset_peak_memory_stats(device)
+    before = torch.cuda.memory_allocated(device) if cuda else _resident()
+    found = dict.fromkeys(["seconds", "processor_seconds", "memory"], float("nan"))
+    try:
+        times = _train(config, head, **{**warm, "batch": batch, "length": length, "steps": steps})
+    except torch.OutOfMemoryError:
+        return found
+    peak = torch.cuda.max_memory_allocated(device) if cuda else _resident(peak=True)
+    medians = map(statistics.median, zip(*times, strict=True))
+    return dict(zip(found, [*medians, peak - before], strict=True))
+
+
+def _train(config, head, *, batch, length, steps, device, dtype, seed) -> list:
+    """Seconds of each training step after the first, by the clock and of the processor."""
+    model = new_model(config, head=head, seed=seed, device=device).to(DTYPES[dtype]).train()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5, weight_decay=0.0, fused=True)
+    torch.manual_seed(seed)
+    inputs = inputs_for(config, head, batch, length, device)
+    times = []
+    for _ in range(1 + steps):
+        began = time.perf_counter(), time.process_time()
+        model(**inputs).loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        if device != "cpu":
+            torch.cuda.synchronize(device)
+        times.append((time.perf_counter() - began[0], time.process_time() - began[1]))
+    return times[1:]
+
+
+def _resident(peak: bool = False) -> int:
+    """This process's resident bytes, now or at most; now also starts the peak afresh on Linux."""
+    status = Path("/proc/self/status")
+    if not status.exists():  # elsewhere only the peak is known
+        import resource
+
+        unit = 1 if sys.platform == "darwin" else 1024
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+    if not peak:
+        Path("/proc/self/clear_refs").write_text("5")
+    field = "VmHWM" if peak else "VmRSS"
+    return 1024 * int(re.search(rf"{field}:\s+(\d+) kB", status.read_text())[1])
+
+
+def thesis_runs(sizes: pd.DataFrame) -> pd.DataFrame:
+    """The trainings whose costs the thesis shows: three models, ten tokenizers, two stages.
+
+    ``sizes`` is the published ``thesis_table_06``. Columns: model, extension, stage ("pretraining",
+    "fine-tuning"), architecture, head, length (the largest input, in tokens), added (tokens) and
+    vocab_size. Thesis, Table 6 and section 5.1.
+
+    >>> import tokhelpers as th
+    >>> len(thesis_runs(th.published("thesis_table_06")))
+    60
+    """
+    sizes = sizes.rename(columns={"added_tokens": "added"})
+    sizes["added"] = sizes.added.fillna(0).astype(int)
+    base = sizes[sizes.added == 0].set_index("model").vocabulary_tokens
+    # not the printed size, which has a slip
+    sizes["vocab_size"] = sizes.model.map(base) + sizes.added
+    columns = ["model", "architecture", "stage", "head", "length"]
+    runs = sizes.drop(columns="vocabulary_tokens").merge(pd.DataFrame(STAGES, columns=columns))
+    order = ["model", "extension", "stage", "architecture", "head", "length", "added", "vocab_size"]
+    return runs[order].sort_values(["model", "stage", "added"], ignore_index=True)
+
+
+def measure_runs(runs: pd.DataFrame, batches, *, length: int | None = None, **how) -> pd.DataFrame:
+    """Measure runs such as ``thesis_runs`` has, at each of some batch sizes, smallest first.
+
+    ``length`` takes the place of longer inputs; ``how`` goes to ``measure_step``. One row for a run
+    and batch, with all that ``measure_step`` returns and "modelled", the total of
+    ``training_memory``, in bytes. Batches above one that a GPU could not hold are not tried: NaN.
+
+    >>> import tokhelpers as th
+    >>> runs = thesis_runs(th.published("thesis_table_06"))
+    >>> measure_runs(runs.query("added > 1e6"), [1, 2]).empty
+    True
+    """
+    rows = []
+    for run in runs.to_dict("records"):
+        asked = {"head": run["head"], "length": min(length or run["length"], run["length"])}
+        size, found = (run["architecture"], run["vocab_size"]), None
+        for batch in sorted(batches):
+            if found is None or found.memory == found.memory:
+                found = measure_step(*size, **asked, batch=batch, **how)
+            bill = training_memory(*size, **asked, batch=batch, dtype=found["dtype"])
+            rows.append({**run, **found, "batch": batch, "modelled": bill.total})
+    return pd.DataFrame(rows)
+
+
+def processor() -> str:
+    """The processor's name."""
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text().splitlines() if info.exists() else []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or platform.machine()

@@ -1,0 +1,293 @@
+"""Embedding tables and output heads for a changed vocabulary, row by row."""
+
+import math
+import warnings
+from copy import deepcopy
+
+import pandas as pd
+import torch
+from tokenizers import Tokenizer
+from torch.nn.functional import embedding_bag
+
+from ..tokenizer.parts import backend_of
+from .rows import row_sources
+
+INITS = ("fvt", "mean", "normal", "zero")
+# Released tables have up to about 900 rows more than their tokenizer has ids (phi-2: 905).
+MOST_PADDING = 1_024
+
+
+def plan_transfer(model, old: Tokenizer, new: Tokenizer) -> pd.Series:
+    """What ``transfer_embeddings`` would do, before anything is changed.
+
+    ``tokens`` and ``largest_id`` are the new tokenizer's; ``configured_size``, ``table_rows`` and
+    ``padding`` (rows without a token) the model's as it is; ``new_rows`` and ``new_padding`` what it
+    would have. Rows are ``copied``, ``initialised`` (new tokens) or ``dropped`` (old tokens that
+    went). ``head`` is "tied", "untied" or "none". A table with padding keeps it: its size stays
+    while the tokens fit, and otherwise is a multiple of 64 again, or of the power of two below it
+    that the old size was. Raises ValueError when ``old`` is not the model's tokenizer: more ids than
+    rows, or over a thousand fewer.
+
+    >>> from tokhelpers.models.architectures import new_model
+    >>> from tokhelpers.train.trainers import train_byte_level_bpe
+    >>> old = train_byte_level_bpe(["bat bat"], vocab_size=257)
+    >>> new = train_byte_level_bpe(["bat bat"], vocab_size=258)
+    >>> plan = plan_transfer(new_model("small-llama", 320, device="meta"), old, new)
+    >>> plan[["table_rows", "padding", "new_rows", "copied", "initialised"]].tolist()
+    [320, 63, 320, 257, 1]
+    """
+    return _plan(model, old, new, row_sources(old, new))
+
+
+def _plan(model, old, new, sources: pd.DataFrame) -> pd.Series:
+    table, head = model.get_input_embeddings().weight, model.get_output_embeddings()
+    rows, ids = len(table), backend_of(old).get_vocab().values()
+    if max(ids) >= rows or rows - len(ids) > MOST_PADDING:
+        raise ValueError(
+            f"the old tokenizer has {len(ids):,} tokens with ids up to {max(ids):,}, the model's "
+            f"embedding table {rows:,} rows: give the tokenizer that the model was trained with"
+        )
+    if not table.is_floating_point():
+        raise ValueError(f"rows of {table.dtype} cannot be averaged: load the model unquantised")
+    if head is not None and len(head.weight) != rows:
+        raise ValueError(
+            f"the embedding table has {rows:,} rows, the output head {len(head.weight):,}: "
+            "make them equal first (resize_token_embeddings)"
+        )
+    origins, before, needed = sources.origin.value_counts(), 1 + max(ids), len(sources)
+    multiple = math.gcd(rows, 64) if rows > before else 1
+    fits = before <= needed <= rows
+    new_rows = rows if fits else math.ceil(needed / multiple) * multiple
+    copied, initialised = int(origins.get("copied", 0)), int(origins.get("new", 0))
+    kind = "none" if head is None else "tied" if head.weight is table else "untied"
+    return pd.Series(
+        {
+            "tokens": copied + initialised,
+            "largest_id": needed - 1,
+            "configured_size": model.config.get_text_config().vocab_size,
+            "table_rows": rows,
+            "padding": rows - len(ids),
+            "new_rows": new_rows,
+            "new_padding": new_rows - copied - initialised,
+            "copied": copied,
+            "initialised": initialised,
+            "dropped": len(ids) - copied,
+            "head": kind,
+            "head_bias": _bias(model) is not None,
+            "width": table.shape[1],
+            "dtype": str(table.dtype).removeprefix("torch."),
+        },
+        name="plan",
+        dtype=object,
+    )
+
+
+def transfer_embeddings(
+    model,
+    old: Tokenizer,
+    new: Tokenizer,
+    *,
+    init: str = "fvt",
+    inplace: bool = False,
+    head: bool = True,
+    seed: int = 0,
+):
+    """Give a ``transformers`` model the rows that a changed tokenizer needs; returns a new model.
+
+    ``old`` is the tokenizer it has, ``new`` the changed one (extended, pruned, re-ordered). Rows of
+    tokens that both have are copied, token by token. New rows start by ``init``:
+
+    - "fvt": the mean of the rows of the token's pieces under ``old`` (``row_sources``; one without
+      pieces takes the mean of all);
+    - "mean": the mean of all old tokens' rows;
+    - "normal": drawn with the mean and covariance of all old tokens' rows, by ``seed``;
+    - "zero".
+
+    An untied head and its bias are treated likewise, from their own rows. Rows without a token take
+    the old rows without one, in turn, or the mean where there are none. Ids in the configurations
+    (``pad_token_id`` and so on) follow their tokens. ``head=False`` lets a model without an output
+    head pass. The sums are done in float32 at least, and the rows keep the model's type and device.
+    Raises ValueError as ``plan_transfer``, for an unknown ``init`` and for a missing head.
+
+    Source: Purason et al. 2025, Appendix L (fvt); thesis, Table 8 (normal).
+
+    >>> from tokhelpers.models.architectures import new_model
+    >>> from tokhelpers.train.trainers import train_byte_level_bpe
+    >>> old = train_byte_level_bpe(["bat bat"], vocab_size=257)
+    >>> new = train_byte_level_bpe(["bat bat"], vocab_size=258)
+    >>> before = new_model("small-llama", 257)
+    >>> rows = transfer_embeddings(before, old, new).get_input_embeddings().weight
+    >>> len(rows), torch.equal(rows[257], rows[[65, 256]].mean(0))
+    (258, True)
+    """
+    if init not in INITS:
+        raise ValueError(f"no init is called {init!r}: use {', '.join(INITS)}")
+    sources = row_sources(old, new)
+    plan = _plan(model, old, new, sources)
+    if head and plan["head"] == "none":
+        raise ValueError(
+            f"{type(model).__name__} has no output head over the vocabulary: load the model with "
+            "AutoModelForCausalLM or AutoModelForMaskedLM, or say head=False"
+        )
+    _check_positions(model, backend_of(old), backend_of(new))
+    model = model if inplace else deepcopy(model)
+    spare = sorted(set(range(plan["table_rows"])) - set(backend_of(old).get_vocab().values()))
+    with torch.no_grad():
+        made = [
+            _new_rows(rows, sources, spare, plan["new_rows"], init, seed) for rows in _tables(model)
+        ]
+        _write(model, made)
+    _move_ids(model, backend_of(old), backend_of(new))
+    table = model.get_input_embeddings()
+    if table.padding_idx is not None:
+        table.padding_idx = model.config.get_text_config().pad_token_id
+    return model
+
+
+def _tables(model) -> list[torch.Tensor]:
+    """Matrices with a row a token: the input table and an untied head; a bias is a last column."""
+    table, head = model.get_input_embeddings().weight, model.get_output_embeddings()
+    tables = [table] if head is None or head.weight is table else [table, head.weight]
+    bias = _bias(model)
+    if bias is not None:
+        tables[-1] = torch.cat([tables[-1], bias[:, None].to(tables[-1].dtype)], dim=1)
+    return tables
+
+
+def _bias(model) -> torch.Tensor | None:
+    """What is added to the logits of each token; BART keeps it apart from its head."""
+    apart = getattr(model, "final_logits_bias", None)
+    return getattr(model.get_output_embeddings(), "bias", None) if apart is None else apart[0]
+
+
+def _write(model, made: list[torch.Tensor]) -> None:
+    """Put the new rows in place. The library's resizing would first draw rows at random."""
+    table, head = model.get_input_embeddings(), model.get_output_embeddings()
+    n, width = len(made[0]), table.weight.shape[1]
+    tied, before = head is not None and head.weight is table.weight, table.weight
+    table.weight, table.num_embeddings = _parameter(made[0][:, :width], before), n
+    if head is not None:
+        rows = made[-1][:, :width]
+        head.weight = table.weight if tied else _parameter(rows, head.weight)
+        head.out_features = n
+        _write_bias(model, head, made[-1][:, width:].flatten())
+    model.config.get_text_config().vocab_size = n
+    if hasattr(model, "vocab_size"):
+        model.vocab_size = n
+    model.tie_weights()
+
+
+def _write_bias(model, head, values: torch.Tensor) -> None:
+    if getattr(model, "final_logits_bias", None) is not None:
+        model.register_buffer("final_logits_bias", values[None].clone())
+        return
+    before = getattr(head, "bias", None)
+    if before is None:
+        return
+    head.bias = _parameter(values, before)
+    for module in model.modules():  # BERT's holds its head's bias a second time, tied or not
+        if getattr(module, "decoder", None) is head and getattr(module, "bias", None) is not None:
+            same = module.bias is before
+            module.bias = head.bias if same else _parameter(values, module.bias)
+
+
+def _parameter(values: torch.Tensor, like: torch.nn.Parameter) -> torch.nn.Parameter:
+    return torch.nn.Parameter(values.to(like.dtype).clone(), requires_grad=like.requires_grad)
+
+
+def _new_rows(rows, sources: pd.DataFrame, spare, n: int, init: str, seed: int) -> torch.Tensor:
+    """The new table's rows from the old ones, as the sources say."""
+    made = torch.empty((n, rows.shape[1]), dtype=rows.dtype, device=rows.device)
+    of = {origin: [] for origin in ("copied", "new", "unused")}
+    for i, origin in enumerate(sources.origin):
+        of[origin].append(i)
+    new, pieces = of["new"], sources.pieces.tolist()
+    made[of["copied"]] = rows[[pieces[i][0] for i in of["copied"]]]
+    tokens = rows
+    if spare:
+        taken = torch.ones(len(rows), dtype=torch.bool)
+        taken[spare] = False
+        tokens = rows[taken.to(rows.device)]
+    mean = tokens.mean(0, dtype=torch.float64).float()
+    if init == "fvt":
+        made[new] = _averages(rows, [pieces[i] for i in new], mean).to(made.dtype)
+    elif init == "normal":
+        made[new] = (mean + _deviations(tokens, mean, len(new), seed)).to(made.dtype)
+    else:
+        made[new] = (mean if init == "mean" else torch.zeros_like(mean)).to(made.dtype)
+    unused = [*of["unused"], *range(len(sources), n)]
+    if spare:
+        made[unused] = rows[[spare[i % len(spare)] for i in range(len(unused))]]
+    else:
+        made[unused] = mean.to(made.dtype)
+    return made
+
+
+def _averages(rows, pieces: list[tuple[int, ...]], mean, at_once: int = 4_096) -> torch.Tensor:
+    """The mean row of each token's pieces; ``mean`` where it has none."""
+    means = [mean.new_empty((0, rows.shape[1]))]
+    for start in range(0, len(pieces), at_once):
+        some = pieces[start : start + at_once]
+        ids, where = torch.tensor([i for p in some for i in p], dtype=torch.long).unique(
+            return_inverse=True
+        )
+        ends = torch.tensor([0, *map(len, some)]).cumsum(0)
+        wide = rows[ids.to(rows.device)].to(mean.dtype)
+        where, ends = where.to(rows.device), ends.to(rows.device)
+        means.append(embedding_bag(where, wide, ends[:-1], mode="mean"))
+        means[-1][[i for i, p in enumerate(some) if not p]] = mean
+    return torch.cat(means)
+
+
+def _deviations(rows: torch.Tensor, mean: torch.Tensor, n: int, seed: int) -> torch.Tensor:
+    """Draws around zero with the rows' covariance, by its symmetric square root."""
+    width = rows.shape[1]
+    products = torch.zeros((width, width), dtype=torch.float64, device=rows.device)
+    for some in rows.split(8_192):
+        centred = some.float() - mean
+        products += centred.T @ centred
+    values, vectors = torch.linalg.eigh(products / max(len(rows) - 1, 1))
+    root = (vectors * values.clamp(min=0).sqrt()) @ vectors.T
+    drawn = torch.randn((n, width), generator=torch.Generator().manual_seed(seed))
+    return drawn.to(rows.device) @ root.float()
+
+
+def _check_positions(model, old: Tokenizer, new: Tokenizer) -> None:
+    """Refuse to move the padding id of a model that counts positions from it (RoBERTa)."""
+    table, pad = model.get_input_embeddings(), model.config.get_text_config().pad_token_id
+    others = (m for m in model.modules() if isinstance(m, torch.nn.Embedding) and m is not table)
+    if any(m.padding_idx is not None for m in others):
+        token = old.id_to_token(pad)
+        if new.token_to_id(token) != pad:
+            raise ValueError(
+                f"{type(model).__name__} counts positions from the id of {token!r}, {pad}, and the "
+                f"new tokenizer gives it {new.token_to_id(token)}: keep this id"
+            )
+
+
+def _move_ids(model, old: Tokenizer, new: Tokenizer) -> None:
+    """Write the configured ids (``pad_token_id`` and so on) as the new tokenizer has them."""
+    name_of, id_of = {i: token for token, i in old.get_vocab().items()}, new.get_vocab()
+    lost = set()
+
+    def follow(i):
+        if i in name_of and name_of[i] not in id_of:
+            lost.add(name_of[i])
+        return id_of.get(name_of[i]) if i in name_of else i
+
+    configs = (
+        model.config,
+        model.config.get_text_config(),
+        getattr(model, "generation_config", None),
+    )
+    for config in {id(c): c for c in configs if c is not None}.values():
+        for name, value in list(vars(config).items()):
+            if name.endswith("_token_id") and isinstance(value, (int, list)):
+                ids = [follow(i) for i in value] if isinstance(value, list) else follow(value)
+                setattr(config, name, ids)
+    if lost:
+        warnings.warn(
+            f"the model's configuration names {sorted(lost)}, which the new tokenizer lacks: "
+            "these settings are empty now; set them by hand",
+            stacklevel=3,
+        )

@@ -1,0 +1,114 @@
+"""One style for all figures, one way to save them, and source for notebook cells."""
+
+import ast
+import inspect
+import os
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+
+from ..tokenizer.files import CHECKOUT, write_all
+
+# Okabe and Ito's palette without its yellow: told apart with colour-blind eyes, dark enough to print
+COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#444444"]
+
+
+def set_style() -> None:
+    """Set the style of every figure: fonts that print at column width, direct labels, no frame.
+
+    >>> set_style()
+    """
+    import seaborn as sns
+
+    settings = {
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "axes.grid": True,
+        "grid.color": "#e6e6e6",
+        "axes.titlelocation": "left",
+        "axes.titleweight": "bold",
+        "figure.figsize": (7, 3.6),
+        "figure.constrained_layout.use": True,
+        "figure.dpi": 110,
+        "legend.frameon": False,
+        "lines.linewidth": 1.8,
+        "svg.fonttype": "none",
+        "svg.hashsalt": "tokhelpers",  # element names in the file depend on the figure alone
+    }
+    sns.set_theme(context="notebook", style="ticks", palette=COLOURS, font_scale=0.9, rc=settings)
+
+
+def save_figure(figure, data: pd.DataFrame, name: str) -> None:
+    """Write a figure as ``figures/NAME.svg`` and the numbers it shows as ``figures/NAME.csv``.
+
+    ``name`` is ``NN_topic``. The folder is the checkout's ``figures`` (without one, the working
+    folder's), or ``TOKHELPERS_FIGURES``.
+    Raises ValueError for a name of another form and for a table without rows.
+
+    >>> save_figure(None, pd.DataFrame(), "compression")
+    Traceback (most recent call last):
+    ValueError: a figure is called NN_topic, such as 08_compression; got 'compression'
+    """
+    if not (name[:2].isdigit() and name[2:3] == "_" and name.replace("_", "").isalnum()):
+        raise ValueError(f"a figure is called NN_topic, such as 08_compression; got {name!r}")
+    if not len(data):
+        raise ValueError(f"the figure {name} has no numbers: give the table that it shows")
+    folder = Path(os.environ.get("TOKHELPERS_FIGURES", (CHECKOUT or Path.cwd()) / "figures"))
+    folder.mkdir(parents=True, exist_ok=True)
+    about = {"Date": None, "Creator": None}
+    table = data.to_csv(index=False, float_format="%.6g", lineterminator="\n")
+    write_all(
+        {
+            folder / f"{name}.svg": lambda file: figure.savefig(file, format="svg", metadata=about),
+            folder / f"{name}.csv": table.encode(),
+        }
+    )
+
+
+def label_lines(axes, *, gap: float = 0.04) -> None:
+    """Write each line's label at its right end, in its colour, in place of a legend.
+
+    ``gap`` is the least distance between labels, as a share of the axes' height.
+
+    >>> import matplotlib.pyplot as plt
+    >>> _, axes = plt.subplots()
+    >>> _ = axes.plot([1, 2], [3, 4], label="rising")
+    >>> label_lines(axes)
+    >>> axes.texts[0].get_text()
+    'rising'
+    """
+    lines = [line for line in axes.get_lines() if not line.get_label().startswith("_")]
+    low, high = axes.get_ylim()
+    ends = sorted((line.get_ydata()[-1], i) for i, line in enumerate(lines))
+    height = float("-inf")
+    for y, i in ends:
+        height = max(y, height + gap * (high - low))
+        axes.annotate(
+            lines[i].get_label(),
+            (lines[i].get_xdata()[-1], height),
+            xytext=(6, 0),
+            textcoords="offset points",
+            color=lines[i].get_color(),
+            va="center",
+            fontsize="small",
+            annotation_clip=False,
+        )
+
+
+def show_source(function: Callable, *, docstring: bool = False):
+    """Show a function's real source in a notebook cell, without its docstring unless asked for.
+
+    >>> print(show_source(style).data.splitlines()[1])
+    def style() -> None:
+    """
+    from IPython.display import Markdown
+
+    source = textwrap.dedent(inspect.getsource(inspect.unwrap(function)))
+    node = ast.parse(source).body[0]
+    if not docstring and ast.get_docstring(node) is not None:
+        lines = source.splitlines()
+        del lines[node.body[0].lineno - 1 : node.body[0].end_lineno]
+        source = "\n".join(lines)
+    return Markdown(f"```python\n{source.rstrip()}\n```")

@@ -1,0 +1,113 @@
+"""Numbers kept as files: those that were published, and our own long runs with how they were made."""
+
+import json
+import os
+import platform
+import subprocess
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+
+import pandas as pd
+
+from ..tokenizer.files import CHECKOUT, write_all
+from .profiles import profile
+
+LIBRARIES = (
+    "tokenizers",
+    "transformers",
+    "torch",
+    "sentencepiece",
+    "wordfreq",
+    "numpy",
+    "pandas",
+    "numba",
+)
+
+
+def published(table: str) -> pd.DataFrame:
+    """A published table, as transcribed in ``data/paper``; ``sources.csv`` there says where it stands.
+
+    Raises FileNotFoundError, naming the tables there are, for an unknown one.
+
+    >>> int(published("paper_table_08").unreachable_tokens[0])
+    588
+    """
+    return _table("paper", table, "published")
+
+
+def measured(table: str) -> pd.DataFrame:
+    """A table of our own that takes too long for a notebook: ``data/measured/TABLE.csv``.
+
+    ``TABLE.json`` beside it says how it was made. Raises FileNotFoundError, naming the tables there
+    are, for an unknown one.
+
+    >>> measured("many_languages").language.nunique()
+    38
+    """
+    return _table("measured", table, "measured")
+
+
+def _table(folder: str, name: str, kind: str) -> pd.DataFrame:
+    if CHECKOUT is None:
+        raise FileNotFoundError(
+            f"{kind} tables stand in data/{folder} of a checkout of tokhelpers, and here only the "
+            "package is installed: clone the project and install it with pip install -e ."
+        )
+    files = CHECKOUT / "data" / folder
+    file = files / f"{name}.csv"
+    if not file.exists():
+        names = ", ".join(sorted({f.stem for f in files.glob("*.csv")} - {"sources", "slips"}))
+        raise FileNotFoundError(f"no {kind} table is called {name!r}; there are {names or 'none'}")
+    return pd.read_csv(file)
+
+
+def record_measured(table: pd.DataFrame, name: str, *, command: str, seconds: float) -> None:
+    """Keep a table as ``data/measured/NAME.csv``, and as ``NAME.json`` how it was made.
+
+    That is: the command, the commit, profile and seed, versions, processor, cores, memory in GB,
+    the seconds it took, and the date. Numbers have six digits. Raises ValueError for an empty table.
+
+    >>> record_measured(pd.DataFrame(), "nothing", command="make full", seconds=0)
+    Traceback (most recent call last):
+    ValueError: the table nothing has no rows: there is nothing to keep
+    """
+    if not len(table):
+        raise ValueError(f"the table {name} has no rows: there is nothing to keep")
+    folder = Path(
+        os.environ.get("TOKHELPERS_MEASURED", (CHECKOUT or Path.cwd()) / "data" / "measured")
+    )
+    from ..models.timing import processor  # it imports torch
+
+    how = {
+        "command": command,
+        "commit": _commit(),
+        "profile": profile().name,
+        "seed": profile().seed,
+        "versions": {
+            "python": platform.python_version(),
+            **{x: metadata.version(x) for x in LIBRARIES},
+        },
+        "processor": processor(),
+        "cores": len(os.sched_getaffinity(0))
+        if hasattr(os, "sched_getaffinity")
+        else os.cpu_count(),
+        "memory_gb": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9),
+        "seconds": round(seconds),
+        "date": datetime.now(UTC).date().isoformat(),
+    }
+    folder.mkdir(parents=True, exist_ok=True)
+    texts = {
+        "csv": table.to_csv(index=False, float_format="%.6g", lineterminator="\n"),
+        "json": json.dumps(how, indent=1) + "\n",
+    }
+    write_all({folder / f"{name}.{ending}": text.encode() for ending, text in texts.items()})
+
+
+def _commit() -> str:
+    if CHECKOUT is None:
+        return "unknown"
+    found = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], cwd=CHECKOUT, capture_output=True, text=True
+    )
+    return found.stdout.strip() or "unknown"

@@ -1,0 +1,299 @@
+"""The tokens of a text, coloured: as HTML, and as plain text with the same facts."""
+
+import unicodedata
+from dataclasses import dataclass, replace
+from html import escape
+from itertools import groupby
+
+import regex
+from tokenizers import Tokenizer
+
+from ..adapt.adaptbpe import AdaptBPE
+from ..tokenizer.parts import BYTE_TOKENS, backend_of
+from ..tokenizer.token_bytes import byte_of
+
+LIMIT = 2_000  # so many characters of a text are shown
+SPARE = 100  # so many of these may be given up to cut at white space
+STACK = 2  # combining marks on one character; more would climb over the lines around
+BYTES = 16  # so many of a token's bytes are told when the pointer rests on it
+
+WHITE = {" ": "␣", "\n": "↵", "\t": "⇥"}
+NEW, ADDED, NUMBER, CIRCLE = "⟦⟧", "⟪⟫", "⟨⟩", "◌"
+SIGNS = "".join(WHITE.values()) + NEW + ADDED + NUMBER + CIRCLE
+INKLESS = regex.compile(r"[\p{Default_Ignorable_Code_Point}\u2800]")
+
+BOX = "display:inline-block;margin:1px;padding:0 3px;color:#111;white-space:normal;"
+LOOKS = {  # light boxes, on dark pages too; their borders differ in grey print and for all eyes
+    "even": "background:#e9f2fb;border:1px solid #666",
+    "odd": "background:#c3dbf0;border:1px solid #666",
+    "added": "background:#e2e2e2;border:2px dashed #444",
+    "new": "background:#ffd67f;border:2px solid #7a3b00;font-weight:bold",
+}
+LEFT = ' style="text-align:left;vertical-align:top"'
+WHOLE = LEFT.replace("top", "top;white-space:nowrap")
+
+
+@dataclass(frozen=True, repr=False)
+class Shown:
+    """The tokens of a text as ``show_tokens`` shows them: ``plain`` text and ``html``."""
+
+    plain: str
+    html: str
+
+    def __repr__(self) -> str:
+        return self.plain
+
+    def _repr_html_(self) -> str:
+        return self.html
+
+
+@dataclass(frozen=True)
+class Token:
+    """A token as it is shown: a readable form, its id, its bytes, and what is special about it."""
+
+    form: str
+    id: int
+    raw: bytes
+    added: bool
+    new: bool
+
+    @property
+    def marked(self) -> str:
+        """The form between the signs for added and new tokens."""
+        form = ADDED[0] + self.form + ADDED[1] if self.added else self.form
+        return NEW[0] + form + NEW[1] if self.new else form
+
+
+@dataclass(frozen=True)
+class Row:
+    """What a tokenizer makes of the text: its tokens, or what is to be said instead."""
+
+    label: str
+    tokens: list[Token]
+    message: str
+    stored: str  # in what form it stores tokens
+
+
+def show_tokens(text: str, *tokenizers: Tokenizer | AdaptBPE, **named: Tokenizer | AdaptBPE):
+    """Show the tokens of a text, coloured, one row for each tokenizer.
+
+    Takes ``tokenizers.Tokenizer``, ``transformers`` tokenizers, and what ``adapt_bpe`` gives; a
+    keyword is the row's label (``base=llama``). Returns an object that a notebook shows in colours
+    and ``print`` as plain text. In both, tokens stand apart by a space: ``␣`` is a space of the
+    text, ``↵`` a line break, ``⇥`` a tab, ``⟨E2 96⟩`` bytes that are no whole character, ``⟨U+200B⟩``
+    a character that would not be seen, ``◌`` what a combining mark stands on. ``⟪ ⟫`` are special
+    and added tokens; none are put around the text. ``⟦ ⟧`` are tokens, not special ones, that the
+    first tokenizer's vocabulary lacks; that is asked of rows that store tokens as it does. Of a
+    text longer than ``LIMIT`` characters the beginning is shown. Where a tokenizer fails, its row
+    says why. Raises TypeError for what is no text or no tokenizer, ValueError where no tokenizer is
+    given.
+
+    >>> from tokhelpers.adapt.extension import Extension, extend
+    >>> from tokhelpers.train.trainers import train_byte_level_bpe
+    >>> base = train_byte_level_bpe(["bag bat bat"], vocab_size=257)
+    >>> show_tokens("a bat é", base=base, longer=extend(base, Extension(["bat"])))
+    base    7 tokens  a ␣ ba t ␣ ⟨C3⟩ ⟨A9⟩
+    longer  6 tokens  a ␣ ⟦bat⟧ ␣ ⟨C3⟩ ⟨A9⟩
+    ⟦ ⟧ not in the vocabulary of base; ⟨ ⟩ bytes, or the number of a character
+    """
+    if not isinstance(text, str):
+        raise TypeError(f"a text is a string, got {type(text).__name__}: give one text")
+    labels = [f"tokenizer {i}" for i in range(1, 1 + len(tokenizers))]
+    encoders = [*zip(labels, tokenizers, strict=True), *named.items()]
+    if not encoders:
+        raise ValueError("there is no tokenizer to show tokens of: give one or more")
+    for _, tokenizer in encoders:
+        if not isinstance(tokenizer, AdaptBPE):
+            backend_of(tokenizer)  # refuses what is none
+    beginning, left_out = _beginning(text)
+    rows = []
+    for label, tokenizer in encoders:
+        first = (encoders[0][1], rows[0].stored) if rows else None
+        rows.append(_row(beginning, label, tokenizer, first))
+    notes = _notes(rows) + left_out
+    if len(rows) == len(tokenizers) == 1:
+        rows = [replace(rows[0], label="")]
+    return Shown(_plain(rows, notes), _html(rows, notes))
+
+
+def _beginning(text: str) -> tuple[str, list[str]]:
+    """As much of a text as is shown, and a line that says what is left out."""
+    if len(text) <= LIMIT:
+        return text, []
+    ends = range(LIMIT, LIMIT - SPARE, -1)
+    end = next((i for i in ends if text[i].isspace()), LIMIT)
+    line = f"the first {end:,} of {len(text):,} characters; {len(text) - end:,} are left out"
+    if not text[end].isspace():
+        line += ", from inside a word, so the last tokens may differ from those of the whole text"
+    return text[:end], [line]
+
+
+# --- what a tokenizer makes of the text ------------------------------------------------------------
+def _row(text: str, label: str, tokenizer, first) -> Row:
+    try:
+        text.encode()
+        backend = _backend(tokenizer)
+        rules = _rules(backend)
+        stored = _stored_form(backend, rules)
+        ids, message = _ids(text, tokenizer, backend)
+        lacks, added = _lacks(first, stored), backend.get_added_tokens_decoder()
+        tokens = []
+        for i in ids:
+            token = backend.id_to_token(i)
+            as_stored = "as it is" if i in added else stored
+            form, raw = readable_token(token, as_stored, "ByteFallback" in rules)
+            new = lacks(token) and not (i in added and added[i].special)
+            tokens.append(Token(form, i, raw, i in added, new))
+        if not tokens:
+            message = "the text is empty" if not text else "nothing of the text is left"
+        return Row(label, tokens, message, stored)
+    except UnicodeEncodeError as error:
+        lone = f"U+{ord(text[error.start]):04X}"
+        message = f"failed: the text holds {lone}, half of a character: decode it properly"
+    except Exception as error:  # the other rows are shown
+        message = f"failed: {type(error).__name__}: {_readable(str(error)).replace('␣', ' '):.300}"
+    return Row(label, [], message, "")
+
+
+def _backend(tokenizer) -> Tokenizer:
+    return tokenizer.tokenizer if isinstance(tokenizer, AdaptBPE) else backend_of(tokenizer)
+
+
+def _ids(text: str, tokenizer, backend: Tokenizer) -> tuple[list[int], str]:
+    if isinstance(tokenizer, AdaptBPE):
+        return tokenizer.ids(text), ""
+    encoding = backend.encode(text, add_special_tokens=False)
+    real = zip(encoding.ids, encoding.attention_mask, strict=True)  # not padding
+    cut = "more are cut off: the tokenizer truncates" if encoding.overflowing else ""
+    return [i for i, mask in real if mask], cut
+
+
+def _rules(backend: Tokenizer) -> str:
+    """Its settings as JSON, all but the model: that would write the vocabulary out."""
+    parts = (backend.normalizer, backend.pre_tokenizer, backend.decoder)
+    return "".join(part.__getstate__().decode() for part in parts if part is not None)
+
+
+def _stored_form(backend: Tokenizer, rules: str) -> str:
+    """How tokens are stored: as bytes, with ▁ for a space, or with this prefix inside words."""
+    if '"ByteLevel"' in rules:
+        return "bytes"
+    return "▁" if "▁" in rules else getattr(backend.model, "continuing_subword_prefix", "") or ""
+
+
+def _lacks(first, stored: str):
+    """Whether the first row's vocabulary lacks a token; no where it stores tokens in another form."""
+    if first is None or first[1] != stored:
+        return lambda token: False
+    find = _backend(first[0]).token_to_id
+    return lambda token: find(token) is None
+
+
+def readable_token(token: str, stored: str, fallback: bool = False) -> tuple[str, bytes]:
+    """A stored token's readable form and its bytes; ``stored`` is "bytes", "▁" or a prefix.
+
+    >>> readable_token("Ġcaf\u00c3", "bytes")
+    ('␣caf⟨C3⟩', b' caf\xc3')
+    """
+    if stored == "bytes" and byte_of().keys() >= set(token):
+        raw = bytes(map(byte_of().__getitem__, token))
+        return _readable(raw.decode("utf-8", "surrogateescape")), raw
+    if stored == "▁" and fallback and token in BYTE_TOKENS:
+        raw = bytes([BYTE_TOKENS.index(token)])
+        return f"⟨{raw.hex().upper()}⟩", raw
+    text = token.replace("▁", " ") if stored == "▁" else token
+    return _readable(text), text.encode()
+
+
+# --- readable forms --------------------------------------------------------------------------------
+def _kind(c: str) -> str:
+    if "\udc80" <= c <= "\udcff":
+        return "byte"  # as Python writes a byte that it cannot decode
+    if c in WHITE:
+        return "white"
+    if c in SIGNS or not c.isprintable() or INKLESS.match(c):
+        return "number"
+    return "mark" if unicodedata.category(c)[0] == "M" else "plain"
+
+
+def _readable(text: str) -> str:
+    """A text in which everything is seen."""
+    shown, before = [], ""
+    for kind, run in groupby(text, _kind):
+        run = "".join(run)
+        if kind == "byte":
+            shown.append(f"⟨{' '.join(f'{ord(c) - 0xDC00:02X}' for c in run)}⟩")
+        elif kind == "number":
+            shown += [f"⟨U+{ord(c):04X}⟩" for c in run]
+        elif kind == "white":
+            shown += [WHITE[c] for c in run]
+        elif kind == "mark":
+            stacks = [run[i : i + STACK] for i in range(0, len(run), STACK)]
+            shown.append("" if before == "plain" else CIRCLE)
+            shown.append(CIRCLE.join(stacks))
+        else:
+            shown.append(run)
+        before = kind
+    return "".join(shown)
+
+
+def _notes(rows: list[Row]) -> list[str]:
+    """What the signs mean that occur."""
+    notes, tokens = [], [token for row in rows for token in row.tokens]
+    if any(token.new for token in tokens):
+        others = [row.label for row in rows if row.tokens and row.stored != rows[0].stored]
+        notes.append(f"⟦ ⟧ not in the vocabulary of {rows[0].label}")
+        if others:
+            notes[0] += f" (not asked of {', '.join(others)}: tokens are stored otherwise there)"
+    if any(token.added for token in tokens):
+        notes.append("⟪ ⟫ special or added tokens")
+    forms = "".join(token.form for token in tokens)
+    if NUMBER[0] in forms:
+        notes.append("⟨ ⟩ bytes, or the number of a character")
+    if CIRCLE in forms:
+        notes.append("◌ carries a combining mark")
+    return ["; ".join(notes)] if notes else []
+
+
+# --- the two ways of showing -----------------------------------------------------------------------
+def _count(row: Row) -> str:
+    if row.message.startswith("failed"):
+        return row.message
+    n = len(row.tokens)
+    return f"{n:,} token{'s' * (n != 1)}" + f", {row.message}" * bool(row.message)
+
+
+def _isolated(form: str) -> str:
+    """Keep letters written from right to left from turning the row around."""
+    turned = any(unicodedata.bidirectional(c) in ("R", "AL", "AN") for c in form)
+    return f"\u2068{form}\u2069" if turned else form
+
+
+def _plain(rows: list[Row], notes: list[str]) -> str:
+    labels = max(len(row.label) for row in rows)
+    counts = max((len(_count(row)) for row in rows if row.tokens), default=0)
+    lines = []
+    for row in rows:
+        tokens = " ".join(_isolated(token.marked) for token in row.tokens)
+        columns = [row.label.ljust(labels), _count(row).ljust(counts), tokens]
+        lines.append("  ".join(columns[not labels :]).rstrip(" "))
+    return "\n".join([*lines, *notes])
+
+
+def _html(rows: list[Row], notes: list[str]) -> str:
+    lines = []
+    for row in rows:
+        boxes = " ".join(_box(token, i) for i, token in enumerate(row.tokens))
+        label = f'<th scope="row"{WHOLE}>{escape(row.label)}</th>' if row.label else ""
+        look = LEFT if row.message else WHOLE
+        lines.append(f"<tr>{label}<td{look}>{escape(_count(row))}</td><td{LEFT}>{boxes}</td></tr>")
+    below = "".join(f"<div>{escape(note)}</div>" for note in notes)
+    return f'<table dir="ltr">{"".join(lines)}</table>{below}'
+
+
+def _box(token: Token, place: int) -> str:
+    look = "new" if token.new else "added" if token.added else ("even", "odd")[place % 2]
+    few = token.raw[:BYTES].hex(" ").upper() + " …" * (len(token.raw) > BYTES)
+    form = regex.sub("⟨[^⟩]*⟩", r"<small>\g<0></small>", escape(token.marked))
+    title = f"id {token.id}, bytes {few}"
+    return f'<code style="{BOX}{LOOKS[look]}" title="{title}"><bdi>{form}</bdi></code>'

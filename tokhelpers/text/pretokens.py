@@ -1,0 +1,226 @@
+"""Text into unique pre-tokens and their counts: everything after works on these.
+
+The tokenizer's own normalizer and pre-tokenizer decide what a pre-token is. Two shortcuts give
+the same counts sooner, where they are proven (tests/test_pretokens.py goes through every code
+point): text is cut at single spaces between words first, so that only unique words are looked at;
+and the patterns in ``PATTERNS`` run in the ``regex`` module.
+"""
+
+import json
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from itertools import islice
+
+import numpy as np
+import regex
+from tokenizers.normalizers import NFC
+
+from ..tokenizer.pretokenization import (
+    LINES,
+    PATTERNS,
+    is_doubtful,
+    library_cutter,
+    proven_pattern,
+)
+from ..tokenizer.token_bytes import token_strings
+from .chunks import count_chunks, count_chunks_within
+
+PRETOKEN_BYTES = 250  # what a pre-token and its count take in a mapping (measured)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Pretokens(Mapping):
+    """Unique pre-tokens of a text and how often each occurs: a mapping pre-token -> count.
+
+    ``words`` are the pre-tokens in the form in which the model gets them (``Ġword``), ``counts``
+    an int64 array beside them. ``chars``, ``bytes`` (UTF-8), ``spaced_words`` (separated by white
+    space) and ``documents`` measure the text as it was given, before normalisation. ``rules`` is
+    the normalizer and pre-tokenizer that were applied.
+    """
+
+    words: list[str]
+    counts: np.ndarray
+    chars: int
+    bytes: int
+    spaced_words: int
+    documents: int
+    rules: str
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {word: i for i, word in enumerate(self.words)}
+
+    def __getitem__(self, word: str) -> int:
+        return int(self.counts[self._places[word]])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.words)
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    def __repr__(self) -> str:
+        return f"Pretokens({len(self):,} unique, {self.counts.sum():,} in all)"
+
+
+# --- which road: a proven pattern, or the library --------------------------------------------------
+
+
+COMMUTING = {"NFC", "NFD", "NFKC", "NFKD", "Lowercase", "BertNormalizer"}
+META = [
+    {"type": "Prepend", "prepend": "▁"},
+    {"type": "Replace", "pattern": {"String": " "}, "content": "▁"},
+]
+
+
+def _steps(rule: dict | None, inner: str) -> list[dict]:
+    """The steps of a normalizer or pre-tokenizer, one after the other."""
+    if rule is None:
+        return []
+    return (
+        [s for r in rule[inner] for s in _steps(r, inner)] if rule["type"] == "Sequence" else [rule]
+    )
+
+
+@lru_cache
+def _cuts_at_spaces(rules: str) -> bool:
+    """Whether a word is cut in the same way alone and behind a single space.
+
+    So it is where white space separates words and falls away, and where each space is written as
+    ``▁`` and another ``▁`` stands before the text.
+    """
+    rules = json.loads(rules)
+    normal = _steps(rules["normalizer"], "normalizers")
+    first = (_steps(rules["pre_tokenizer"], "pretokenizers") or [{"type": None}])[0]
+    if normal[-2:] == META:
+        at_meta = {"type": "Split", "pattern": {"String": "▁"}, "behavior": "MergedWithNext"}
+        fits = first["type"] is None or first == at_meta | {"invert": False}
+        return fits and all(step["type"] in COMMUTING for step in normal[:-2])
+    spaces = first["type"] in ("BertPreTokenizer", "Whitespace", "WhitespaceSplit")
+    return spaces and all(step["type"] in COMMUTING for step in normal)
+
+
+def _chunk_counts(chunks: Iterable[str], counts: np.ndarray, rules: str) -> dict[str, int]:
+    """Pre-token counts of unique chunks; plain ones are pre-tokens already, the library cuts others."""
+    settings = json.loads(rules)
+    normal = _steps(settings["normalizer"], "normalizers")
+    later = _steps(settings["pre_tokenizer"], "pretokenizers")
+    cut, pretokens = library_cutter(rules), Counter()
+    meta = "▁" * (normal == META)
+    anything = normal == META and len(later) < 2
+    letters = normal == META and {s["type"] for s in later[1:]} <= {"Digits", "Punctuation"}
+    for chunk, n in zip(chunks, counts.sum(1).tolist(), strict=True):
+        if (anything and " " not in chunk and "▁" not in chunk) or (letters and chunk.isalpha()):
+            pretokens[meta + chunk] += n
+        else:
+            for piece in cut(chunk):
+                pretokens[piece] += n
+    return pretokens
+
+
+def tally(
+    weighted: Iterable[tuple[str, int]], rules: str, *, first: int = 1, memory: int | None = None
+) -> Iterator[tuple[dict[str, int], np.ndarray]]:
+    """Count the pre-tokens of (document, how often), in portions of about `memory` bytes.
+
+    Each portion is a mapping pre-token -> count, and the characters, bytes, words and documents it
+    was made from. Without ``memory`` there is one, which two threads count. ``first`` is the number
+    of the first document, for messages.
+
+    >>> from tokenizers import pre_tokenizers
+    >>> tokenizer = Tokenizer(models.BPE())
+    >>> tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    >>> [(counts, sizes)] = tally([("a cat", 1), ("a dog", 2)], cutting_rules(tokenizer))
+    >>> counts, sizes.tolist()
+    ({'a': 3, 'Ġcat': 1, 'Ġdog': 2}, [15, 15, 6, 3])
+    """
+    pattern = proven_pattern(rules)
+    if pattern is None and not _cuts_at_spaces(rules):
+        yield from _library_counts(weighted, rules, first, memory)
+        return
+    texts, lines = _in_bytes(weighted, first), pattern in LINES
+    bounded = memory is not None
+    portions = (
+        count_chunks_within(texts, lines, memory) if bounded else [count_chunks(texts, lines)]
+    )
+    count = _pattern_counts if pattern else _chunk_counts
+    for chunks, counts, sizes in portions:
+        yield count(chunks, counts, rules), sizes
+
+
+def _in_bytes(weighted, first: int, size: int = 1 << 20):
+    """Documents as UTF-8 with how often each counts, in batches of about `size` bytes."""
+    documents, texts, times, filled = iter(weighted), [], [], 0
+    while some := list(islice(documents, 100)):
+        try:
+            encoded = [text.encode() for text, _ in some]
+        except (AttributeError, UnicodeEncodeError):
+            raise _complaint(some, first) from None
+        texts += encoded
+        times += [n for _, n in some]
+        filled += sum(map(len, encoded))
+        first += len(some)
+        if filled > size:
+            yield texts, times
+            texts, times, filled = [], [], 0
+    yield texts, times
+
+
+def _complaint(some, first: int) -> Exception:
+    """What is wrong with the first document that cannot be encoded."""
+    for number, (text, _) in enumerate(some, first):
+        if not isinstance(text, str):
+            return TypeError(f"document {number} is {type(text).__name__}, not str")
+        surrogate = next((c for c in text if "\ud800" <= c <= "\udfff"), None)
+        if surrogate:
+            break
+    return ValueError(
+        f"the text holds a lone surrogate ({surrogate!a}), which no encoding can write: "
+        "decode it properly, or replace it"
+    )
+
+
+def _library_counts(weighted, rules: str, first: int, memory: int | None):
+    """The slow road: the library normalises and cuts each document."""
+    cut, counts, sizes = library_cutter(rules), Counter(), np.zeros(4, np.int64)
+    for number, (text, times) in enumerate(weighted, first):
+        [raw], _ = next(_in_bytes([(text, times)], number))
+        for piece in cut(text):
+            counts[piece] += times
+        counts.pop("", None)
+        sizes += times * np.array([len(text), len(raw), len(text.split()), 1])
+        if memory is not None and len(counts) * PRETOKEN_BYTES > memory:
+            yield counts, sizes
+            counts, sizes = Counter(), np.zeros(4, np.int64)
+    yield counts, sizes
+
+
+def _pattern_counts(chunks: Iterable[str], seen: np.ndarray, rules: str) -> dict[str, int]:
+    """The fast road: a proven pattern cuts unique chunks; unknown characters go to the library.
+
+    ``seen`` says how often each chunk stands without and with a space before it.
+    """
+    pattern = proven_pattern(rules)
+    find = regex.compile(pattern).findall
+    letters_are_one = PATTERNS[pattern]
+    composed, compose = json.loads(rules)["normalizer"] is not None, NFC().normalize_str
+    cut, counts, doubtful = library_cutter(rules), Counter(), Counter()
+    for word, *often in zip(chunks, *seen.T.tolist(), strict=True):
+        unsure = not word.isascii() and is_doubtful(word)
+        if composed and not unsure and not unicodedata.is_normalized("NFC", word):
+            word = compose(word)  # by the library: its Unicode is older than Python's
+        whole = letters_are_one and not unsure and word.isalpha()
+        for space, n in zip(("", " "), often, strict=True):
+            if n and whole:
+                counts[space + word] += n
+            elif n:
+                into = doubtful if unsure else counts
+                for piece in (cut if unsure else find)(space + word):
+                    into[piece] += n
+    stored = dict(zip(token_strings(counts), counts.values(), strict=True))
+    for piece, n in doubtful.items():
+        stored[piece] = stored.get(piece, 0) + n
+    return stored

@@ -1,0 +1,329 @@
+"""How documents (`str`) are read from local files, installed Python source and the hub.
+
+Text is UTF-8, and a byte order mark at the start of a file is dropped. What cannot be read is a
+ValueError that names the file and the place in it; `errors="replace"` reads invalid UTF-8 and
+lone surrogates as U+FFFD instead.
+"""
+
+import glob
+import gzip
+import io
+import json
+import lzma
+import os
+import re
+import sysconfig
+import tokenize
+import zlib
+from collections.abc import Iterable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+from ..tokenizer.files import MAX_BYTES, reason
+
+ENDINGS = {
+    "text": ("",),
+    "jsonl": (".jsonl", ".jsonl.gz", ".jsonl.xz"),
+    "parquet": (".parquet",),
+}
+SURROGATE = re.compile("[\ud800-\udfff]")
+BOM = b"\xef\xbb\xbf"
+PACKED = {".gz": gzip.open, ".xz": lzma.open}
+
+
+class Part(NamedTuple):
+    """Some files, or of a single one the documents that begin from `start` up to before `end`.
+
+    These are bytes, in Parquet files row groups.
+    """
+
+    files: tuple[Path, ...]
+    start: int = 0
+    end: int | None = None
+
+    def __str__(self) -> str:
+        others = f" and {len(self.files) - 1:,} more" if len(self.files) > 1 else ""
+        inside = "" if self.end is None else f", from {self.start:,} to {self.end:,}"
+        return f"{self.files[0]}{others}{inside}"
+
+
+class Line(NamedTuple):
+    """A line of a file, counted from one only when its place is written."""
+
+    file: Path
+    start: int
+    number: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.number + _lines_before(self.file, self.start)}"
+
+
+def parts(kind: str, place: str, size: int) -> Iterator[Part]:
+    """The files at a place in parts of about `size` bytes, in their order; small files together.
+
+    A document is never cut: it belongs to the part that it begins in. Packed files stay whole.
+    """
+    together, held = [], 0
+    for file in python_files() if kind == "python-source" else files_at(kind, place):
+        length = file.stat().st_size
+        if together and held + length > size:
+            yield Part(tuple(together))
+            together, held = [], 0
+        if kind == "parquet":
+            from .parquet_files import row_groups
+
+            ranges = row_groups(file, size)
+        else:
+            ranges = [(at, min(at + size, length)) for at in range(0, length, size)]
+        if len(ranges) > 1 and file.suffix not in PACKED and kind != "python-source":
+            yield from (Part((file,), *ends) for ends in ranges)
+        else:
+            together.append(file)
+            held += length
+    if together:
+        yield Part(tuple(together))
+
+
+def check_files(kind: str, place: str, column: str) -> None:
+    """Raise what can be known about the files at a place without reading them through."""
+    files = files_at(kind, place)
+    if not any(file.stat().st_size for file in files):
+        what = "the file is" if len(files) == 1 else f"all {len(files)} files are"
+        raise ValueError(f"{kind}:{place}: {what} empty")
+    if kind == "parquet":
+        from .parquet_files import open_strings
+
+        open_strings(files[0], column)
+
+
+def read_files(
+    kind: str, place: str, column: str, errors: str, part: Part | None = None
+) -> Iterator[str]:
+    """Documents of the files at a place, or of a part: lines, or the strings in a field or column."""
+    files, start, end = part or Part(tuple(files_at(kind, place)))
+    for file in files:
+        if kind == "text":
+            yield from read_lines(file, errors, start, end)
+        elif kind == "jsonl":
+            yield from _json_lines(file, column, errors, start, end)
+        else:
+            yield from _parquet_rows(file, column, errors, start, end)
+
+
+def files_at(kind: str, place: str) -> list[Path]:
+    """The file, the matches of a glob, or what a folder holds; sorted, at least one.
+
+    A file to which several paths lead is there once: symlinks may go in circles.
+    """
+    path = Path(os.path.expanduser(place))
+    if path.is_file():
+        return [path]
+    if path.is_dir():
+        endings = ENDINGS.get(kind, ("",))
+        if files := _walk(path, endings):
+            return _once(files)
+        wanted = ", ".join(f"*{ending}" for ending in endings)
+        raise ValueError(f"{kind}:{place}: the folder has no file like {wanted}")
+    if path.exists():
+        raise OSError(f"{kind}:{place}: a pipe or a device is read once only: write it to a file")
+    files = {Path(match) for match in glob.glob(str(path), recursive=True)}
+    files = _once(file for file in files if file.is_file())
+    if not files:
+        raise FileNotFoundError(f"{kind}:{place}: no file or folder has or matches that path")
+    return files
+
+
+def _once(files: Iterable[Path]) -> list[Path]:
+    """The files in order, each by the shortest of the paths that lead to it."""
+    shortest = {}
+    for file in sorted(files, key=lambda file: (len(file.parts), file)):
+        shortest.setdefault(os.path.realpath(file), file)
+    return sorted(shortest.values())
+
+
+def _walk(folder: Path, endings: tuple[str, ...]) -> list[Path]:
+    """Files below a folder whose names have one of the endings, hidden ones left out."""
+    found = []
+    for path, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        found += [Path(path, n) for n in names if n.endswith(endings) and not n.startswith(".")]
+    return sorted(file for file in found if file.is_file())
+
+
+def decode(data: bytes, where, offset: int, errors: str, encoding: str = "utf-8") -> str:
+    """Bytes as text; ValueError, naming the place, for those that are none."""
+    try:
+        return data.decode(encoding, errors)
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"{where}: invalid {encoding.upper()} at byte {offset + error.start}; "
+            "errors='replace' reads it as U+FFFD"
+        ) from None
+
+
+def read_lines(file: Path, errors: str, start: int = 0, end: int | None = None) -> Iterator[str]:
+    opener = PACKED.get(file.suffix, open)
+    offset = 0
+    try:
+        # The buffer spares gzip and lzma a slow call for each line.
+        with io.BufferedReader(opener(file, "rb"), 1 << 18) as lines:
+            if start:  # a line that begins before this part belongs to the one before
+                offset = lines.seek(start - 1)
+                while piece := lines.readline(1 << 20):
+                    offset += len(piece)
+                    if piece.endswith(b"\n"):
+                        break
+            for line in iter(partial(lines.readline, MAX_BYTES + 1), b""):
+                if end is not None and offset >= end:
+                    return
+                if len(line) > MAX_BYTES:
+                    raise ValueError(
+                        f"{file}: the line that begins at byte {offset} has more than {MAX_BYTES:,} "
+                        "bytes: cut it into documents, each a line"
+                    )
+                data = line if offset else line.removeprefix(BOM)
+                text = decode(data, file, offset + len(line) - len(data), errors)
+                offset += len(line)
+                yield text.removesuffix("\n").removesuffix("\r")
+    except (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError) as error:
+        raise ValueError(f"{file}: damaged or cut off {file.suffix} file ({error})") from None
+
+
+def _lines_before(file: Path, start: int) -> int:
+    """How many lines of a file begin before byte `start`."""
+    number, at, begins = 0, 0, True
+    if start:
+        with open(file, "rb") as lines:
+            while at < start and (piece := lines.readline(1 << 20)):
+                at += len(piece)
+                number += begins
+                begins = piece.endswith(b"\n")
+    return number
+
+
+def _json_lines(file: Path, column: str, errors: str, start: int, end: int | None) -> Iterator[str]:
+    for number, line in enumerate(read_lines(file, errors, start, end), 1):
+        if not line or line.isspace():
+            continue
+        where = Line(file, start, number)
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise ValueError(f"{where}: not valid JSON ({error})") from None
+        yield _field(row, column, where, errors)
+
+
+def _field(row, column: str, where: str, errors: str) -> str:
+    """The text in a row's field, refused when it is none."""
+    if not isinstance(row, dict):
+        raise ValueError(f"{where}: an object is needed, not {type(row).__name__}")
+    if column not in row:
+        raise ValueError(f"{where}: there is no field {column!r}; there is {', '.join(row) or '-'}")
+    value = row[column]
+    if not isinstance(value, str):
+        raise ValueError(f"{where}: {column!r} must be a string, not {type(value).__name__}")
+    if errors == "replace":
+        return SURROGATE.sub("\ufffd", value)
+    if lone := SURROGATE.search(value):
+        raise ValueError(
+            f"{where}: {column!r} has the lone surrogate \\u{ord(lone[0]):04x}, which is no text; "
+            "errors='replace' reads it as U+FFFD"
+        )
+    return value
+
+
+def _parquet_rows(
+    file: Path, column: str, errors: str, start: int, end: int | None
+) -> Iterator[str]:
+    import pyarrow as pa
+
+    from .parquet_files import open_strings, read_columns
+
+    opened = open_strings(file, column)
+    number = sum(opened.metadata.row_group(group).num_rows for group in range(start))
+    groups = range(start, opened.num_row_groups if end is None else end)
+    for batch in read_columns(file, opened, [column], groups):
+        # As bytes: Parquet writers do not all check that strings are UTF-8.
+        for value in batch.column(0).cast(pa.large_binary()).to_pylist():
+            number += 1
+            where = f"{file}, row {number}, column {column!r}"
+            if value is None:
+                raise ValueError(f"{where}: a string is needed, not null")
+            yield decode(value, where, 0, errors)
+
+
+def python_files() -> list[Path]:
+    """The Python files in site-packages, by relative path."""
+    roots = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
+    files = [(f.relative_to(root).parts, f) for root in roots for f in _walk(Path(root), (".py",))]
+    if not files:
+        raise ValueError(f"python-source: there is no .py file in {', '.join(sorted(roots))}")
+    return [file for _, file in sorted(files)]
+
+
+def read_python(errors: str, files: Iterable[Path] | None = None) -> Iterator[str]:
+    """Python files, those in site-packages unless others are named, with \\n line ends."""
+    for file in python_files() if files is None else files:
+        whole = file.read_bytes()
+        try:
+            encoding, _ = tokenize.detect_encoding(io.BytesIO(whole).readline)
+        except SyntaxError:  # no such encoding, or a first line that is not UTF-8
+            encoding = "utf-8"
+        data = whole.removeprefix(BOM)
+        offset = len(whole) - len(data)
+        text = decode(data, file, offset, errors, encoding.removesuffix("-sig"))
+        yield text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def hub_dataset(name: str) -> tuple[str, str | None, dict[str, str]]:
+    """ID, configuration, and split and revision by name, after checks without the network.
+
+    The name is `ID[@CONFIG][@REVISION][#SPLIT]`, `ID@@REVISION` without a configuration. A revision
+    is a commit, a tag or a branch; only a commit stays what it is.
+    """
+    part = r"[A-Za-z0-9][\w.-]*"
+    match = re.fullmatch(
+        rf"({part}(?:/{part})?)(?:@([^@#]+)|@(?=@))?(?:@([^@#]+))?(?:#([^@#]+))?", name
+    )
+    if match is None:
+        raise ValueError(
+            f"hf:{name}: write hf:OWNER/NAME, hf:OWNER/NAME@CONFIG#SPLIT, "
+            "hf:OWNER/NAME@@REVISION or the like"
+        )
+    dataset, config, revision, split = match.groups()
+    if os.path.exists(dataset):
+        raise ValueError(f"hf:{name}: the local path {dataset!r} would be read in its place")
+    try:
+        from datasets import __version__ as version
+    except ImportError:
+        version = "0"
+    # From version 4 on, no code that comes with a data set is ever run.
+    if int(version.partition(".")[0]) < 4:
+        raise ImportError(f"hf:{name} needs datasets 4 or later: pip install 'tokhelpers[hub]'")
+    options = {"split": split or "train"} | ({"revision": revision} if revision else {})
+    return dataset, config, options
+
+
+def read_hub(name: str, column: str, errors: str) -> Iterator[str]:
+    """The field `column` of each row of a hub data set, streamed."""
+    for number, row in enumerate(hub_rows(name), 1):
+        yield _field(row, column, f"{name}, row {number}", errors)
+
+
+def hub_rows(name: str) -> Iterator[dict]:
+    """The rows of a hub data set, streamed; ValueError or OSError in one sentence when it fails."""
+    dataset, config, options = hub_dataset(name)
+    import datasets
+
+    # The hub's client has asked six times when it gives up; 20 such rounds would take half an hour.
+    datasets.config.STREAMING_READ_MAX_RETRIES = datasets.config.STREAMING_OPEN_MAX_RETRIES = 1
+    try:
+        yield from datasets.load_dataset(dataset, config, streaming=True, **options)
+    except Exception as error:  # the client's, the transport's or the file format's
+        kind = ValueError if isinstance(error, ValueError) else OSError
+        raise kind(
+            f"hf:{name} cannot be read from the hub: {reason(error)}. Check the name and the "
+            "connection, log in if it is gated (hf auth login), or give a local copy as jsonl:PATH "
+            "or parquet:PATH"
+        ) from None

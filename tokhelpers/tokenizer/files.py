@@ -1,0 +1,93 @@
+"""Where the project's files stand, and files that are written whole or not at all."""
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from uuid import uuid4
+
+PLACE = Path(__file__).parents[2]
+# A line, or a tokenizer's file, of more bytes is refused: a small packed file may hold an endless one.
+MAX_BYTES = 1 << 30
+# Where only the package is installed there is no checkout: figures then go where one works.
+CHECKOUT = PLACE if (PLACE / "data" / "paper").is_dir() else None
+
+
+def destination(path: str | os.PathLike) -> Path:
+    """Where a file or folder of that name is written: behind symlinks, ``~`` written out.
+
+    Raises ValueError for what cannot be a name, OSError for symlinks that lead in a circle.
+
+    >>> destination("/no folder/../new").as_posix()
+    '/new'
+    """
+    try:
+        found = Path(os.path.realpath(os.path.expanduser(path)))
+        os.fsencode(found)
+    except ValueError:
+        raise ValueError(
+            f"{os.fspath(path)!r} has a character that no file name may have: give another name"
+        ) from None
+    if found.is_symlink():
+        raise OSError(f"{path} is a symlink that leads back to itself: give another name")
+    return found
+
+
+def write_whole(path: str | os.PathLike, content: bytes | Callable[[Path], None]) -> None:
+    """Write a file whole or not at all; ``content`` may be a function that writes it.
+
+    Raises OSError in one sentence, as ``write_all`` does.
+    """
+    write_all({path: content})
+
+
+def write_all(contents: Mapping[str | os.PathLike, bytes | Callable[[Path], None]]) -> None:
+    """Write several files, each whole or not at all, and none before all are on the disk.
+
+    Where a symlink stands, the file that it names is written. Raises OSError, naming the file, for
+    what is no regular file, has no folder, or cannot be written, as when the disk is full.
+    """
+    drafts, file, draft = {}, None, None
+    try:
+        for path, content in contents.items():
+            file = destination(path)
+            _check(file)
+            # a name of its own: others may write at the same time
+            draft = drafts[file] = file.with_name(f"{file.name[:50]}.{uuid4().hex}.tmp")
+            content(draft) if callable(content) else draft.write_bytes(content)
+        for file, draft in drafts.items():
+            os.replace(draft, file)
+    except OSError as error:
+        # one about another file comes from what was read while writing
+        if error.errno is None or error.filename not in (None, str(file), str(draft)):
+            raise
+        raise OSError(f"cannot write {file}: {os.strerror(error.errno)}") from error
+    finally:
+        for draft in drafts.values():
+            draft.unlink(missing_ok=True)
+
+
+def _check(file: Path) -> None:
+    """Refuse a place without a folder, and what a file must not replace."""
+    if file.is_dir():
+        raise IsADirectoryError(f"{file} is a folder: give the name of a file")
+    if file.exists() and not file.is_file():
+        raise FileExistsError(f"{file} is a pipe or a device: give the name of a file")
+    if not file.parent.is_dir():
+        raise FileNotFoundError(f"cannot write {file}: there is no folder {file.parent}")
+
+
+def read_whole(file: Path) -> bytes:
+    """What a regular file holds; OSError for a pipe or a device, ValueError above `MAX_BYTES`."""
+    if file.exists() and not file.is_file():
+        raise OSError(f"{file} is a pipe, a device or a folder: give a file")
+    if file.stat().st_size > MAX_BYTES:
+        raise ValueError(f"{file} has more than {MAX_BYTES:,} bytes: it cannot be such a file")
+    return file.read_bytes()
+
+
+def reason(error: Exception) -> str:
+    """What an error of the hub's client says, in one line."""
+    lines = [line.strip() for line in str(error).splitlines()]
+    told = [line for line in lines if line and not re.match(r"\d{3} Client Error", line)]
+    return next(iter(told), type(error).__name__).rstrip(".")

@@ -1,0 +1,230 @@
+"""Take a tokenizer apart into vocabulary, merges and settings, and put one together again.
+
+Everything that changes a tokenizer does it here: read the parts, compute new ones, build. The
+tokenizer that came in is never touched.
+"""
+
+import gc
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from itertools import chain
+
+import numpy as np
+from tokenizers import AddedToken, Tokenizer, models
+
+BYTE_TOKENS = [f"<0x{byte:02X}>" for byte in range(256)]  # SentencePiece's, for byte fallback
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """A BPE or WordPiece tokenizer taken apart.
+
+    ``vocab`` maps a token in its stored form to its id; ``merges`` is an int32 array with one row
+    a merge, in order of priority: id of the left part, of the right part, of the result (none in
+    WordPiece); ``settings`` is everything else that ``tokenizer.json`` holds.
+    """
+
+    settings: dict
+    vocab: dict[str, int]
+    merges: np.ndarray
+
+    @cached_property
+    def tokens(self) -> dict[int, str]:
+        """Token by id."""
+        return {i: token for token, i in self.vocab.items()}
+
+    @cached_property
+    def alphabet(self) -> dict[str, int]:
+        """The tokens of one character."""
+        return {token: i for token, i in self.vocab.items() if len(token) == 1}
+
+    @property
+    def merge_skipping(self) -> bool:
+        """Whether a pre-token that is in the vocabulary is taken whole, without merging."""
+        return bool(self.settings["model"].get("ignore_merges"))
+
+    @property
+    def wordpiece(self) -> bool:
+        """Whether the model is WordPiece, which takes the longest match and has no merges."""
+        return self.settings["model"]["type"] == "WordPiece"
+
+    @cached_property
+    def byte_level(self) -> bool:
+        """Whether tokens are stored as bytes, a character each."""
+        return '"ByteLevel"' in json.dumps(self.settings["pre_tokenizer"])
+
+    @cached_property
+    def special(self) -> set[str]:
+        """Contents of the special tokens."""
+        return {t["content"] for t in self.settings["added_tokens"] if t["special"]}
+
+    @cached_property
+    def apart(self) -> set[str]:
+        """Tokens that no merge uses or builds: added ones, the unknown token, bytes."""
+        added = {token["content"] for token in self.settings["added_tokens"]}
+        return added | set(BYTE_TOKENS) | {self.settings["model"].get("unk_token")} - {None}
+
+    @cached_property
+    def next_id(self) -> int:
+        """The smallest id above all that are in use, added tokens included."""
+        added = (t["id"] for t in self.settings["added_tokens"])
+        return 1 + max(max(self.vocab.values(), default=-1), max(added, default=-1))
+
+    def pairs(self) -> list[tuple[str, str]]:
+        """The merges as pairs of tokens."""
+        left, right = (map(self.tokens.__getitem__, self.merges[:, i].tolist()) for i in (0, 1))
+        return list(zip(left, right, strict=True))
+
+
+def read_parts(tokenizer: Tokenizer | Parts, *, wordpiece: bool = False) -> Parts:
+    """Take a BPE tokenizer apart, or with ``wordpiece`` a WordPiece one.
+
+    Takes a ``tokenizers.Tokenizer``, a ``transformers`` tokenizer that wraps one, or parts already
+    read, which it returns. Raises TypeError for anything else, ValueError for another model and for
+    merges that name tokens outside the vocabulary.
+
+    >>> from tokenizers import Tokenizer, models
+    >>> parts = read_parts(Tokenizer(models.BPE({"a": 0, "b": 1, "ab": 2}, [("a", "b")])))
+    >>> parts.merges.tolist(), parts.pairs()
+    ([[0, 1, 2]], [('a', 'b')])
+    """
+    if isinstance(tokenizer, Parts):
+        return _of_kind(tokenizer, wordpiece)
+    backend = backend_of(tokenizer)
+    # the serialised form is the whole truth about a tokenizer, so a cache keyed by it cannot go
+    # stale when somebody changes the object
+    return _of_kind(_parse(backend.to_str()), wordpiece)
+
+
+def backend_of(tokenizer) -> Tokenizer:
+    """The ``tokenizers.Tokenizer`` that this is or, in ``transformers``, wraps; TypeError for others."""
+    backend = getattr(tokenizer, "backend_tokenizer", tokenizer)
+    if not isinstance(backend, Tokenizer):
+        raise TypeError(
+            f"a tokenizer is needed, got {type(tokenizer).__name__}: "
+            "load one with load_tokenizer, or give a tokenizers.Tokenizer"
+        )
+    return backend
+
+
+def _of_kind(parts: Parts, wordpiece: bool) -> Parts:
+    kind = parts.settings["model"]["type"]
+    if kind != "BPE" and not (wordpiece and kind == "WordPiece"):
+        raise ValueError(
+            f"a BPE{' or WordPiece' * wordpiece} tokenizer is needed, this one's model is {kind}; "
+            "Llama-3, Qwen and Mistral are BPE"
+        )
+    return parts
+
+
+@lru_cache(maxsize=3)
+def _parse(serialised: str) -> Parts:
+    collecting = gc.isenabled()
+    gc.disable()  # a quarter of a million small lists: the collector would walk them repeatedly
+    try:
+        settings = json.loads(serialised)
+        model = settings["model"]
+        vocab, merges = model.pop("vocab"), model.pop("merges", [])
+        table = merge_ids(vocab, merges, prefix=model.get("continuing_subword_prefix") or "")
+    finally:
+        if collecting:
+            gc.enable()
+    return Parts(settings, vocab, table)
+
+
+def merge_ids(vocab: dict[str, int], merges: Sequence, *, prefix: str = "") -> np.ndarray:
+    """Write merges, given as pairs of tokens, as rows of three ids: left, right, result.
+
+    ``prefix`` is what the right part loses when it is joined ("##" in WordPiece style). Raises
+    ValueError, naming the first few, when a part or a result is not in the vocabulary.
+
+    >>> merge_ids({"a": 0, "b": 1, "ab": 2}, [("a", "b")]).tolist()
+    [[0, 1, 2]]
+    """
+    cut = len(prefix)
+    try:
+        id_of = vocab.__getitem__
+        parts = np.fromiter(map(id_of, chain.from_iterable(merges)), np.int32, 2 * len(merges))
+        joined = map("".join, merges) if not cut else (a + b[cut:] for a, b in merges)
+        results = np.fromiter(map(id_of, joined), np.int32, len(merges))
+    except KeyError:
+        raise lacking(m for m in merges if not {*m, m[0] + m[1][cut:]} <= vocab.keys()) from None
+    return np.column_stack([parts.reshape(-1, 2), results])
+
+
+def lacking(merges: Iterable[tuple[str, str]]) -> ValueError:
+    """The complaint about merges of which a part or the result is not in the vocabulary."""
+    wrong = list(merges)
+    shown = ", ".join(f"{a!r} + {b!r}" for a, b in wrong[:3])
+    return ValueError(
+        f"{len(wrong):,} merges name tokens that the vocabulary lacks, first {shown}: "
+        "drop them or add their tokens"
+    )
+
+
+def build_tokenizer(parts: Parts) -> Tokenizer:
+    """Put a tokenizer together from its parts.
+
+    Special and added tokens that lie below the largest id are written into the vocabulary as
+    well: the library would number them anew otherwise. Raises ValueError when an id came out
+    other than asked for.
+
+    >>> from tokenizers import Tokenizer, models
+    >>> old = Tokenizer(models.BPE({"a": 0, "b": 1, "ab": 2}, [("a", "b")]))
+    >>> build_tokenizer(read_parts(old)).to_str() == old.to_str()
+    True
+    """
+    settings = parts.settings
+    in_order = sorted(settings["added_tokens"], key=lambda token: token["id"])
+    added = {token["content"]: token["id"] for token in in_order}
+    top = max(parts.vocab.values(), default=-1)
+    vocab = parts.vocab | {content: i for content, i in added.items() if i < top}
+    options = {k: v for k, v in settings["model"].items() if k != "type" and v is not None}
+    # vocabulary and merges go in as objects: written as JSON and read again they take twice as long
+    empty = {"type": "BPE", "vocab": {}, "merges": []}
+    made = Tokenizer.from_str(json.dumps({**settings, "added_tokens": [], "model": empty}))
+    if parts.wordpiece:
+        made.model = models.WordPiece(vocab, **options)
+    else:
+        made.model = models.BPE(vocab, parts.pairs(), **options)
+    made.add_tokens([AddedToken(**{k: v for k, v in t.items() if k != "id"}) for t in in_order])
+    moved = [t for t, i in added.items() if made.token_to_id(t) != i]
+    if moved:
+        raise ValueError(
+            f"{len(moved)} added tokens would change their id, first {moved[0]!r} "
+            f"({added[moved[0]]} to {made.token_to_id(moved[0])}): ids must have no holes below them"
+        )
+    return made
+
+
+def with_merge_skipping(tokenizer: Tokenizer, enabled: bool) -> Tokenizer:
+    """Copy a tokenizer with merge skipping switched on or off.
+
+    With merge skipping a pre-token that stands in the vocabulary becomes that token at once,
+    whether merges lead to it or not (the library's ``ignore_merges``). Paper, Appendix E.
+
+    >>> from tokenizers import Tokenizer, models
+    >>> plain = Tokenizer(models.BPE({"a": 0, "b": 1, "ab": 2}, []))
+    >>> with_merge_skipping(plain, True).encode("ab").tokens, plain.encode("ab").tokens
+    (['ab'], ['a', 'b'])
+    """
+    return build_tokenizer(parts_with_skipping(read_parts(tokenizer), enabled))
+
+
+merge_skipping = with_merge_skipping  # another name for it
+
+
+def parts_with_skipping(parts: Parts, enabled: bool) -> Parts:
+    """What ``with_merge_skipping`` does, on parts: without building a tokenizer."""
+    model = {**parts.settings["model"], "ignore_merges": bool(enabled)}
+    return Parts({**parts.settings, "model": model}, parts.vocab, parts.merges)
+
+
+def all_splits(parts, vocab, tokens) -> list[tuple[str, str]]:
+    """All splits of each of the tokens into two, in order of the tokens, longer left part first."""
+    from transformers.convert_slow_tokenizer import generate_merges
+
+    ordinary = {token: i for token, i in vocab.items() if token not in parts.special}
+    return generate_merges(ordinary, {token: -i for i, token in enumerate(tokens)})

@@ -1,0 +1,192 @@
+"""How a tokenizer cuts text before its model sees it: its patterns, its rules, and a cutter.
+
+The tokenizer's own normalizer and pre-tokenizer decide what a pre-token is. ``PATTERNS`` are those
+that the ``regex`` module cuts by as the library does (tests/text/test_pretokens.py goes through
+every code point).
+"""
+
+import json
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import lru_cache
+from itertools import repeat
+from numbers import Integral
+
+from tokenizers import Tokenizer, models
+
+from .parts import Parts
+from .token_bytes import byte_of
+
+LLAMA_3 = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}"
+    r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+QWEN = LLAMA_3.replace(r"\p{N}{1,3}", r"\p{N}")
+TEKKEN = (
+    r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+"
+    r"|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*"
+    r"|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+GPT_2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
+# patterns in which a space begins a pre-token and nothing else does behind a word, and whether a
+# space and a run of letters is always one pre-token
+PATTERNS = {LLAMA_3: True, QWEN: True, GPT_2: True, TEKKEN: False}
+LINES = {LLAMA_3, QWEN, TEKKEN}  # a pre-token ends behind the last newline in white space
+
+BEFORE_META = re.compile("(?<=[^▁])(?=▁)")
+
+
+def documents_with_counts(corpus: Iterable[str]) -> Iterator[tuple[str, int]]:
+    """The documents of a corpus, each with how often it occurs: 1, or what the corpus says.
+
+    >>> list(documents_with_counts(["a", "b", "a"])), list(documents_with_counts({"a": 2}))
+    ([('a', 1), ('b', 1), ('a', 1)], [('a', 2)])
+    """
+    exact = corpus if isinstance(corpus, Mapping) else getattr(corpus, "counts", None)
+    if exact is None:
+        yield from zip(corpus, repeat(1))
+        return
+    total = 0
+    for document, n in exact.items():
+        if not isinstance(n, Integral) or n < 0:
+            raise ValueError(
+                f"the document {document!r:.40} has the count {n!r}: give whole numbers"
+            )
+        total += int(n) * (1 + len(document) if isinstance(document, str) else 1)
+        if total >> 57:  # bytes, of which a character has four at most, are counted in 64 bits
+            raise ValueError(
+                f"the documents up to {document!r:.40} stand for more than 2^57 characters: divide "
+                "the counts"
+            )
+        if n:
+            yield document, int(n)
+
+
+def cutting_rules(tokenizer: Tokenizer | Parts) -> str:
+    """What decides a tokenizer's pre-tokens: its normalizer and pre-tokenizer, as JSON.
+
+    For a tokenizer without pre-tokenizer also that text is cut before the space symbol; raises
+    ValueError when that would cut through tokens of the vocabulary.
+    """
+    if isinstance(tokenizer, Parts):
+        settings, vocab = tokenizer.settings, tokenizer.vocab
+    else:
+        backend = getattr(tokenizer, "backend_tokenizer", tokenizer)
+        if not isinstance(backend, Tokenizer):
+            raise TypeError(
+                f"a tokenizer is needed, got {type(tokenizer).__name__}: use load_tokenizer"
+            )
+        shell = Tokenizer(models.BPE())  # serialising the whole would write the vocabulary out
+        if backend.normalizer is not None:
+            shell.normalizer = backend.normalizer
+        if backend.pre_tokenizer is not None:
+            shell.pre_tokenizer = backend.pre_tokenizer
+        settings = json.loads(shell.to_str())
+        cuts = cuts_text(settings["pre_tokenizer"])
+        vocab = () if cuts else backend.get_vocab(with_added_tokens=False)
+    rules = {part: settings[part] for part in ("normalizer", "pre_tokenizer")}
+    if not cuts_text(rules["pre_tokenizer"]):
+        crossing = [token for token in vocab if BEFORE_META.search(token)]
+        if crossing or "▁" not in json.dumps(rules, ensure_ascii=False):
+            raise ValueError(
+                "the tokenizer has no pre-tokenizer, so every document would be one word"
+                + (f", and tokens such as {crossing[0]!r} cross spaces" if crossing else "")
+                + ": give it a pre-tokenizer"
+            )
+    return json.dumps(rules, ensure_ascii=False)
+
+
+def cuts_text(pre_tokenizer: dict | None) -> bool:
+    """Whether a pre-tokenizer, as JSON, cuts at all: ``Metaspace`` may be told not to.
+
+    >>> cuts_text({"type": "Metaspace", "split": False}), cuts_text({"type": "Whitespace"})
+    (False, True)
+    """
+    return pre_tokenizer is not None and pre_tokenizer.get("split") is not False
+
+
+@lru_cache
+def proven_pattern(rules: str) -> str | None:
+    """The proven pattern behind these rules; NFC commutes with cutting before a space."""
+    rules = json.loads(rules)
+    if rules["normalizer"] not in (None, {"type": "NFC"}):
+        return None
+    match rules["pre_tokenizer"]:
+        case {"type": "ByteLevel", "use_regex": True, "add_prefix_space": False}:
+            return GPT_2
+        case {
+            "type": "Sequence",
+            "pretokenizers": [
+                {"type": "Split", "pattern": {"Regex": found}, "behavior": "Isolated", "invert": False},
+                {"type": "ByteLevel", "use_regex": False, "add_prefix_space": False},
+            ],
+        } if found in PATTERNS:  # fmt: skip
+            return found
+    return None
+
+
+def library_cutter(rules: str) -> Callable[[str], list[str]]:
+    """The slow road: the library normalises and cuts."""
+    settings = json.loads(Tokenizer(models.BPE()).to_str()) | json.loads(rules)
+    shell = Tokenizer.from_str(json.dumps(settings))
+    normalizer, pre_tokenizer = shell.normalizer, shell.pre_tokenizer
+    whole = not cuts_text(settings["pre_tokenizer"])
+
+    def cut(text: str) -> list[str]:
+        if normalizer is not None:
+            text = normalizer.normalize_str(text)
+        pieces = [text]
+        if pre_tokenizer is not None:
+            pieces = [piece for piece, _ in pre_tokenizer.pre_tokenize_str(text)]
+        return [word for piece in pieces for word in BEFORE_META.split(piece)] if whole else pieces
+
+    return cut
+
+
+def is_doubtful(word: str) -> bool:
+    """Whether the regex module and the library may class a character of the word differently.
+
+    They do so with characters newer than this Python's Unicode version, and with U+0295, which
+    Unicode 17 moved from the lower case to the letters without case.
+    """
+    if "ʕ" in word:
+        return True
+    return not word.isprintable() and any(unicodedata.category(c) == "Cn" for c in word)
+
+
+def token_text(parts: Parts, token: str) -> str | None:
+    """The text that a stored token stands for; None where it is not bytes of whole characters."""
+    if not parts.byte_level:
+        return token.replace("▁", " ")
+    try:
+        return bytes(map(byte_of().__getitem__, token)).decode()
+    except (KeyError, UnicodeDecodeError):
+        return None
+
+
+def always_split(parts: Parts, tokens: Iterable[str]) -> list[str]:
+    """Tokens that no pre-token holds: the normalizer changes them, or the pre-tokenizer cuts them.
+
+    Each token's text is cut alone, behind a space, and beside a letter on either side. Tokens that
+    hold part of a character are not looked at.
+
+    >>> from tokhelpers.train.trainers import train_byte_level_bpe
+    >>> from tokhelpers.tokenizer.parts import read_parts
+    >>> always_split(read_parts(train_byte_level_bpe(["cat"], vocab_size=257)), ["catĠ", "Ġcat", "cat"])
+    ['catĠ']
+    """
+    rules = {rule: parts.settings[rule] for rule in ("normalizer", "pre_tokenizer")}
+    cut = library_cutter(json.dumps(rules))
+    between = "\0" if cuts_text(rules["pre_tokenizer"]) else ""  # without one, merges cross spaces
+    contexts = (("", ""), (" ", ""), ("a", ""), ("", "a"))
+    prefix = parts.settings["model"].get("continuing_subword_prefix") or ""
+
+    def split(token: str) -> bool:
+        stored = token.removeprefix(prefix)
+        text = token_text(parts, stored)
+        return text is not None and not any(
+            stored in between.join(cut(before + text + behind)) for before, behind in contexts
+        )
+
+    return [token for token in tokens if split(token)]

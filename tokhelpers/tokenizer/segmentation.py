@@ -1,0 +1,276 @@
+"""Applying merges to unique pre-tokens, compiled, and the hash table that this and learning share.
+
+Words are flat: one array of symbol ids, and the offsets at which each word begins.
+"""
+
+import heapq
+from collections import namedtuple
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+from numba import njit
+from tokenizers import Tokenizer, models
+
+from .parts import BYTE_TOKENS, Parts, read_parts
+
+
+# --- a hash table from a pair of ids to a number ------------------------------------------------
+# Compiled code in merge_loop.py and adaptbpe.py holds copies of these three: numba does not notice when
+# they change, so those files are to be touched as well.
+@njit(cache=True, nogil=True)
+def pair_key(a, b):
+    return (np.int64(a) << 32) | np.int64(b)
+
+
+@njit(cache=True, nogil=True)
+def slot_of(table, rows, key):
+    """Where `key` stands in the open-addressing `table` of rows that begin with keys, or would."""
+    mask = np.uint64(len(table) - 1)
+    mixed = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)  # its high half depends on the whole key
+    i = mixed >> np.uint64(32) & mask
+    while table[i] >= 0 and rows[table[i], 0] != key:
+        i = (i + np.uint64(1)) & mask
+    return i
+
+
+@njit(cache=True)
+def index_keys(rows, n, size):
+    """A table over the first `n` rows; of equal keys the last wins, as in the library."""
+    table = np.full(size, -1, np.int32)
+    for i in range(n):
+        table[slot_of(table, rows, rows[i, 0])] = i
+    return table
+
+
+def _power_of_two(n: int) -> int:
+    return 1 << max(4, int(n).bit_length())
+
+
+# --- applying merges ----------------------------------------------------------------------------
+MergeTable = namedtuple("MergeTable", "table keys results")
+
+
+def merge_table(merges: np.ndarray) -> MergeTable:
+    """Index merges (rows of left, right, result) by their pair, for ``segment``."""
+    keys = ((merges[:, 0].astype(np.int64) << 32) | merges[:, 1]).reshape(-1, 1)
+    return MergeTable(
+        index_keys(keys, len(keys), 2 * _power_of_two(len(keys))),
+        keys,
+        np.ascontiguousarray(merges[:, 2]),
+    )
+
+
+@njit(cache=True, nogil=True)
+def _push_pair(heap, merges, left, right, position):
+    rank = merges.table[slot_of(merges.table, merges.keys, pair_key(left, right))]
+    if rank >= 0:
+        heapq.heappush(heap, (np.int64(rank) << 32) | np.int64(position))
+
+
+@njit(cache=True, nogil=True)
+def _segment(symbols, offsets, merges, out, lengths, last):
+    """Merge within each word, always the pair of best rank, the leftmost of equals.
+
+    Writes the tokens into `out`, how many each word has into `lengths`, and into `last` the rank of
+    the last merge in each, or -1.
+    """
+    longest = 1
+    for w in range(len(offsets) - 1):
+        longest = max(longest, offsets[w + 1] - offsets[w])
+    symbol = np.empty(longest, np.int32)
+    before = np.empty(longest, np.int64)
+    after = np.empty(longest, np.int64)
+    heap = [np.int64(0) for _ in range(0)]  # of rank and position; empty again after each word
+    written = 0
+    for w in range(len(offsets) - 1):
+        n = offsets[w + 1] - offsets[w]
+        for j in range(n):
+            symbol[j] = symbols[offsets[w] + j]
+            before[j] = j - 1
+            after[j] = j + 1 if j + 1 < n else -1
+            if j > 0:
+                _push_pair(heap, merges, symbol[j - 1], symbol[j], j - 1)
+        last[w] = -1
+        while len(heap) > 0:
+            top = heapq.heappop(heap)
+            j = top & 0xFFFFFFFF
+            result = merges.results[top >> 32]
+            k = after[j]
+            if symbol[j] < 0 or k < 0:
+                continue
+            rank = merges.table[slot_of(merges.table, merges.keys, pair_key(symbol[j], symbol[k]))]
+            if rank < 0 or merges.results[rank] != result:
+                continue
+            last[w] = rank
+            symbol[j] = result
+            symbol[k] = -1
+            after[j] = after[k]
+            if after[k] >= 0:
+                before[after[k]] = j
+                _push_pair(heap, merges, result, symbol[after[k]], j)
+            if before[j] >= 0:
+                _push_pair(heap, merges, symbol[before[j]], result, before[j])
+        lengths[w] = 0
+        for j in range(n):
+            if symbol[j] >= 0:
+                out[written] = symbol[j]
+                written += 1
+                lengths[w] += 1
+    return written
+
+
+def segment(symbols, offsets, merges) -> tuple[np.ndarray, np.ndarray]:
+    """Apply merges to every word and return the tokens, flat, with their offsets.
+
+    ``symbols`` int32 and ``offsets`` int64 (one more than words) hold the words; ``merges`` is a
+    ``MergeTable`` or an array of rows left, right, result. Gives what the library's BPE gives with
+    merge skipping off.
+
+    >>> import numpy as np
+    >>> ids, offsets = segment(np.array([0, 1, 0], np.int32), np.array([0, 3]),
+    ...                        np.array([[0, 1, 2]], np.int32))
+    >>> ids.tolist(), offsets.tolist()
+    ([2, 0], [0, 2])
+    """
+    ids, offsets, _ = segment_tracing(symbols, offsets, merges)
+    return ids, offsets
+
+
+def segment_tracing(symbols, offsets, merges) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """What ``segment`` gives, and for each word the rank of the last merge in it (-1 if none).
+
+    >>> import numpy as np
+    >>> merges = np.array([[0, 1, 2], [2, 0, 3]], np.int32)
+    >>> segment_tracing(np.array([0, 1, 0], np.int32), np.array([0, 3]), merges)[2].tolist()
+    [1]
+    """
+    if not isinstance(merges, MergeTable):
+        merges = merge_table(merges)
+    symbols = np.ascontiguousarray(symbols, np.int32)
+    offsets = np.ascontiguousarray(offsets, np.int64)
+    lengths = np.zeros(len(offsets) - 1, np.int64)
+    last = np.full(len(lengths), -1, np.int32)
+
+    def part(first: int, end: int) -> np.ndarray:
+        out = np.empty(offsets[end] - offsets[first], np.int32)
+        n = _segment(
+            symbols, offsets[first : end + 1], merges, out, lengths[first:end], last[first:end]
+        )
+        return out[:n]
+
+    middle = len(lengths) // 2
+    with ThreadPoolExecutor(2) as pool:  # the compiled loop lets go of the interpreter's lock
+        halves = pool.map(part, (0, middle), (middle, len(lengths)))
+    return np.concatenate(list(halves)), np.concatenate([[0], np.cumsum(lengths)]), last
+
+
+def sum_by_id(ids: np.ndarray, weights: np.ndarray, size: int) -> np.ndarray:
+    """How often each id occurs, each occurrence by its weight: an int64 array of ``size``.
+
+    >>> import numpy as np
+    >>> sum_by_id(np.array([2, 0, 2]), np.array([5, 1, 3]), 4).tolist()
+    [1, 0, 8, 0]
+    """
+    counts = np.zeros(size, np.int64)
+    np.add.at(counts, ids, weights)
+    return counts
+
+
+def code_points(words: list[str]) -> tuple[np.ndarray, np.ndarray]:
+    """The characters of words (uint32, flat) and the offsets of the words (int64, one more).
+
+    >>> [array.tolist() for array in code_points(["ab", "", "c"])]
+    [[97, 98, 99], [0, 2, 2, 3]]
+    """
+    codes = np.frombuffer("".join(words).encode("utf-32-le"), np.uint32)
+    lengths = np.fromiter(map(len, words), np.int64, len(words))
+    return codes, np.concatenate([[0], np.cumsum(lengths)])
+
+
+def symbols_of(words: list[str], parts: Parts) -> tuple[np.ndarray, np.ndarray]:
+    """The ids a BPE encoder starts from: one a character, or its bytes where it falls back to them.
+
+    ``words`` are pre-tokens in stored form. Returns ids (int32, flat) and offsets (int64, one
+    more than words). Where the model has neither the character nor byte tokens, the unknown token
+    stands for it; where it has none of these, nothing does, as in the library.
+    """
+    codes, offsets = code_points(words)
+    sizes = np.diff(offsets)
+    last = max(map(ord, parts.alphabet), default=0)
+    table = np.full(1 + max(last, int(codes.max(initial=0))), -1, np.int32)
+    for character, i in parts.alphabet.items():
+        table[ord(character)] = i
+    ids = table[codes]
+    unknown = np.flatnonzero(ids < 0)
+    if len(unknown):
+        ids, sizes = _fall_back(codes, ids, sizes, unknown, parts)
+    return ids, np.concatenate([[0], np.cumsum(sizes)])
+
+
+def _fall_back(codes, ids, sizes, unknown, parts):
+    """Replace characters the vocabulary lacks by byte tokens, by the unknown token, or by nothing."""
+    model = parts.settings["model"]
+    unk = parts.vocab.get(model.get("unk_token"))
+    pieces = {}
+    for code in np.unique(codes[unknown]).tolist():
+        raw = [parts.vocab.get(BYTE_TOKENS[byte]) for byte in chr(code).encode()]
+        usable = model.get("byte_fallback") and None not in raw
+        pieces[code] = raw if usable else [unk] if unk is not None else []
+    word = np.repeat(np.arange(len(sizes)), sizes)
+    replaced, last = [], -2
+    for at in unknown.tolist():
+        piece = pieces[codes[at]]
+        if piece == [unk]:  # a run of unknown characters is one unknown token, if the model says so
+            fused = model.get("fuse_unk") and last == at - 1 and word[last] == word[at]
+            piece, last = [] if fused else piece, at
+        replaced.append(piece)
+    repeats = np.ones(len(ids), np.int64)
+    repeats[unknown] = [len(piece) for piece in replaced]
+    longer = np.repeat(ids, repeats)
+    longer[longer < 0] = np.array([i for piece in replaced for i in piece], np.int32)
+    return longer, np.bincount(word, weights=repeats, minlength=len(sizes)).astype(np.int64)
+
+
+def token_counts(tokenizer: Tokenizer | Parts, words) -> np.ndarray:
+    """How often each id is produced on counted pre-tokens: an int64 array indexed by id.
+
+    BPE, WordPiece or Unigram; follows the tokenizer's own merge skipping. Added tokens are not
+    looked for in the text.
+
+    >>> from tokhelpers.train.trainers import train_byte_level_bpe
+    >>> from tokhelpers.text.counting import counted
+    >>> tokenizer = train_byte_level_bpe(["bat bat bag"], vocab_size=257)
+    >>> counts = token_counts(tokenizer, counted(["bat"], tokenizer))
+    >>> int(counts[tokenizer.token_to_id("ba")]), int(counts.sum())
+    (1, 2)
+    """
+    if not is_bpe(tokenizer):
+        return _model_counts(tokenizer, words)
+    parts = read_parts(tokenizer)
+    ids, offsets = segment(*symbols_of(words.words, parts), parts.merges)
+    weights = np.repeat(words.counts, np.diff(offsets))
+    if parts.merge_skipping:
+        whole = np.array([parts.vocab.get(word, -1) for word in words.words], np.int64)
+        merged = np.repeat(whole < 0, np.diff(offsets))
+        ids = np.concatenate([ids[merged], whole[whole >= 0]])
+        weights = np.concatenate([weights[merged], words.counts[whole >= 0]])
+    return sum_by_id(ids, weights, parts.next_id)
+
+
+def is_bpe(tokenizer: Tokenizer | Parts) -> bool:
+    backend = getattr(tokenizer, "backend_tokenizer", tokenizer)
+    return not isinstance(backend, Tokenizer) or isinstance(backend.model, models.BPE)
+
+
+def _model_counts(tokenizer, words) -> np.ndarray:
+    """Token counts of WordPiece and Unigram, whose models the library applies word by word."""
+    backend = getattr(tokenizer, "backend_tokenizer", tokenizer)
+    tokenize, counts = backend.model.tokenize, np.zeros(size_of(backend), np.int64)
+    for word, n in zip(words.words, words.counts.tolist(), strict=True):
+        for token in tokenize(word):
+            counts[token.id] += n
+    return counts
+
+
+def size_of(tokenizer: Tokenizer) -> int:
+    return 1 + max(tokenizer.get_vocab().values())

@@ -1,0 +1,100 @@
+"""Bytes as text: the letters that stand for them in tokens, and the characters they are part of."""
+
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+
+import numpy as np
+
+COMPLETIONS = 64  # characters tried for a token that holds part of one
+
+
+@lru_cache
+def byte_alphabet() -> str:
+    """The 256 characters that stand for bytes in byte-level tokenizers, in order of the byte.
+
+    Printable Latin-1 bytes stand for themselves, the other 68 for the code points from 256 on, as
+    in GPT-2.
+
+    >>> byte_alphabet()[32], byte_alphabet()[65]
+    ('Ġ', 'A')
+    """
+    plain = {*range(33, 127), *range(161, 173), *range(174, 256)}
+    spare = iter(range(256, 512))
+    return "".join(chr(b if b in plain else next(spare)) for b in range(256))
+
+
+@lru_cache
+def byte_of() -> dict[str, int]:
+    """The byte that each character of ``byte_alphabet`` stands for.
+
+    >>> byte_of()["Ġ"], byte_of()["A"]
+    (32, 65)
+    """
+    return {character: byte for byte, character in enumerate(byte_alphabet())}
+
+
+def token_strings(words: Iterable[str]) -> list[str]:
+    """Write words as byte-level tokenizers store them, a character a byte.
+
+    >>> token_strings([" cat", "é"])
+    ['Ġcat', 'Ã©']
+    """
+    raw = [word.encode() for word in words]
+    alphabet = np.array([ord(c) for c in byte_alphabet()], np.uint32)
+    joined = alphabet[np.frombuffer(b"".join(raw), np.uint8)].tobytes().decode("utf-32-le")
+    ends = np.cumsum([len(word) for word in raw]).tolist()
+    return [joined[a:b] for a, b in zip([0, *ends], ends, strict=False)]
+
+
+def completions(raw: bytes) -> tuple[list[str], str, list[str]] | None:
+    """Characters that end as ``raw`` begins, its whole characters, characters that begin as it ends.
+
+    None where no text holds these bytes.
+
+    >>> first, middle, last = completions("é".encode()[1:] + b"a")
+    >>> first[0], middle, last
+    ('©', 'a', [''])
+    """
+    start = 0
+    while start < min(3, len(raw)) and raw[start] & 0xC0 == 0x80:
+        start += 1
+    for stop in range(len(raw), max(start, len(raw) - 3) - 1, -1):
+        try:
+            middle = raw[start:stop].decode()
+        except UnicodeDecodeError:
+            continue
+        first, last = _ending(raw[:start]), _beginning(raw[stop:])
+        return (first, middle, last) if first and last else None
+    return None
+
+
+def _ending(tail: bytes) -> list[str]:
+    """Some characters whose UTF-8 ends in these bytes of a character, shorter ones first."""
+    if not tail:
+        return [""]
+    low = int("".join(f"{byte & 63:06b}" for byte in tail), 2)
+    codes = range(low, 0x30000, 1 << 6 * len(tail))
+    return _some([c for c in codes if c > 127], lambda raw: raw.endswith(tail) and raw != tail)
+
+
+def _beginning(head: bytes) -> list[str]:
+    """Some characters whose UTF-8 begins with these bytes."""
+    if not head:
+        return [""]
+    length = 2 if head[0] < 0xE0 else 3 if head[0] < 0xF0 else 4
+    if head[0] < 0xC2 or head[0] > 0xF4 or len(head) >= length:
+        return []
+    high = head[0] & (0xFF >> (length + 1))
+    for byte in head[1:]:
+        high = high << 6 | byte & 63
+    free = 6 * (length - len(head))
+    codes = range(high << free, min((high + 1) << free, 0x110000))
+    return _some(codes, lambda raw: raw.startswith(head))
+
+
+def _some(codes, fits: Callable[[bytes], bool]) -> list[str]:
+    """Up to ``COMPLETIONS`` characters, letters and other assigned ones first, evenly spread."""
+    step = max(1, len(codes) // (4 * COMPLETIONS))
+    found = [chr(c) for c in codes[::step] if not 0xD800 <= c < 0xE000]
+    found = [c for c in found if fits(c.encode())]
+    return sorted(found, key=lambda c: not c.isprintable())[:COMPLETIONS]

@@ -1,0 +1,266 @@
+"""Real tokenizers by name, from the vendors' own PyPI packages; also from a path or the hub.
+
+The vendors' files are converted once and cached as ``tokenizer.json``, under the hash of the file
+they came from. Neither remote code nor pickles are ever run.
+"""
+
+import base64
+import hashlib
+import json
+import os
+from contextlib import suppress
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+
+from tokenizers import AddedToken, Tokenizer, normalizers
+
+from .files import CHECKOUT, read_whole, reason, write_whole
+from .parts import read_parts
+from .pretokenization import LLAMA_3, QWEN
+from .sentencepiece_files import from_spm
+
+CONVERSION = 1  # raise it when a converter below changes: cached tokenizers are made anew
+NAMES = {  # name: package, file in it
+    "llama-3": ("llama_models", "llama3/tokenizer.model"),
+    "qwen": ("dashscope", "resources/qwen.tiktoken"),
+    "mistral-nemo": ("mistral_common", "data/tekken_240718.json"),
+    "mistral-v1": ("mistral_common", "data/tokenizer.model.v1"),
+}
+
+
+def load_tokenizer(name: str | os.PathLike, source: str = "auto") -> Tokenizer:
+    """Load a tokenizer: ``llama-3``, ``qwen``, ``mistral-nemo``, ``mistral-v1``, a path, or a hub id.
+
+    The named four come from installed packages, offline, with the vendors' ids and special tokens
+    and no special tokens added around a text. A path is a ``tokenizer.json``, a folder that holds
+    one, or a SentencePiece ``.model``. A hub id is ``org/model``, or ``org/model@REVISION`` with a
+    commit, which stays what it is, a tag or a branch. ``source`` is ``auto``, or ``package``,
+    ``path`` or ``hub`` where a name could be several. Raises ValueError for a name or file that
+    cannot be used, FileNotFoundError for a missing path, OSError when the hub cannot be read.
+
+    >>> llama = load_tokenizer("llama-3")
+    >>> llama.encode("information").tokens
+    ['information']
+    """
+    if source not in ("auto", "package", "path", "hub"):
+        raise ValueError(f"source is {source!r}: use 'auto', 'package', 'path' or 'hub'")
+    if source == "package" or (source == "auto" and name in NAMES):
+        if name not in NAMES:
+            raise ValueError(f"no packaged tokenizer is called {name!r}: use {', '.join(NAMES)}")
+        return _from_package(name)
+    path = Path(os.path.expanduser(name))
+    if source == "path" or (
+        source == "auto" and (path.exists() or path.suffix in (".json", ".model"))
+    ):
+        return _from_path(path)
+    if source == "auto" and str(name).partition("@")[0].count("/") != 1:
+        raise ValueError(
+            f"no tokenizer is called {name!r}: use {', '.join(NAMES)}, the path of an existing "
+            "tokenizer.json, .model or folder, or a hub id such as 'org/model'"
+        )
+    return _from_hub(str(name))
+
+
+def source_file(name: str) -> Path:
+    """The vendor's file behind one of the four names, inside its installed package.
+
+    >>> source_file("llama-3").name
+    'tokenizer.model'
+    """
+    package, inside = NAMES[name]
+    spec = find_spec(package)  # found, not imported: these packages are slow to import
+    if spec is None:
+        raise ModuleNotFoundError(
+            f"{name} is read from the package {package.replace('_', '-')}, which is not installed: "
+            f"pip install {package.replace('_', '-')}"
+        )
+    return Path(spec.submodule_search_locations[0]) / inside
+
+
+def cache_folder() -> Path:
+    """Where converted tokenizers are kept.
+
+    ``TOKHELPERS_CACHE`` if it is set, ``data/cache`` in a checkout, else ``~/.cache/tokhelpers``.
+    """
+    if "TOKHELPERS_CACHE" in os.environ:
+        return Path(os.environ["TOKHELPERS_CACHE"])
+    if CHECKOUT is not None:
+        return CHECKOUT / "data" / "cache"
+    return Path.home() / ".cache" / "tokhelpers"
+
+
+def _from_package(name: str) -> Tokenizer:
+    file = source_file(name)
+    content = file.read_bytes()
+    made_by = f"{CONVERSION} {version('tokenizers')} {name}".encode()
+    key = hashlib.sha256(made_by + content).hexdigest()[:16]
+    cached = cache_folder() / f"{name}-{key}.json"
+    with suppress(Exception):  # not there, or damaged: the library raises plain Exception
+        tokenizer = Tokenizer.from_file(str(cached))
+        read_parts(tokenizer)  # remembered: whatever is asked of it first need not take it apart
+        return tokenizer
+    convert = {"llama-3": _llama_3, "qwen": _qwen, "mistral-nemo": _nemo, "mistral-v1": from_spm}
+    tokenizer = convert[name](content)
+    try:
+        cached.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(cached, tokenizer.to_str().encode())
+    except OSError as error:
+        raise OSError(
+            f"{error}: set TOKHELPERS_CACHE to a folder for converted tokenizers"
+        ) from error
+    return tokenizer
+
+
+# --- tiktoken files ------------------------------------------------------------------------------
+def _ranks(content: bytes) -> dict[bytes, int]:
+    lines = (line.split() for line in content.splitlines() if line)
+    return {base64.b64decode(token): int(rank) for token, rank in lines}
+
+
+def _from_ranks(ranks, pattern, special, *, skipping, shift=0) -> Tokenizer:
+    """A byte-level tokenizer from byte strings and ranks; a token's id is its rank plus `shift`."""
+    from transformers.convert_slow_tokenizer import TikTokenConverter
+
+    converter = TikTokenConverter("unused", pattern=pattern)
+    converter.load_tiktoken_bpe = lambda _: ranks  # its own reader caches files by path
+    vocab, merges = converter.extract_vocab_merges_from_model("unused")
+    converter.extract_vocab_merges_from_model = lambda _: (shifted, merges)
+    # specials that come first must stand in the vocabulary too, or the library moves them behind it
+    shifted = (special if shift else {}) | {token: rank + shift for token, rank in vocab.items()}
+    tokenizer = converter.converted()
+    tokenizer.model.ignore_merges = skipping
+    by_id = sorted(special, key=special.get)
+    tokenizer.add_special_tokens([AddedToken(t, normalized=False, special=True) for t in by_id])
+    return tokenizer
+
+
+def _llama_3(content: bytes) -> Tokenizer:
+    named = [
+        "begin_of_text", "end_of_text", "reserved_special_token_0", "reserved_special_token_1",
+        "finetune_right_pad_id", "step_id", "start_header_id", "end_header_id", "eom_id", "eot_id",
+        "python_tag", "image",
+    ]  # fmt: skip
+    named += [f"reserved_special_token_{i + 2}" for i in range(256 - len(named))]
+    special = {f"<|{name}|>": 128_000 + i for i, name in enumerate(named)}
+    return _from_ranks(_ranks(content), LLAMA_3, special, skipping=True)
+
+
+def _qwen(content: bytes) -> Tokenizer:
+    named = ["endoftext", "im_start", "im_end", *(f"extra_{i}" for i in range(205))]
+    special = {f"<|{name}|>": 151_643 + i for i, name in enumerate(named)}
+    tokenizer = _from_ranks(_ranks(content), QWEN, special, skipping=False)
+    # the vendor's encoder composes with Python's Unicode version, the library with Unicode 9: marks
+    # that came later are not put in canonical order
+    tokenizer.normalizer = normalizers.NFC()
+    return tokenizer
+
+
+def _nemo(content: bytes) -> Tokenizer:
+    """Mistral's tekken file: the first ids are special, the vocabulary is cut to what fits."""
+    tekken = json.loads(content)
+    config = tekken["config"]
+    first = config["default_num_special_tokens"]
+    named = [
+        "<unk>", "<s>", "</s>", "[INST]", "[/INST]", "[AVAILABLE_TOOLS]", "[/AVAILABLE_TOOLS]",
+        "[TOOL_RESULTS]", "[/TOOL_RESULTS]", "[TOOL_CALLS]", "[IMG]", "<pad>", "[IMG_BREAK]",
+        "[IMG_END]", "[PREFIX]", "[MIDDLE]", "[SUFFIX]", "[SYSTEM_PROMPT]", "[/SYSTEM_PROMPT]",
+        "[TOOL_CONTENT]",
+    ]  # fmt: skip
+    named += [f"<SPECIAL_{i}>" for i in range(len(named), first)]
+    special = {token: i for i, token in enumerate(named)}
+    kept = tekken["vocab"][: config["default_vocab_size"] - first]
+    ranks = {base64.b64decode(t["token_bytes"]): t["rank"] for t in kept}
+    return _from_ranks(ranks, config["pattern"], special, skipping=True, shift=first)
+
+
+# --- paths and the hub ---------------------------------------------------------------------------
+def _from_path(path: Path) -> Tokenizer:
+    if not path.exists():
+        raise FileNotFoundError(
+            f"no file or folder {path}: give the path of a tokenizer.json or .model"
+        )
+    if path.is_dir():
+        inside = next(
+            (path / f for f in ("tokenizer.json", "tokenizer.model") if (path / f).exists()), None
+        )
+        if inside is None:
+            raise FileNotFoundError(
+                f"the folder {path} holds neither tokenizer.json nor tokenizer.model"
+            )
+        path = inside
+    try:
+        if path.suffix == ".json":
+            return Tokenizer.from_str(read_whole(path).decode("utf-8-sig"))
+        return from_spm(read_whole(path))
+    except OSError:
+        raise
+    except BaseException as error:  # the library raises plain Exception for a bad file, or panics
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
+        raise ValueError(f"{path} cannot be read as a tokenizer: {error}") from error
+
+
+def _from_hub(name: str) -> Tokenizer:
+    """The tokenizer of `org/model` or `org/model@REVISION`: from the hub, else from its cache."""
+    import huggingface_hub as hub
+    from huggingface_hub import constants, errors
+
+    repository, _, revision = name.partition("@")
+    at = {"revision": revision} if revision else {}
+    why, cached_only = "it has neither tokenizer.json nor tokenizer.model there", False
+    for file in ("tokenizer.json", "tokenizer.model"):
+        try:  # to ask whether it exists takes one request, to ask for it several
+            if not cached_only:
+                hub.get_hf_file_metadata(hub.hf_hub_url(repository, file, **at))
+        except errors.HFValidationError as error:
+            why = reason(error)
+            break
+        except errors.EntryNotFoundError:
+            continue
+        except errors.HfHubHTTPError as error:
+            cached_only, why = True, _refusal(error, revision)
+        except Exception:  # no connection: the exceptions differ by transport
+            cached_only = True
+            why = "it cannot be reached, and the tokenizer is not in the cache"
+        try:
+            return _downloaded(repository, file, cached_only, at)
+        except ValueError as error:
+            raise ValueError(f"{name!r} was found on the hub, but {error}") from None
+        except errors.LocalEntryNotFoundError as error:
+            why = why if cached_only else reason(error)
+        except Exception as error:  # of the transport, or the disk's
+            why = f"the download broke off ({reason(error)})"
+            break
+    raise OSError(
+        f"{name!r} cannot be loaded from the hub: {why}. Cache folder: "
+        f"{constants.HF_HUB_CACHE}. Either go online (and log in, if it is gated), "
+        f"or give the path of a local copy or one of {', '.join(NAMES)}"
+    )
+
+
+def _refusal(error: Exception, revision: str) -> str:
+    from huggingface_hub import errors
+
+    told = {
+        errors.GatedRepoError: "it is gated, and you have no access",
+        errors.RepositoryNotFoundError: "there is no such repository, or it is private",
+        errors.RevisionNotFoundError: f"it has no revision {revision!r}",
+    }
+    return next((said for kind, said in told.items() if isinstance(error, kind)), reason(error))
+
+
+def _downloaded(repository: str, file: str, cached_only: bool, at: dict) -> Tokenizer:
+    from huggingface_hub import hf_hub_download
+
+    found = hf_hub_download(repository, file, local_files_only=cached_only, **at)
+    try:
+        return _from_path(Path(found))
+    except ValueError as unreadable:  # the copy in the cache may be damaged
+        if cached_only:
+            raise
+        try:
+            again = hf_hub_download(repository, file, force_download=True, **at)
+        except Exception:
+            raise unreadable from None
+    return _from_path(Path(again))

@@ -1,0 +1,156 @@
+"""Learning merges: byte pair encoding, WordPiece and continued training differ in a few options only.
+
+Words are flat: one array of symbol ids, and the offsets at which each word begins.
+"""
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from ..text.pretokens import Pretokens
+from ..tokenizer.parts import Parts
+from ..tokenizer.segmentation import merge_table, segment, symbols_of
+from .merge_loop import NO_FORM, form_of, merge_loop
+
+
+def learn_merges(
+    symbols: np.ndarray,
+    offsets: np.ndarray,
+    counts: np.ndarray,
+    becomes: Callable[[int, int], int],
+    *,
+    min_frequency: int = 1,
+    best: str = "pair",
+    known: np.ndarray | None = None,
+    first: int = -1,
+) -> Iterator[tuple[int, int, int, int]]:
+    """Learn merges: again and again the best pair of neighbours becomes one symbol.
+
+    ``symbols`` (int32, flat) and ``offsets`` (int64) hold the unique words in their present
+    segmentation, ``counts`` (int64) how often each occurs. ``becomes(left, right)`` gives the id
+    of the merged symbol, new or old, or a negative number to refuse the pair for good. ``best``:
+
+    - ``pair``: the highest count, then the smaller pair of ids;
+    - ``form``: the highest count, then the shorter merged form, then the first in the order of its
+      symbols; begins from single characters, where no two pairs have one form at the same time;
+    - ``score``: the highest count over the product of the two parts' counts, then the smaller ids.
+
+    To continue a tokenizer's training, give its merges as ``known`` and in ``first`` the id from
+    which symbols are new. The words must have been segmented by these merges. Where a merge leads
+    to an older symbol, pairs can come about whose merge is known: they are merged first, and do not
+    show, as an encoder will do. Otherwise later merges would build on pairs that no encoder leaves.
+
+    Pairs below ``min_frequency`` are no candidates. Yields left, right, result and count of each
+    merge; stop taking when you have enough. Pairs are counted at every position (``aaa`` holds
+    ``a a`` twice) and replaced from left to right.
+
+    Source: Sennrich et al. 2016; ties as in the Hugging Face trainer (``pair``) and in
+    sentencepiece (``form``); the score is that of WordPiece, thesis section 4.1.2.1.
+
+    >>> import numpy as np
+    >>> words, offsets = np.array([0, 1, 0, 1, 2], np.int32), np.array([0, 2, 5])
+    >>> new = iter(range(3, 9))
+    >>> list(learn_merges(words, offsets, np.array([5, 1]), lambda a, b: next(new)))
+    [(0, 1, 3, 6), (3, 2, 4, 1)]
+    """
+    if best not in ("pair", "form", "score"):
+        raise ValueError(f"best is 'pair', 'form' or 'score', not {best!r}")
+    symbols = np.array(symbols, np.int32)  # a copy: the loop merges in place
+    offsets = np.ascontiguousarray(offsets, np.int64)
+    reply = np.zeros(1, np.int64)
+    loop = merge_loop(
+        symbols,
+        offsets,
+        np.ascontiguousarray(counts, np.int64),
+        form_of(symbols) if best == "form" else NO_FORM,
+        best == "score",
+        merge_table(np.empty((0, 3), np.int32) if known is None else known),
+        first,
+        max(1, min_frequency),
+        reply,
+    )
+    for a, b, count in loop:
+        reply[0] = becomes(a, b)
+        if reply[0] >= 0:
+            yield a, b, int(reply[0]), count
+
+
+def learn_vocabulary(
+    symbols: np.ndarray,
+    offsets: np.ndarray,
+    counts: np.ndarray,
+    vocab: dict[str, int],
+    n_tokens: int,
+    *,
+    known: np.ndarray | None = None,
+    prefix: str = "",
+    valid: Callable[[str], bool] | None = None,
+    **options,
+) -> tuple[list[str], list[tuple[str, str]], list[int]]:
+    """Learn merges until ``n_tokens`` new tokens stand, or earlier when no pair is left.
+
+    ``symbols``, ``offsets``, ``counts`` and ``options`` as for ``learn_merges``; ``vocab`` names the
+    symbols. A merge into a token that is in it already is kept and counts as no new token.
+    ``known`` are the merges by which the words were segmented, to continue from there (see
+    ``learn_merges``). The right part loses ``prefix`` when it is joined; a token that is not
+    ``valid`` is never built. Returns tokens, merges and the frequency of each merge, in learned
+    order.
+
+    >>> import numpy as np
+    >>> words = np.array([0, 1, 0, 1, 2], np.int32), np.array([0, 2, 5]), np.array([5, 1])
+    >>> learn_vocabulary(*words, {"b": 0, "##a": 1, "##t": 2}, 2, prefix="##")
+    (['ba', 'bat'], [('b', '##a'), ('ba', '##t')], [6, 1])
+    """
+    vocab, name = dict(vocab), {i: token for token, i in vocab.items()}
+    first = 1 + max(name, default=-1)
+    tokens, merges, frequencies = [], [], []
+
+    def becomes(left: int, right: int) -> int:
+        token = name[left] + name[right][len(prefix) :]
+        if valid is not None and not valid(token):
+            return -1
+        if token not in vocab:
+            vocab[token] = first + len(tokens)
+            name[vocab[token]] = token
+            tokens.append(token)
+        return vocab[token]
+
+    if known is not None:
+        options |= {"known": known, "first": first}
+    learned = learn_merges(symbols, offsets, counts, becomes, **options)
+    while len(tokens) < n_tokens and (merge := next(learned, None)):
+        left, right, _, count = merge
+        merges.append((name[left], name[right]))
+        frequencies.append(count)
+    return tokens, merges, frequencies
+
+
+def learn_tokens(
+    words: Pretokens,
+    parts: Parts,
+    n_tokens: int,
+    *,
+    min_frequency: int = 1,
+    max_token_length: int | None = None,
+) -> tuple[list[str], list[tuple[str, str]], list[int]]:
+    """Continue the training of a BPE tokenizer on counted pre-tokens.
+
+    The pre-tokens are segmented by the merges there are (no merge skipping), then merges are
+    learned until ``n_tokens`` new tokens stand, or earlier when no pair reaches ``min_frequency``.
+    ``max_token_length`` is in characters of the stored form (bytes, for byte-level tokenizers).
+    Returns tokens, merges and the frequency of each merge, in learned order.
+
+    Source: Purason et al. 2025, section 3.1.
+    """
+    ids, offsets = segment(*symbols_of(words.words, parts), parts.merges)
+    limit = max_token_length or float("inf")
+    return learn_vocabulary(
+        ids,
+        offsets,
+        words.counts,
+        parts.vocab,
+        n_tokens,
+        known=parts.merges,
+        min_frequency=min_frequency,
+        valid=lambda token: len(token) <= limit,
+    )

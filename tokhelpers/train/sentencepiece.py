@@ -1,0 +1,188 @@
+"""SentencePiece BPE models: the rules of their pieces, and continued training by them."""
+
+import json
+import os
+import unicodedata
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from ..text.pretokens import Pretokens
+from ..tokenizer.parts import Parts
+from ..tokenizer.pretokenization import library_cutter
+from ..tokenizer.segmentation import code_points, segment, symbols_of
+from ..tokenizer.sentencepiece_files import spm_file
+from .merges import learn_vocabulary
+from .scripts import DIGITS, script_rules
+
+
+@dataclass(frozen=True)
+class PieceRules:
+    """What the pieces of a SentencePiece BPE model may be; the defaults are Llama-2's and Mistral v1's.
+
+    The names are those of sentencepiece's trainer. ``max_sentencepiece_length`` is in characters,
+    ``▁`` included; ``split_by_unicode_script`` allows no piece of two scripts (Han, Hiragana and
+    Katakana are one, inherited marks go with their base), and with ``split_by_number`` none of
+    digits and letters; ``split_digits`` keeps every digit alone. ``▁`` stands only at the start of
+    a piece; ``allow_whitespace_only_pieces`` allows those of nothing else.
+    ``character_coverage``: new characters become tokens, the most frequent first, until this share
+    of the text's characters is covered; 0 adds none. ``nfkc`` says that text is NFKC-normalised
+    before it is learned from.
+
+    >>> PieceRules(split_digits=False).max_sentencepiece_length
+    16
+    """
+
+    max_sentencepiece_length: int | None = 16
+    split_by_unicode_script: bool = True
+    split_by_number: bool = True
+    split_digits: bool = True
+    allow_whitespace_only_pieces: bool = True
+    character_coverage: float = 0.99995
+    nfkc: bool = True
+
+
+# a tokenizer with a pre-tokenizer has its rules there
+NO_RULES = PieceRules(None, False, False, False, True, 0, False)
+
+
+def piece_rules(model: str | os.PathLike) -> PieceRules:
+    """The rules by which a SentencePiece BPE model was trained, from its ``.model`` file.
+
+    Raises ValueError for a file that is no such model, or one that cannot be converted to a
+    ``tokenizers.Tokenizer`` (a normalizer other than identity, ``▁`` at the end of pieces).
+
+    >>> from tokhelpers.tokenizer.vendors import source_file
+    >>> piece_rules(source_file("mistral-v1")) == PieceRules()
+    True
+    """
+    spec = spm_file(model).trainer_spec
+    read_here = {f.name: getattr(spec, f.name) for f in fields(PieceRules) if f.name != "nfkc"}
+    read_here["character_coverage"] = round(read_here["character_coverage"], 6)  # stored in 32 bits
+    return PieceRules(**read_here)
+
+
+def default_rules(parts: Parts) -> PieceRules | None:
+    """The rules for a tokenizer of which only ``tokenizer.json`` is known; None if byte-level."""
+    if parts.byte_level:
+        return None
+    pre_tokenizer = parts.settings["pre_tokenizer"]
+    if pre_tokenizer is None or pre_tokenizer["type"] == "Metaspace":
+        return PieceRules()
+    return NO_RULES
+
+
+# --- which pieces are allowed -------------------------------------------------------------------
+def piece_check(rules: PieceRules, reserved: set[str]) -> Callable[[str], bool]:
+    """Whether a piece, joined from two others, keeps to the rules and spells no reserved token.
+
+    Source: sentencepiece's trainer (its ``IsValidSentencePiece``).
+
+    >>> valid = piece_check(PieceRules(), {"</s>"})
+    >>> [valid(piece) for piece in ("▁cat", "cat▁", "▁▁", "▁7", "aж", "</s>", "食べる")]
+    [True, False, True, False, False, False, True]
+    """
+    limit = rules.max_sentencepiece_length or float("inf")
+    one_script = script_rules(rules.split_by_unicode_script, rules.split_by_number)
+
+    def valid(piece: str) -> bool:
+        if len(piece) > limit or piece in reserved:
+            return False
+        body = piece.lstrip("▁")
+        if not body:
+            return rules.allow_whitespace_only_pieces
+        if len(piece) - len(body) > 1 or "▁" in body:
+            return False
+        if rules.split_digits and not DIGITS.isdisjoint(piece):
+            return False
+        return one_script is None or one_script(piece)
+
+    return valid
+
+
+# --- continued training -------------------------------------------------------------------------
+def learn_pieces(
+    words: Pretokens, parts: Parts, n_tokens: int, rules: PieceRules, *, min_frequency: int = 1
+) -> tuple[list[str], list[tuple[str, str]], list[int], int]:
+    """Continue the training of a SentencePiece BPE tokenizer on counted pre-tokens.
+
+    New characters come first (see ``PieceRules``; they count among the ``n_tokens``), then merges
+    are learned as by ``learn_tokens``. Byte tokens and the unknown token end a word: nothing merges
+    with them. Characters and pairs below ``min_frequency`` are left out. Returns tokens, merges,
+    the frequency of each merge, and how many of the tokens are characters.
+
+    Source: Purason et al. 2025, section 3.1.
+    """
+    texts, counts = _normalised(words, parts) if rules.nfkc else (words.words, words.counts)
+    characters = _new_characters(texts, counts, parts, rules, min_frequency)[:n_tokens]
+    vocab = parts.vocab | {c: i for i, c in enumerate(characters, parts.next_id)}
+    wider = Parts(parts.settings, vocab, parts.merges)
+    apart = parts.apart
+    ids, offsets = segment(*symbols_of(texts, wider), wider.merges)
+    ids, offsets, counts = _without(ids, offsets, counts, [vocab[t] for t in apart if t in vocab])
+    tokens, merges, frequencies = learn_vocabulary(
+        ids,
+        offsets,
+        counts,
+        vocab,
+        n_tokens - len(characters),
+        known=wider.merges,
+        valid=piece_check(rules, apart),
+        min_frequency=min_frequency,
+    )
+    return characters + tokens, merges, frequencies, len(characters)
+
+
+def _normalised(words: Pretokens, parts: Parts) -> tuple[list[str], np.ndarray]:
+    """Pre-tokens and counts as they are once the text is NFKC-normalised; that may bring in spaces."""
+    rules = {"normalizer": None, "pre_tokenizer": parts.settings["pre_tokenizer"]}
+    cut = library_cutter(json.dumps(rules))
+    normal = Counter()
+    for word, n in zip(words.words, words.counts.tolist(), strict=True):
+        if word.isascii() or unicodedata.is_normalized("NFKC", word):
+            normal[word] += n
+            continue
+        text = unicodedata.normalize("NFKC", word).replace(" ", "▁")
+        for piece in cut(text):
+            normal[piece] += n
+    return list(normal), np.fromiter(normal.values(), np.int64, len(normal))
+
+
+def _new_characters(texts, counts, parts: Parts, rules: PieceRules, least: int) -> list[str]:
+    """The characters that the vocabulary lacks and the coverage asks for, the most frequent first.
+
+    Control characters are no candidates: for sentencepiece a text ends at a line break.
+    """
+    codes, offsets = code_points(texts)
+    seen = np.zeros(1 + int(codes.max(initial=0)), np.int64)
+    np.add.at(seen, codes, np.repeat(counts, np.diff(offsets)))
+    often = {chr(code): int(seen[code]) for code in np.flatnonzero(seen)}
+    often = {c: n for c, n in often.items() if unicodedata.category(c) != "Cc"}
+    known = parts.alphabet.keys() | parts.apart
+    new = sorted((c for c in often if c not in known), key=lambda c: (-often[c], c))
+    total = sum(often.values())
+    covered, taken = total - sum(often[c] for c in new), []
+    for character in new:
+        if covered >= rules.character_coverage * total or often[character] < least:
+            break
+        taken.append(character)
+        covered += often[character]
+    return taken
+
+
+def _without(ids, offsets, counts, apart: list[int]):
+    """Words cut at the tokens that stand apart, without these."""
+    kept = ~np.isin(ids, apart)
+    if kept.all():
+        return ids, offsets, counts
+    first = np.zeros(len(ids), bool)
+    first[offsets[:-1][np.diff(offsets) > 0]] = True
+    first[1:] |= ~kept[:-1]
+    word = np.repeat(np.arange(len(counts)), np.diff(offsets))
+    starts = np.flatnonzero(first[kept])
+    return ids[kept], np.append(starts, kept.sum()), counts[word[kept][starts]]
+
+
+# --- the file -----------------------------------------------------------------------------------

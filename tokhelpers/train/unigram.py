@@ -1,0 +1,303 @@
+"""The Unigram learner: EM for the probabilities, then the tokens that are missed least go.
+
+The compiled form of `textbook.train_unigram`. Where the tokens stand in the unique words is found
+once; each round goes through these matches, and each pruning takes its share of them away.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numba import njit
+
+from .substrings import Matches, find_repeats, find_tokens, read_text, write_text
+
+FAINT = 1e-9  # differences below it are those of rounding
+
+
+@njit(cache=True, nogil=True)
+def _logs(p):
+    return np.log(p)  # compiled: numpy's own differs in the last digit from machine to machine
+
+
+@njit(cache=True, nogil=True)
+def _largest(first, starts):
+    """The most characters, and the most matches, that one word has."""
+    longest, most = 0, 0
+    for w in range(len(starts) - 1):
+        longest = max(longest, starts[w + 1] - starts[w])
+        most = max(most, first[starts[w + 1]] - first[starts[w]])
+    return longest, most
+
+
+@njit(cache=True, nogil=True)
+def _share(matches, log_p, begin, n, rest, share):
+    """From right to left: the log-probability of each rest of a word, over all its segmentations,
+    and the share of each token that may come first in it."""
+    first, tokens, lengths = matches
+    e0 = first[begin]
+    rest[n] = 0.0
+    for j in range(n - 1, -1, -1):
+        a, b = first[begin + j], first[begin + j + 1]
+        top, total = -np.inf, 0.0
+        for e in range(a, b):
+            t = tokens[e]
+            share[e - e0] = log_p[t] + rest[j + lengths[t]]
+            top = max(top, share[e - e0])
+        for e in range(a, b):
+            x = share[e - e0] - top
+            share[e - e0] = math.exp(x) if x < 0 else 1.0
+            total += share[e - e0]
+        for e in range(a, b):
+            share[e - e0] /= total
+        rest[j] = top + math.log(total)
+
+
+@njit(cache=True, nogil=True)
+def _expect(matches, log_p, starts, counts):
+    """Expected counts over all segmentations of the words, and the log-likelihood of these."""
+    first, tokens, lengths = matches
+    expected, likelihood = np.zeros(len(lengths)), 0.0
+    longest, most = _largest(first, starts)
+    rest, reached, share = np.zeros(longest), np.zeros(longest), np.zeros(most)
+    for w in range(len(counts)):
+        begin, n = starts[w], starts[w + 1] - starts[w] - 1
+        _share(matches, log_p, begin, n, rest, share)
+        likelihood += counts[w] * rest[0]
+        reached[:n] = 0.0
+        reached[0] = counts[w]  # how often a token begins there; the tokens share it
+        e0 = first[begin]
+        for j in range(n):
+            for e in range(first[begin + j], first[begin + j + 1]):
+                x = reached[j] * share[e - e0]
+                expected[tokens[e]] += x
+                reached[j + lengths[tokens[e]]] += x
+    return expected, likelihood
+
+
+@njit(cache=True, nogil=True)
+def _segment(matches, log_p, begin, n, rest, chosen):
+    """Viterbi from right to left: the score of each rest of a word, and its first token."""
+    first, tokens, lengths = matches
+    rest[n] = 0.0
+    for j in range(n - 1, -1, -1):
+        rest[j] = -np.inf
+        for e in range(first[begin + j], first[begin + j + 1]):
+            t = tokens[e]
+            x = log_p[t] + rest[j + lengths[t]]
+            if x > rest[j]:
+                rest[j], chosen[j] = x, t
+
+
+@njit(cache=True, nogil=True)
+def _fall_without(matches, log_p, begin, n, t, depth, rest, other, place, left):
+    """By how much the best score of a word falls without token `t`.
+
+    From right to left, from one place where the token is the best beginning to the next: `place`
+    is the first of them and `left[place]` the next. Once the fall is the same at `depth` places
+    in a row, it stays so as far as the next of them.
+    """
+    first, tokens, lengths = matches
+    fall = 0.0
+    while place >= 0:
+        for j in range(place + 1, min(place + depth, n) + 1):
+            other[j] = rest[j] - fall
+        j, same = place, 0
+        while j >= 0 and same < depth:
+            other[j] = -np.inf
+            for e in range(first[begin + j], first[begin + j + 1]):
+                u = tokens[e]
+                if u != t:
+                    other[j] = max(other[j], log_p[u] + other[j + lengths[u]])
+            same = same + 1 if abs(rest[j] - other[j] - fall) < FAINT else 0
+            fall = rest[j] - other[j]
+            j -= 1
+        while place > j:
+            place = left[place]
+    return fall
+
+
+@njit(cache=True, nogil=True)
+def _losses(matches, log_p, starts, counts, fixed):
+    """The loss of each token: what the best segmentations of all words lose without it.
+
+    Only words whose best segmentation has the token lose by it; `fixed` tokens are not asked.
+    """
+    first, _, lengths = matches
+    losses, depth = np.zeros(len(lengths)), lengths.max()
+    longest, _ = _largest(first, starts)
+    rest, other = np.zeros(longest), np.zeros(longest)
+    chosen, left = np.zeros(longest, np.int32), np.zeros(longest, np.int32)
+    last = np.full(len(lengths), -1, np.int32)
+    for w in range(len(counts)):
+        begin, n = starts[w], starts[w + 1] - starts[w] - 1
+        _segment(matches, log_p, begin, n, rest, chosen)
+        for j in range(n):  # links the places where a token is the best beginning
+            left[j] = last[chosen[j]]
+            last[chosen[j]] = j
+        j = 0
+        while j < n:
+            t = chosen[j]
+            if not fixed[t] and last[t] >= 0:
+                losses[t] += counts[w] * _fall_without(
+                    matches, log_p, begin, n, t, depth, rest, other, last[t], left
+                )
+                last[t] = -1  # asked
+            j += lengths[t]
+        for j in range(n):
+            last[chosen[j]] = -1
+    return losses
+
+
+@njit(cache=True, nogil=True)
+def _renumber(first, tokens, new):
+    """Gives the tokens new numbers, in place; matches of tokens with a number below 0 go."""
+    n = 0
+    for i in range(len(first) - 1):
+        a, b = first[i], first[i + 1]
+        first[i] = n
+        for e in range(a, b):
+            if new[tokens[e]] >= 0:
+                tokens[n] = new[tokens[e]]
+                n += 1
+    first[-1] = n
+
+
+def _only(matches: Matches, kept: np.ndarray) -> Matches:
+    """The matches of the kept tokens; the old ones are used up."""
+    new = np.where(kept, np.cumsum(kept) - 1, -1).astype(np.int32)
+    _renumber(matches.first, matches.tokens, new)
+    return Matches(matches.first, matches.tokens[: matches.first[-1]], matches.lengths[kept])
+
+
+def learn_unigram(
+    words: Sequence[str],
+    counts: np.ndarray,
+    size: int,
+    *,
+    seed_size: int = 1_000_000,
+    max_token_length: int = 16,
+    shrinking: float = 0.75,
+    rounds: int = 2,
+    seed: Mapping[str, float] | None = None,
+) -> dict[str, float]:
+    """Learn ``size`` Unigram tokens from unique words and how often each occurs.
+
+    Begins with the substrings of at most ``max_token_length`` characters that recur, the
+    ``seed_size`` best by count times length (or with ``seed``: token -> count). Then, in turn,
+    ``rounds`` rounds of EM over all segmentations, and the longer tokens whose absence costs the
+    best segmentations least go, so that the share ``shrinking`` stays. All characters stay.
+    Returns token -> natural log probability (they sum to 1), the most probable first; ties, to
+    ten digits: code points. Fewer tokens come back when the words hold fewer; one that is never
+    expected is left out. Takes about 65 bytes for each character of the unique words. Raises
+    ValueError for no words, for counts below 1, for a ``size`` or ``seed_size`` below the number
+    of characters, for a seed that lacks one, and for ``shrinking``, ``rounds`` or
+    ``max_token_length`` out of range.
+
+    Source: Kudo 2018, section 3.2; the lecture; `textbook.train_unigram` with
+    ``drop=1 - shrinking`` and ``n_em=rounds``.
+
+    >>> scores = learn_unigram(["run", "bug", "fun", "sun"], np.array([3, 5, 13, 10]), 8)
+    >>> {token: round(math.exp(score), 3) for token, score in scores.items()}
+    {'u': 0.265, 'n': 0.192, 'fun': 0.19, 's': 0.147, 'b': 0.073, 'g': 0.073, 'r': 0.044, 'f': 0.015}
+    """
+    if not 0 < shrinking < 1:
+        raise ValueError(f"shrinking={shrinking}: give a share between 0 and 1, as 0.75")
+    if rounds < 1 or max_token_length < 1:
+        raise ValueError(
+            f"rounds={rounds}, max_token_length={max_token_length}: give whole numbers from 1 on"
+        )
+    words, counts = _in_order(words, counts)
+    alphabet = set("".join(words))
+    for name, given in {"size": size, "seed_size": seed_size}.items():
+        if given < len(alphabet):
+            raise ValueError(
+                f"{name}={given} is smaller than the {len(alphabet)} characters of the words, "
+                f"which all stay: give at least {len(alphabet)}"
+            )
+    if seed is None:
+        text = write_text(words)
+        places, weights, matches = find_repeats(text, counts, seed_size, max_token_length)
+    else:
+        tokens, weights = _tokens_and_values(seed, alphabet)
+        if weights.min() <= 0:
+            raise ValueError(f"the seed has a count of {weights.min()}: give counts above 0")
+        text = write_text([*tokens, *words])
+        places, matches = text.starts[: len(tokens)], find_tokens(text, len(tokens))
+    starts = text.starts[-len(words) - 1 :]
+    p, places, lengths = _train(
+        matches, weights, places, starts, counts, size, 1 - shrinking, rounds
+    )
+    scores = zip(read_text(text, places, lengths), p.tolist(), strict=True)
+    scores = sorted(scores, key=lambda item: (-float(f"{item[1]:.9e}"), item[0]))
+    return {token: math.log(p) for token, p in scores if p > 0}
+
+
+def _train(matches, weights, places, starts, counts, size, drop, rounds):
+    """The rounds of EM and the prunings: the probabilities, places and lengths of what stays."""
+    p = weights / math.fsum(weights)
+    fixed = np.zeros(len(p), bool)
+    fixed[matches.tokens[matches.first[starts[0]] :]] = True  # in the words, not only in the seed
+    fixed &= matches.lengths == 1
+    while True:
+        for _ in range(rounds):
+            expected, _ = _expect(matches, _logs(p), starts, counts)
+            expected[fixed] = np.maximum(expected[fixed], 1)
+            p = expected / math.fsum(expected)
+        free = np.flatnonzero(~fixed)[::-1]  # of equals, the last in code-point order goes first
+        if len(p) <= size or len(free) == 0:
+            return p, places, matches.lengths
+        losses = _losses(matches, _logs(p), starts, counts, fixed)
+        order = free[np.argsort(np.round(losses[free], 9), kind="stable")]
+        kept = np.ones(len(p), bool)
+        kept[order[: min(max(1, int(drop * len(free))), len(p) - size)]] = False
+        p, places, fixed = p[kept], places[kept], fixed[kept]
+        matches = _only(matches, kept)
+
+
+def _in_order(words, counts):
+    """The words in code-point order, without the empty one, and their counts."""
+    counts = np.asarray(counts, np.int64)
+    if len(words) != len(counts):
+        raise ValueError(f"{len(words)} words and {len(counts)} counts: give one for each")
+    order = [i for i in sorted(range(len(words)), key=words.__getitem__) if words[i]]
+    if not order:
+        raise ValueError("there are no words: give at least one with a character in it")
+    words, counts = [words[i] for i in order], counts[order]
+    if counts.min() < 1:
+        word, count = words[counts.argmin()], counts.min()
+        raise ValueError(f"the word {word[:20]!r} has count {count}: give counts from 1 on")
+    return words, counts
+
+
+def _tokens_and_values(table, alphabet):
+    """The tokens in code-point order, and their values, if words can be written with them."""
+    if lacking := sorted(alphabet - table.keys()):
+        raise ValueError(
+            f"the characters {''.join(lacking[:20])!r} of the words are no tokens: all must be"
+        )
+    if "" in table:
+        raise ValueError("the empty string is among the tokens: leave it out")
+    tokens = sorted(table)
+    return tokens, np.array([table[token] for token in tokens], float)
+
+
+def log_likelihood(words: Sequence[str], counts: np.ndarray, scores: Mapping[str, float]) -> float:
+    """Sum up the natural log-likelihood of words, each over all its segmentations.
+
+    ``counts``: how often each word occurs; ``scores``: token -> natural log probability. Raises
+    ValueError for a character of the words that is no token. The time grows with the length of
+    the words times that of the longest token.
+
+    Source: Kudo 2018, section 3.2.
+
+    >>> p = {"a": 0.5, "b": 0.4, "ab": 0.1}
+    >>> scores = {token: math.log(p[token]) for token in p}
+    >>> round(math.exp(log_likelihood(["ab"], np.array([1]), scores)), 9)  # 0.1 + 0.5 * 0.4
+    0.3
+    """
+    words, counts = _in_order(words, counts)
+    tokens, log_p = _tokens_and_values(scores, set("".join(words)))
+    text = write_text([*tokens, *words])
+    matches = find_tokens(text, len(tokens))
+    return _expect(matches, log_p, text.starts[len(tokens) :], counts)[1]
