@@ -17,11 +17,9 @@ from contextlib import contextmanager
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from pyarrow import parquet
-from tokenizers import Tokenizer, models
-from tokenizers import pre_tokenizers as pre
+from tokenizers import Tokenizer, models, pre_tokenizers as pre
 
 import tokhelpers as th
 from tokhelpers.text import counting, merging

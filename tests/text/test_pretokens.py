@@ -12,10 +12,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import regex
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from tokenizers import Regex, Tokenizer, models, normalizers
-from tokenizers import pre_tokenizers as pre
+from hypothesis import given, settings, strategies as st
+from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers as pre
 
 import tokhelpers as th
 from tokhelpers.text import counting, pretokens
