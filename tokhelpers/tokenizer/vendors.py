@@ -191,12 +191,12 @@ def _llama_4(content: bytes) -> Tokenizer:
 def _gpt_4(content: bytes) -> Tokenizer:
     special = _numbered(100_257, ["endoftext", "fim_prefix", "fim_middle", "fim_suffix"])
     special |= _numbered(100_276, ["endofprompt"])
-    return _from_ranks(_ranks(gzip.decompress(content)), GPT_4, special, skipping=True)
+    return _from_ranks(_ranks(content), GPT_4, special, skipping=True)
 
 
 def _gpt_4o(content: bytes) -> Tokenizer:
     special = _numbered(199_999, ["endoftext"]) | _numbered(200_018, ["endofprompt"])
-    return _from_ranks(_ranks(gzip.decompress(content)), GPT_4O, special, skipping=True)
+    return _from_ranks(_ranks(content), GPT_4O, special, skipping=True)
 
 
 def _qwen(content: bytes) -> Tokenizer:
