@@ -11,8 +11,7 @@ from fractions import Fraction
 import pytest
 import sentencepiece
 import tokenizers
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 from tokenizers import models, pre_tokenizers, trainers
 
 from tokhelpers import textbook as tb

@@ -6,8 +6,7 @@ from contextlib import redirect_stderr
 import numpy as np
 import pytest
 import tokenization_scorer
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 import tokhelpers as th

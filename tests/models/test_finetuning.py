@@ -7,8 +7,7 @@ import pandas as pd
 import pytest
 import torch
 import transformers
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from tokenizers import processors
 
 import tokhelpers as th

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 import torch
 import transformers
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from strategies import tokenizers_with_gaps
 from tokenizers import AddedToken, Tokenizer, models, pre_tokenizers
 
@@ -55,7 +54,7 @@ def longer(old) -> Tokenizer:
 
 def reordered(tokenizer: Tokenizer, seed: int = 0) -> Tokenizer:
     """The same tokenizer under other ids."""
-    parts = th.surgery.read(tokenizer)
+    parts = th.read_parts(tokenizer)
     every = {**parts.vocab, **{t["content"]: t["id"] for t in parts.settings["added_tokens"]}}
     ids = np.random.default_rng(seed).permutation(max(every.values()) + 1)
     vocab = {token: int(ids[i]) for token, i in every.items()}

@@ -5,8 +5,7 @@ import time
 from html.parser import HTMLParser
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 
 import tokhelpers as th

@@ -5,8 +5,7 @@ import os
 
 import numpy as np
 import pytest
-from tokenizers import Tokenizer, models
-from tokenizers import pre_tokenizers as pre
+from tokenizers import Tokenizer, models, pre_tokenizers as pre
 
 import tokhelpers as th
 from tokhelpers.tokenizer import files

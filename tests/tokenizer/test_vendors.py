@@ -23,8 +23,7 @@ import pytest
 import regex
 import sentencepiece
 import tiktoken
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from sentencepiece.sentencepiece_model_pb2 import ModelProto
 from tokenizers import Tokenizer, models, normalizers
 

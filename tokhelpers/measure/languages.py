@@ -14,25 +14,13 @@ from ..adapt.extension import Extension, continue_bpe, naive_extension
 from ..text.corpora import load_corpus
 from ..text.counting import count_pretokens
 from ..text.pretokens import Pretokens
+from ..text.stored_counts import training_languages
 from ..tokenizer.checks import positive
 from ..tokenizer.parts import parts_with_skipping, read_parts
 from ..tokenizer.vendors import load_tokenizer
 from ..train.trainers import train_byte_level_bpe, train_sentencepiece_bpe
 from .quality import evaluate, evaluate_sizes
 
-# The paper's languages with a list in wordfreq: wordfreq's code and the paper's. Chinese and Japanese
-# are left out: they are written without spaces, so a list of their words makes no text.
-# wordfreq writes Serbian, Croatian and Bosnian as one language, in Latin letters.
-LANGUAGES = {
-    "ar": "arb_Arab", "bg": "bul_Cyrl", "bn": "ben_Beng", "ca": "cat_Latn", "cs": "ces_Latn",
-    "da": "dan_Latn", "de": "deu_Latn", "el": "ell_Grek", "es": "spa_Latn", "fa": "fas_Arab",
-    "fi": "fin_Latn", "fr": "fra_Latn", "he": "heb_Hebr", "hi": "hin_Deva", "hu": "hun_Latn",
-    "id": "ind_Latn", "is": "isl_Latn", "it": "ita_Latn", "ko": "kor_Hang", "lt": "lit_Latn",
-    "lv": "lvs_Latn", "mk": "mkd_Cyrl", "ms": "zsm_Latn", "nb": "nob_Latn", "nl": "nld_Latn",
-    "pl": "pol_Latn", "pt": "por_Latn", "ro": "ron_Latn", "ru": "rus_Cyrl", "sh": "hrv_Latn",
-    "sk": "slk_Latn", "sl": "slv_Latn", "sv": "swe_Latn", "ta": "tam_Taml", "tr": "tur_Latn",
-    "uk": "ukr_Cyrl", "ur": "urd_Arab", "vi": "vie_Latn",
-}  # fmt: skip
 SIZES = (1_000, 2_000, 4_000, 8_000, 16_000, 32_000)
 
 
@@ -41,31 +29,30 @@ def compare_language(
     language: str,
     *,
     sizes: Sequence[int] = SIZES,
-    train_chars: int = 3_500_000,
-    test_chars: int = 1_000_000,
-    seed: int = 0,
+    train: Iterable[str] | None = None,
+    test: Iterable[str] | None = None,
 ) -> pd.DataFrame:
     """Extend a tokenizer by a language's tokens, naively and by continued training, and measure.
 
-    ``language`` is one of wordfreq's; the texts are samples by word frequency, ``train_chars`` and
-    ``test_chars`` characters long. Returns one row per method (column ``way``: ``base``,
-    ``continued``, ``naive``), number of tokens ``added`` and ``merge_skipping`` (on and off where
-    the tokenizer has it, else off), with ``bytes_per_token``, ``renyi_efficiency``,
-    ``unused_added`` (share) and ``unreachable_added`` (number, by merges). Sizes for which the text
-    yields too few tokens are left out. Raises ValueError for an unknown language, naming the known
-    ones.
+    ``language`` is one of the paper's codes, such as ``"ekk_Latn"``. Tokens are learned from
+    ``train``, by default the language's ``training:CODE``, and measured on ``test``, by default the
+    paper's own text, ``flores:CODE``; the exact counts of both are used. Returns one row per method
+    (column ``way``: ``base``, ``continued``, ``naive``), number of tokens ``added`` and
+    ``merge_skipping`` (on and off where the tokenizer has it, else off), with ``bytes_per_token``,
+    ``renyi_efficiency``, ``unused_added`` (share) and ``unreachable_added`` (number, by merges).
+    Sizes for which the text yields too few tokens are left out. Raises ValueError for an unknown
+    language, naming near ones.
 
     Source: Purason et al. 2025, sections 4 and 5, Appendix K; naive is its "regen" (Appendix F).
 
-    >>> table = compare_language("qwen", "fi", sizes=[50], train_chars=30_000, test_chars=10_000)
+    >>> table = compare_language("qwen", "ekk_Latn", sizes=[50], train=load_corpus("ntrex:est"))
     >>> table[["way", "added", "merge_skipping", "unreachable_added"]].values.tolist()
     [['base', 0, False, 0], ['continued', 50, False, 0], ['naive', 50, False, 0]]
     """
     backend = load_tokenizer(tokenizer) if isinstance(tokenizer, str) else tokenizer
-    base, most = read_parts(backend), max(sizes)
-    train = load_corpus(f"wordfreq:{language}", chars=train_chars, seed=seed)
-    test = load_corpus(f"wordfreq:{language}", chars=test_chars, split="test", seed=seed)
-    words, test = count_pretokens(train, base), count_pretokens(test, base)
+    base, most = read_parts(backend), max(positive("sizes", size) for size in sizes)
+    test = count_pretokens(load_corpus(f"flores:{language}") if test is None else test, base)
+    words = count_pretokens(load_corpus(f"training:{language}") if train is None else train, base)
     with warnings.catch_warnings(action="ignore", category=UserWarning):  # a text may yield fewer
         continued = continue_bpe(base, words, most)
         naive = supplement_tokens(backend, words, continued, most)
@@ -121,22 +108,24 @@ def supplement_tokens(
 
 def compare_languages(
     tokenizers: Iterable[str] = ("llama-3", "qwen", "mistral-nemo", "mistral-v1"),
-    languages: Iterable[str] = LANGUAGES,
+    languages: Iterable[str] | None = None,
     *,
     workers: int = 2,
     **options,
 ) -> pd.DataFrame:
     """Run ``compare_language`` for many tokenizers and languages, in ``workers`` processes.
 
-    ``options`` are those of ``compare_language``. The rows come in the order asked for, whatever
+    ``languages`` are codes; by default all that have a training text and a FLORES text, English
+    apart. ``options`` are those of ``compare_language``. The rows come in the order asked for, whatever
     the number of workers, with ``tokenizer`` and ``language`` as the first columns. Raises
     ValueError for ``workers`` below 1.
 
-    >>> few = {"sizes": [50], "train_chars": 30_000, "test_chars": 10_000}
-    >>> compare_languages(["qwen"], ["fi", "hi"], workers=1, **few).groupby("language").size().tolist()
+    >>> few = {"sizes": [50], "train": load_corpus("ntrex:est"), "workers": 1}
+    >>> table = compare_languages(["qwen"], ["ekk_Latn", "fin_Latn"], **few)
+    >>> table.groupby("language").size().tolist()
     [3, 3]
     """
-    pairs = list(product(tokenizers, languages))
+    pairs = list(product(tokenizers, languages or training_languages()))
     if positive("workers", workers) == 1:
         return _stacked(pairs, map(partial(_compare, options), pairs))
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:

@@ -84,7 +84,7 @@ def evaluate(
         corpus = list(corpus)  # it is read twice
     words = counted(corpus, tokenizer)
     if cuts_text:
-        counts = _counts_in_text(encoder or tokenizer, corpus)
+        counts = _counts_in_text(encoder or tokenizer, corpus, words.rules)
     else:
         counts = encoder.token_counts(words) if encoder else token_counts(tokenizer, words)
     ids = _ids_of(tokenizer, added_tokens, added)
@@ -111,13 +111,13 @@ def _added_tokens(tokenizer: Tokenizer | Parts) -> list[dict]:
     return [{"id": i, "content": t.content, "special": t.special} for i, t in added]
 
 
-def _counts_in_text(tokenizer: Tokenizer | Parts | AdaptBPE, corpus) -> np.ndarray:
+def _counts_in_text(tokenizer: Tokenizer | Parts | AdaptBPE, corpus, rules: str) -> np.ndarray:
     """Count tokens by encoding whole documents, as is needed when added tokens cut raw text."""
     if isinstance(corpus, Pretokens):
         raise ValueError(
             "this tokenizer has added tokens, which cut raw text: give documents, not counts"
         )
-    texts, times = zip(*documents_with_counts(corpus), strict=True)
+    texts, times = zip(*documents_with_counts(corpus, rules), strict=True)
     if isinstance(tokenizer, AdaptBPE):
         size, ids = tokenizer.parts.next_id, tokenizer.ids_batch(texts)
     else:

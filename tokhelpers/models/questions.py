@@ -218,6 +218,8 @@ def _wrong_options(code: str, levels: list[list[str]], terms: dict, seed: int) -
         pool = [other for other in level if other not in wrong and is_wrong(other)]
         pool.sort(key=lambda other: digest(f"{seed} {code} {other}"))
         wrong += pool[: 3 - len(wrong)]
+        if len(wrong) == 3:  # the larger branches have thousands of terms
+            break
     return wrong
 
 

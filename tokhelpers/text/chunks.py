@@ -1,13 +1,12 @@
 """Unique chunks of text and their counts, in one compiled pass over the bytes.
 
 A chunk is what stands between single spaces that separate words: most are words. Cutting there is
-what all roads to pre-tokens begin with, and from then on only unique chunks are looked at. Where
+what every code path to pre-tokens begins with, and from then on only unique chunks are looked at. Where
 the rules allow it, text is cut at the ends of lines, too.
 """
 
 from collections import namedtuple
 from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 from numba import njit
@@ -82,7 +81,7 @@ def _count(table, hashes, ends, counts, unique, used, text, offsets, weights, li
     """Add the chunks of documents, and their characters, bytes, words and number, to the counts.
 
     Begins at document `at[0]`, byte `at[1]`, behind a space if `at[2]` is 1. Returns whether it came
-    to the end; where there is no room for a chunk, `at` says where it stands. `lines`: cut at the
+    to the end; where the arrays cannot hold another chunk, `at` says where it stands. `lines`: cut at the
     ends of lines, too. Takes the arrays of `Chunks` one by one: in a tuple each use would count a
     reference.
     """
@@ -132,39 +131,25 @@ def _count(table, hashes, ends, counts, unique, used, text, offsets, weights, li
     return True
 
 
-def _more_room(c: Chunks) -> Chunks:
-    """The same chunks with room for twice as many."""
+def _doubled(c: Chunks) -> Chunks:
+    """The same chunks in arrays for twice as many."""
     size = 2 * len(c.hashes)
-    slots = 4 * size
-    table = np.full(slots, -1, np.int32)
     counts = np.zeros((size, 2), np.int64)
     counts[: len(c.counts)] = c.counts
-    grown = (np.resize(old, 2 * len(old)) for old in (c.hashes, c.ends))
-    grown = Chunks(table, *grown, counts, np.resize(c.text, 2 * len(c.text)), c.used)
-    _enter_again(grown)
-    return grown
+    hashes, ends, text = (np.resize(old, 2 * len(old)) for old in (c.hashes, c.ends, c.text))
+    table = np.full(4 * size, -1, np.int32)
+    _fill_table(table, hashes, c.used[0])
+    return Chunks(table, hashes, ends, counts, text, c.used)
 
 
 @njit(cache=True)
-def _enter_again(c):
-    mask = np.uint64(len(c.table) - 1)
-    for i in range(c.used[0]):
-        slot = (c.hashes[i] ^ c.hashes[i] >> np.uint64(32)) & mask
-        while c.table[slot] >= 0:
+def _fill_table(table, hashes, n):
+    mask = np.uint64(len(table) - 1)
+    for i in range(n):
+        slot = (hashes[i] ^ hashes[i] >> np.uint64(32)) & mask
+        while table[slot] >= 0:
             slot = (slot + np.uint64(1)) & mask
-        c.table[slot] = i
-
-
-@njit(cache=True, nogil=True)
-def _join(table, hashes, ends, counts, unique, used, more_hashes, more_ends, more_counts, more):
-    """Add other chunks and their counts, for which there must be room."""
-    start = 0
-    for i in range(len(more_hashes)):
-        end, key = more_ends[i], more_hashes[i]
-        chunk = _place(table, hashes, ends, unique, used, more, start, end, key)
-        counts[chunk, 0] += more_counts[i, 0]
-        counts[chunk, 1] += more_counts[i, 1]
-        start = end
+        table[slot] = i
 
 
 def _add(c: Chunks, sizes: np.ndarray, lines: bool, texts: list[bytes], times: list[int]) -> Chunks:
@@ -173,59 +158,33 @@ def _add(c: Chunks, sizes: np.ndarray, lines: bool, texts: list[bytes], times: l
     text = np.frombuffer(b"".join(texts) or b"\0", np.uint8)
     weights, at = np.array(times, np.int64), np.zeros(3, np.int64)
     while not _count(*c, text, offsets, weights, lines, sizes, at):
-        c = _more_room(c)
+        c = _doubled(c)
     return c
 
 
 def count_chunks(
-    batches: Iterable[tuple[list[bytes], list[int]]], lines: bool = False
-) -> tuple[Iterator[str], np.ndarray, np.ndarray]:
+    batches: Iterable[tuple[list[bytes], list[int]]], lines: bool = False, memory: int | None = None
+) -> Iterator[tuple[Iterator[str], np.ndarray, np.ndarray]]:
     """Count the chunks of documents, which come in batches of (UTF-8 texts, how often each).
 
     A chunk ends at a single space between two characters that are neither white space nor ``▁``,
-    and with ``lines`` also behind the last newline in white space. Returns the unique chunks, their
-    counts (int64, a row a chunk: without and with a space before it), and the sizes of the text:
-    characters, bytes, words between white space, documents. Two threads take turns with the
-    batches, so the order of the chunks depends on these alone.
+    and with ``lines`` also behind the last newline in white space. Yields the unique chunks, their
+    counts (int64, one row per chunk: without and with a space before it), and the sizes of the
+    text: characters, bytes, words between white space, documents. With ``memory`` it yields several
+    times, whenever the chunks would take more than so many bytes until they are pre-token counts;
+    a batch is always counted as a whole.
 
-    >>> chunks, counts, sizes = count_chunks([([b"a cat", b"a  cat"], [1, 2])])
+    >>> [(chunks, counts, sizes)] = count_chunks([([b"a cat", b"a  cat"], [1, 2])])
     >>> list(chunks), counts.tolist(), sizes.tolist()
     (['a', 'cat', 'a  cat'], [[1, 0], [0, 1], [2, 0]], [17, 17, 6, 3])
-    """
-    sizes = np.zeros((2, 4), np.int64)
-    with ThreadPoolExecutor(2) as pool:
-        sides = [pool.submit(_nothing) for _ in range(2)]
-        for turn, (texts, times) in enumerate(batches):
-            side = turn % 2
-            sides[side] = pool.submit(_add, sides[side].result(), sizes[side], lines, texts, times)
-        c, more = (side.result() for side in sides)
-    n, size = more.used
-    while c.used[0] + n > len(c.hashes) or c.used[1] + size > len(c.text):
-        c = _more_room(c)
-    _join(*c, more.hashes[:n], more.ends[:n], more.counts, more.text)
-    return *_unique(c), sizes.sum(0)
-
-
-def count_chunks_within(
-    batches: Iterable[tuple[list[bytes], list[int]]], lines: bool, memory: int
-) -> Iterator[tuple[Iterator[str], np.ndarray, np.ndarray]]:
-    """Count chunks as `count_chunks` does, by one thread, and hand them out when they are too many.
-
-    They are when they would take more than `memory` bytes until they are pre-token counts; a batch
-    is always counted as a whole.
-
-    >>> parts = count_chunks_within([([b"a cat"], [1]), ([b"a dog"], [1])], False, 1)
-    >>> [list(chunks) for chunks, _, _ in parts]
-    [['a', 'cat'], ['a', 'dog']]
     """
     c, sizes = _nothing(), np.zeros(4, np.int64)
     for texts, times in batches:
         c = _add(c, sizes, lines, texts, times)
-        if c.used[0] * CHUNK_BYTES + c.used[1] * TEXT_BYTES > memory:
+        if memory is not None and c.used @ (CHUNK_BYTES, TEXT_BYTES) > memory:
             yield *_unique(c), sizes
             c, sizes = _nothing(), np.zeros(4, np.int64)
-    if sizes.any():
-        yield *_unique(c), sizes
+    yield *_unique(c), sizes
 
 
 def _unique(c: Chunks) -> tuple[Iterator[str], np.ndarray]:
@@ -233,13 +192,13 @@ def _unique(c: Chunks) -> tuple[Iterator[str], np.ndarray]:
     return _slices(c.text[:used], c.ends[:n]), c.counts[:n]
 
 
-def _nothing(room: int = 1 << 12) -> Chunks:
+def _nothing(capacity: int = 1 << 12) -> Chunks:
     return Chunks(
-        np.full(4 * room, -1, np.int32),
-        np.empty(room, np.uint64),
-        np.empty(room, np.int64),
-        np.zeros((room, 2), np.int64),
-        np.empty(8 * room, np.uint8),
+        np.full(4 * capacity, -1, np.int32),
+        np.empty(capacity, np.uint64),
+        np.empty(capacity, np.int64),
+        np.zeros((capacity, 2), np.int64),
+        np.empty(8 * capacity, np.uint8),
         np.zeros(2, np.int64),
     )
 

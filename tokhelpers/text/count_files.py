@@ -4,13 +4,15 @@ import json
 import os
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
+from itertools import compress
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 from pyarrow import compute
 
-from . import parquet_files, readers, runs
+from . import merging, parquet_files, readers
 from .corpora import positive
 from .pretokens import Pretokens
 
@@ -31,8 +33,8 @@ def save_counts(counts: Pretokens, path: str | Path) -> None:
         name = type(counts).__name__
         raise TypeError(f"Pretokens are saved, as count_pretokens gives them, not {name}")
     described = {name: getattr(counts, name) for name in (*SIZES, "rules")}
-    rows = pa.table([counts.words, counts.counts], schema=runs.SCHEMA)
-    runs.write_counts(Path(path), [rows], json.dumps(described))
+    rows = pa.table([counts.words, counts.counts], schema=merging.SCHEMA)
+    merging.write_counts(Path(path), [rows], json.dumps(described))
 
 
 def load_counts(
@@ -44,7 +46,8 @@ def load_counts(
     glob, or a folder, as Spark and Hadoop write one. Files from elsewhere are Parquet with the
     columns `word` and `count`, or lines of a word, a tab and a count (.gz and .xz, too); a word may
     come several times. Each word is then a document of its own: write words with the space before
-    them where the text has one. ``min_count`` leaves out what is rarer, after adding up. ``errors``:
+    them where the text has one, but without it for tokenizers that put ``▁`` before a text.
+    ``min_count`` leaves out what is rarer, after adding up. ``errors``:
     "strict", or "replace" to read invalid UTF-8 as U+FFFD.
 
     Raises FileNotFoundError when nothing is there, ValueError for what is no such file, naming the
@@ -76,17 +79,19 @@ def load_counts(
     return {word: count for word, count in words.items() if count >= min_count}
 
 
-def frequent(words: list[str], counts: np.ndarray, described: dict, min_count: int) -> Pretokens:
+def frequent(counts: Pretokens, min_count: int) -> Pretokens:
     """Pre-tokens that occur so often; ValueError when there are none."""
-    if min_count > 1:
-        words = [word for word, n in zip(words, counts.tolist(), strict=True) if n >= min_count]
-        counts = counts[counts >= min_count]
-        if not words:
-            raise ValueError(f"no pre-token occurs {min_count:,} times: give a smaller min_count")
-    if not words:
-        documents = described["documents"]
-        raise ValueError(f"the corpus has no text in its {documents:,} documents: nothing to count")
-    return Pretokens(words, counts, **described)
+    kept = counts.counts >= min_count
+    if not kept.any():
+        raise ValueError(
+            f"no pre-token occurs {min_count:,} times: give a smaller min_count"
+            if min_count > 1
+            else f"the corpus has no text in its {counts.documents:,} documents: nothing to count"
+        )
+    if kept.all():
+        return counts
+    words = list(compress(counts.words, kept.tolist()))
+    return replace(counts, words=words, counts=counts.counts[kept])
 
 
 def _description(file: Path) -> dict | None:
@@ -94,16 +99,16 @@ def _description(file: Path) -> dict | None:
     if file.suffix != ".parquet":
         return None
     schema = parquet_files.open_file(file).schema_arrow
-    if runs.DESCRIPTION.encode() not in (schema.metadata or {}):
+    if merging.DESCRIPTION.encode() not in (schema.metadata or {}):
         return None
     try:
-        described = runs.described(schema.metadata, runs.DESCRIPTION)
+        described = merging.described(schema.metadata, merging.DESCRIPTION)
         whole = [described.pop(name) for name in SIZES]
         rules = described.pop("rules")
     except (ValueError, TypeError, KeyError, AttributeError):
         raise _damaged(file) from None
     fits = isinstance(rules, str) and all(isinstance(n, int) and n >= 0 for n in whole)
-    if described or not fits or not schema.equals(runs.SCHEMA):
+    if described or not fits or not schema.equals(merging.SCHEMA):
         raise _damaged(file)
     return dict(zip(SIZES, whole, strict=True)) | {"rules": rules}
 
@@ -115,8 +120,8 @@ def _damaged(file: Path) -> ValueError:
 def _our_counts(file: Path, described: dict, min_count: int) -> Pretokens:
     words, counts = [], [np.zeros(0, np.int64)]
     try:
-        with runs.open_runs(file) as opened:
-            for rows in parquet_files.read_batches(file, opened, runs.ROWS):
+        with parquet_files.open_file(file) as opened:
+            for rows in parquet_files.read_batches(file, opened, merging.ROWS):
                 if any(column.null_count for column in rows.columns):
                     raise _damaged(file)
                 if min_count > 1:
@@ -128,7 +133,7 @@ def _our_counts(file: Path, described: dict, min_count: int) -> Pretokens:
     counts = np.concatenate(counts)
     if counts.min(initial=1) < 1 or len(set(words)) < len(words):
         raise _damaged(file)
-    return frequent(words, counts, described, min_count)
+    return frequent(Pretokens(words, counts, **described), min_count)
 
 
 def _files(path: Path) -> list[Path]:

@@ -48,34 +48,70 @@ LINES = {LLAMA_3, QWEN, TEKKEN}  # a pre-token ends after the last newline in wh
 BEFORE_META = re.compile("(?<=[^▁])(?=▁)")
 
 
-def documents_with_counts(corpus: Iterable[str]) -> Iterator[tuple[str, int]]:
+class ChunkCounts(dict):
+    """Chunks of running text and how often each occurs; a chunk has the space that stands before it.
+
+    Iterating over any other mapping gives whole documents.
+
+    >>> ChunkCounts({" the": 6, " of": 3, ",": 4})[" of"]
+    3
+    """
+
+
+def documents_with_counts(
+    corpus: Iterable[str], rules: str | None = None
+) -> Iterator[tuple[str, int]]:
     """Iterate over the documents of a corpus, each with how often it occurs.
 
-    A mapping and a corpus with ``counts`` say how often; the documents of others occur once each.
-    Raises ValueError for counts that are no whole numbers from 0 on, and for more than 2^57
-    characters.
+    A mapping, or an object whose ``counts`` is one, says it. Where these are `ChunkCounts` and the
+    rules (`cutting_rules`) put ``▁`` before a text, a chunk comes without its leading space, of
+    which there would be two. Raises ValueError for a count that is no whole number from 0 on, and
+    for more than 2^52 characters in all: counts are compared as 64-bit floats.
 
     >>> list(documents_with_counts(["a", "b", "a"])), list(documents_with_counts({"a": 2}))
     ([('a', 1), ('b', 1), ('a', 1)], [('a', 2)])
     """
-    exact = corpus if isinstance(corpus, Mapping) else getattr(corpus, "counts", None)
+    exact, total = _exact(corpus), 0
     if exact is None:
         yield from zip(corpus, repeat(1))
         return
-    total = 0
+    twice = _space_twice(exact, rules)
     for document, n in exact.items():
         if not isinstance(n, Integral) or n < 0:
             raise ValueError(
                 f"the document {document!r:.40} has the count {n!r}: give whole numbers"
             )
         total += int(n) * (1 + len(document) if isinstance(document, str) else 1)
-        if total >> 57:  # bytes are counted in 64 bits, and a character has up to four
+        if total > 1 << 52:
             raise ValueError(
-                f"the documents up to {document!r:.40} stand for more than 2^57 characters: divide "
-                "the counts"
+                f"the documents up to {document!r:.40} stand for more than 2^52 characters, beyond "
+                "which counts are not exact: divide the counts"
             )
         if n:
-            yield document, int(n)
+            yield document.removeprefix(" ") if twice else document, int(n)
+
+
+def dropped_spaces(corpus: Iterable[str], rules: str) -> int:
+    """How many characters of a corpus `documents_with_counts` leaves out by these rules: spaces.
+
+    >>> dropped_spaces(ChunkCounts({" the": 6, ",": 4}), '{"normalizer": null, "pre_tokenizer": null}')
+    0
+    """
+    exact = _exact(corpus)
+    if not _space_twice(exact, rules):
+        return 0
+    return sum(n for chunk, n in exact.items() if chunk.startswith(" "))
+
+
+def _exact(corpus: Iterable[str]) -> Mapping[str, int] | None:
+    return corpus if isinstance(corpus, Mapping) else getattr(corpus, "counts", None)
+
+
+def _space_twice(exact: Mapping[str, int] | None, rules: str | None) -> bool:
+    """Whether the rules put ``▁`` before chunks that have their space already."""
+    if rules is None or not isinstance(exact, ChunkCounts):
+        return False
+    return "".join(library_cutter(rules)("a")).startswith("▁")
 
 
 def cutting_rules(tokenizer: Tokenizer | Parts) -> str:
