@@ -86,7 +86,7 @@ times: $(READY)  ## run every chapter, and keep how long each took
 	TOKHELPERS_PROFILE=quick $(BIN)/python tools/run_notebooks.py --times
 
 readme: $(READY)  ## write the README's table of notebooks from data/
-	$(BIN)/python site/readme.py
+	$(BIN)/python tools/readme.py
 
 full: $(READY)  ## run every chapter in the full profile: offline, longer
 	TOKHELPERS_PROFILE=full $(BIN)/python tools/run_notebooks.py $(ONLY)

@@ -51,6 +51,7 @@ def test_a_notebook_that_runs_well(folder):
     assert told.exit_code == 0 and (folder / "00_fine.ipynb").read_bytes() == before
 
 
+@pytest.mark.long
 def test_times_are_kept(folder, tmp_path, monkeypatch):
     monkeypatch.setenv("TOKHELPERS_MEASURED", str(tmp_path / "measured"))
     told = CliRunner().invoke(app, ["--times"])  # one of the two fails: nothing is kept

@@ -17,7 +17,6 @@ import pytest
 from tokenizers import Tokenizer
 
 import tokhelpers as th
-from tools.run_notebooks import environment
 
 ORDERS = ("leaf-frequency", "leaf-id", "frequency", "id", "merges")
 TINY = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
@@ -227,6 +226,8 @@ def test_figures_are_the_same_bytes_whatever_was_drawn_before(tmp_path):
 
 
 def test_kernels_of_notebooks_compute_alike_on_all_processors(monkeypatch):
+    from tools.run_notebooks import environment  # the other processes do not find tools
+
     monkeypatch.setenv("TOKHELPERS_PROFILE", "quick")
     code = "import torch; print(torch.backends.cpu.get_cpu_capability())"
     assert run(["-c", code], "0", 1, **environment()) == "DEFAULT\n"

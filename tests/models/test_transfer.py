@@ -139,7 +139,10 @@ def test_fvt_is_the_formula_row_by_row(base, data):
             assert torch.allclose(now[i].double(), expected, rtol=1e-6, atol=1e-7)
 
 
-@pytest.mark.parametrize("name", ["llama-3", "qwen", "mistral-nemo", "mistral-v1"])
+LONG = [pytest.param(name, marks=pytest.mark.long) for name in ("qwen", "mistral-nemo")]
+
+
+@pytest.mark.parametrize("name", ["llama-3", *LONG, "mistral-v1"])
 def test_pieces_are_those_of_the_encoder(name):
     """On real tokenizers: what a token's text becomes in front of a word, where that is one token."""
     real = th.load_tokenizer(name)

@@ -132,6 +132,7 @@ def around(c):
     return f"a{c}1{c} {c}{c}\n{c}'{c} B{c}b {c}Ab\r"
 
 
+@pytest.mark.long
 @every_pattern
 def test_every_assigned_character_in_every_context(pattern):
     batches = (ASSIGNED[i : i + 1000] for i in range(0, len(ASSIGNED), 1000))
@@ -320,6 +321,7 @@ def test_words_cut_alone_equal_the_librarys(kind, texts):
     assert_same(texts, BY_WORDS[kind])
 
 
+@pytest.mark.long
 @each_by_words
 def test_every_assigned_character_beside_a_space(kind):
     batches = (ASSIGNED[i : i + 1000] for i in range(0, len(ASSIGNED), 1000))

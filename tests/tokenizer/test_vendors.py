@@ -435,6 +435,7 @@ def test_decoding_gives_the_text_back(name):
     assert [(a, b) for a, b in zip(original, back, strict=True) if a != b and "▁" not in a] == []
 
 
+@pytest.mark.long
 @every_name
 def test_ids_on_the_development_data(shared_data, name):
     texts = list(th.load_corpus(f"text:{shared_data / 'udhr'}"))
@@ -463,7 +464,10 @@ def test_a_second_load_reads_the_cache(cache, monkeypatch):
     assert list(cache.iterdir()) == [file]
 
 
-@pytest.mark.parametrize("name", ["llama-3", "qwen", "mistral-nemo", "gpt-4"])
+MORE = [pytest.param(n, marks=pytest.mark.long) for n in ("qwen", "mistral-nemo", "gpt-4")]
+
+
+@pytest.mark.parametrize("name", ["llama-3", *MORE])
 def test_the_cached_tokenizer_is_the_converted_one(cache, name):
     assert load_tokenizer(name).to_str() == stored(name)
     (file,) = cache.iterdir()
