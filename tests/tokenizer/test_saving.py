@@ -510,8 +510,8 @@ def full_write(full):
 
 
 def test_all_is_on_the_disk_before_the_swap(tmp_path, monkeypatch):
-    model_folder(tmp_path / "model")
-    th.save_pretrained(small(), tmp_path / "expected", like=tmp_path / "model")
+    tokenizer = model_folder(tmp_path / "model")
+    th.save_pretrained(tokenizer, tmp_path / "expected", like=tmp_path / "model")
     synced, at_swap = set(), set()
     sync, swap = os.fsync, folders._swap
 
@@ -527,7 +527,7 @@ def test_all_is_on_the_disk_before_the_swap(tmp_path, monkeypatch):
 
     monkeypatch.setattr(os, "fsync", syncing)
     monkeypatch.setattr(folders, "_swap", swapping)
-    th.save_pretrained(small(), tmp_path / "model", like=tmp_path / "model")
+    th.save_pretrained(tokenizer, tmp_path / "model", like=tmp_path / "model")
     assert len(at_swap) > 5 and tmp_path.stat().st_ino in synced
 
 

@@ -125,23 +125,19 @@ def compare_languages(
     >>> table.groupby("language").size().tolist()
     [3, 3]
     """
-    pairs = list(product(tokenizers, languages or training_languages()))
+    compare = partial(_compare, options)
+    pairs = product(tokenizers, languages or training_languages())
     if positive("workers", workers) == 1:
-        return _stacked(pairs, map(partial(_compare, options), pairs))
+        return pd.concat(map(compare, pairs), ignore_index=True)
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        return _stacked(pairs, pool.map(partial(_compare, options), pairs))
+        return pd.concat(pool.map(compare, pairs), ignore_index=True)
 
 
 def _compare(options: dict, pair: tuple[str, str]) -> pd.DataFrame:
     name, language = pair
-    return compare_language(_loaded(name), language, **options)
+    table = compare_language(_loaded(name), language, **options)
+    names = pd.DataFrame({"tokenizer": name, "language": language}, index=table.index)
+    return names.join(table)
 
 
 _loaded = lru_cache(maxsize=1)(load_tokenizer)  # once for all languages
-
-
-def _stacked(pairs, tables) -> pd.DataFrame:
-    tables = zip(pairs, tables, strict=True)
-    rows = [table.assign(tokenizer=name, language=language) for (name, language), table in tables]
-    table = pd.concat(rows, ignore_index=True)
-    return table[["tokenizer", "language", *table.columns[:-2]]]
