@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 from numbers import Integral
+from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -202,9 +203,13 @@ def check_ids(model, examples: Iterable, numbers: Iterable[int] | None = None) -
     """Refuse ids outside the embedding table: on a GPU they would end the whole process."""
     rows, examples = model.get_input_embeddings().num_embeddings, list(examples)
     numbers = range(len(examples)) if numbers is None else numbers
-    lowest = [(int(np.min(e, initial=0)), n) for n, e in zip(numbers, examples, strict=True)]
-    largest = [(int(np.max(e, initial=0)), n) for (_, n), e in zip(lowest, examples, strict=True)]
-    for found, number in (min(lowest, default=(0, 0)), max(largest, default=(0, 0))):
+    spans = [
+        (int(np.min(example, initial=0)), int(np.max(example, initial=0)), number)
+        for number, example in zip(numbers, examples, strict=True)
+    ]
+    lowest = min(spans, key=itemgetter(0), default=(0, 0, 0))  # the first of equal ones
+    largest = max(spans, key=itemgetter(1), default=(0, 0, 0))
+    for found, number in ((lowest[0], lowest[2]), (largest[1], largest[2])):
         if not 0 <= found < rows:
             raise ValueError(
                 f"example {number} has the id {found}, and the embedding table has {rows} rows, "
