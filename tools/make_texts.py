@@ -31,7 +31,10 @@ from tokhelpers.text.stored_counts import TEXTS, WITHOUT_SPACES, mixture, read_c
 from tokhelpers.tokenizer.files import CHECKOUT, write_whole
 
 PLACE = CHECKOUT / "data" / "texts"
-HELD_OUT = 400  # lines at the end of NTREX that nothing learns from: other articles than those before
+HELD_OUT = (
+    400  # lines at the end of NTREX that nothing learns from: other articles than those before
+)
+LONGEST = 45  # characters of a chunk: what is longer in text to learn from has lost its spaces
 NEW_TOKENS = 4_000  # that the choice of a training text is made with
 MOST_CHUNKS = 100_000  # of each source that the choice looks at, the most frequent
 
@@ -70,6 +73,11 @@ def counts_of(lines: Iterable[str]) -> Counter:
     for line in lines:
         counts.update(BETWEEN.split(line))
     return counts
+
+
+def is_spaced(line: str) -> bool:
+    """Whether no chunk of a line is longer than words are."""
+    return max(map(len, line.split(" "))) <= LONGEST
 
 
 def packed(columns: dict[str, Counter]) -> bytes:
@@ -123,7 +131,12 @@ def make_text(shared, file: Path, kind: str, own: str, language: str, given: dic
         parts = {"count": lines}
         if kind == "ntrex":
             parts = {"train": lines[:-HELD_OUT], "test": lines[-HELD_OUT:]}
-        texts = {split: [ln for ln in part if ln not in forbidden] for split, part in parts.items()}
+        texts = parts
+        if kind != "flores":
+            texts = {
+                split: [line for line in part if line not in forbidden and is_spaced(line)]
+                for split, part in parts.items()
+            }
         left_out = {split: len(parts[split]) - len(texts[split]) for split in parts}
         columns = {split: counts_of(part) for split, part in texts.items()}
         sizes = {split: len(part) for split, part in texts.items()}
@@ -168,11 +181,9 @@ def candidates(language: str) -> list[str]:
     """Names of all sources that a language can be learned from."""
     from wordfreq import available_languages
 
-    stored = [
-        row["name"]
-        for row in stored_texts()
-        if row["language"] == language and row["split"] != "test" and row["name"][:6] != "flores"
-    ]
+    texts = stored_texts()
+    texts = texts[(texts.language == language) & (texts.split != "test")]
+    stored = [name for name in texts.name if not name.startswith("flores")]
     lists = available_languages("best")
     codes = [code for code, its in WORDFREQ.items() if its == language and code in lists]
     codes += ["sh"] * (language in ("hrv_Latn", "bos_Latn"))
@@ -194,12 +205,13 @@ def make_choice(only: list[str]) -> None:
     it. The best single source is taken first. To it is added, with equal weight, the source that
     raises this most, as long as one does. The same is measured on FLORES, and not looked at.
     """
-    known = [row for row in stored_texts() if row["name"].startswith("ntrex") and row["split"] == "test"]
+    texts = stored_texts()
+    known = texts[texts.name.str.startswith("ntrex:") & (texts.split == "test")]
     rows = []
     if only and (PLACE / "chosen.csv").exists():
         with open(PLACE / "chosen.csv", newline="", encoding="utf-8") as file:
             rows = [row for row in csv.DictReader(file) if row["language"] not in only]
-    for language, name in {row["language"]: row["name"] for row in known}.items():
+    for language, name in zip(known.language, known.name, strict=True):
         if not only or language in only:
             began = time.perf_counter()
             rows += choose(language, name)
@@ -219,9 +231,13 @@ def choose(language: str, development: str) -> list[dict]:
 
     def fewer(names: tuple[str, ...]) -> float:
         words = th.count_pretokens(mixture(counts[name] for name in names), llama)
-        with warnings.catch_warnings(action="ignore", category=UserWarning):  # a text may yield fewer
+        with warnings.catch_warnings(
+            action="ignore", category=UserWarning
+        ):  # a text may yield fewer
             extension = th.continue_bpe(llama, words, NEW_TOKENS)
-        longer = extend_parts(llama, extension)  # no tokenizer is built: it would take most of the time
+        longer = extend_parts(
+            llama, extension
+        )  # no tokenizer is built: it would take most of the time
         after = [th.evaluate(longer, words).tokens for words in (test, flores)]
         ratios = [round(old / new, 4) for old, new in zip(before, after, strict=True)]
         tried[names] = (ratios, len(extension.tokens))
@@ -252,7 +268,9 @@ def choose(language: str, development: str) -> list[dict]:
 def make_totals(shared: Path, tokenizers: list[str], command: str) -> None:
     """Write ``data/measured/flores_tokens.csv``: tokens of every FLORES text, from its raw lines."""
     began, rows = time.perf_counter(), []
-    texts = {f.name.partition(".")[0]: lines_of(f) for f in sorted((shared / "flores200").glob("*"))}
+    texts = {
+        f.name.partition(".")[0]: lines_of(f) for f in sorted((shared / "flores200").glob("*"))
+    }
     for given in tokenizers:
         name, _, path = given.partition("=")
         tokenizer = th.load_tokenizer(os.path.expanduser(path) if path else name)
@@ -293,7 +311,9 @@ def main() -> None:
     if asked.what == "counts":
         return make_counts(Path(folder))
     names = [given.partition("=")[0] + "=PATH" * ("=" in given) for given in asked.given]
-    return make_totals(Path(folder), asked.given, f"python tools/make_texts.py totals {' '.join(names)}")
+    return make_totals(
+        Path(folder), asked.given, f"python tools/make_texts.py totals {' '.join(names)}"
+    )
 
 
 if __name__ == "__main__":

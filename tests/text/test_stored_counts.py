@@ -28,7 +28,7 @@ from tokhelpers.text.stored_counts import (
 from tokhelpers.tokenizer.files import CHECKOUT
 
 PLACE = CHECKOUT / "data" / "texts"
-ROWS = stored_texts()
+ROWS = stored_texts().astype(str).to_dict("records")
 PACKAGED = ["llama-3", "qwen", "mistral-nemo", "mistral-v1"]
 # one language per script and per shape of word
 VARIED = ["ekk_Latn", "arb_Arab", "hin_Deva", "kor_Hang", "vie_Latn", "kat_Geor", "ell_Grek"]
@@ -86,28 +86,28 @@ def test_each_text_names_its_source_and_a_licence_that_allows_this():
 
 @pytest.mark.parametrize("kind", [*TEXTS, *LISTS])
 def test_the_files_are_tables_in_order_that_add_up_to_their_rows(kind):
-    for row in (row for row in ROWS if row["name"].startswith(f"{kind}:")):
-        file = PLACE / f"{row['name'].replace(':', '/')}.tsv.xz"
-        header, *lines = lzma.decompress(file.read_bytes()).decode().split("\n")[:-1]
-        assert header == ("chunk\ttrain\ttest" if kind == "ntrex" else "chunk\tcount")
-        chunks = [line.split("\t")[0] for line in lines]
+    splits = ["train", "test"] if kind == "ntrex" else ["all"]
+    rows = {(row["name"], row["split"]): row for row in ROWS if row["name"].startswith(f"{kind}:")}
+    for name in dict.fromkeys(name for name, _ in rows):
+        text = lzma.decompress((PLACE / f"{name.replace(':', '/')}.tsv.xz").read_bytes()).decode()
+        header, *lines = (line.split("\t") for line in text.split("\n")[:-1])
+        assert header == ["chunk", *(splits if kind == "ntrex" else ["count"])]
+        chunks = [line[0] for line in lines]
         assert all(a < b for a, b in pairwise(chunks)), "sorted by code points, each once"
-        split = "train" if row["split"] == "all" else row["split"]
-        counts = read_counts(row["name"], split)
-        assert len(counts) == int(row["unique"])
-        assert sum(counts.values()) == int(row["chunks"])
-        assert sum(len(c) * n for c, n in counts.items()) == int(row["chars"])
-        assert sum(len(c.encode()) * n for c, n in counts.items()) == int(row["bytes"])
-        # each line has one chunk without a space before it
-        assert sum(n for c, n in counts.items() if c[0] != " ") == int(row["lines"])
-
-
-def test_no_chunk_is_a_sentence():
-    """Between two spaces stand no more than a word, an address, or words joined by signs."""
-    for row in ROWS:
-        for chunk in read_counts(row["name"]):
-            assert not re.search(r"(?<=\S) +\S+ +\S", chunk), (row["name"], chunk)
-            assert len(chunk) <= 120, (row["name"], chunk)
+        # between two spaces stands no sentence
+        assert not re.search(r"(?m)\S +\S+ +\S", "\n".join(chunks)), name
+        assert max(map(len, chunks)) <= 46, name
+        for column, split in enumerate(splits, 1):
+            found = [(line[0], int(line[column])) for line in lines]
+            sizes = {
+                "unique": sum(n > 0 for _, n in found),
+                "chunks": sum(n for _, n in found),
+                "chars": sum(len(chunk) * n for chunk, n in found),
+                "bytes": sum(len(chunk.encode()) * n for chunk, n in found),
+                # each line has one chunk without a space before it, a list has none
+                "lines": sum(n for chunk, n in found if chunk[0] != " "),
+            }
+            assert {size: int(rows[name, split][size]) for size in sizes} == sizes, (name, split)
 
 
 # --- they count as the raw text does -------------------------------------------------------------
@@ -168,13 +168,17 @@ def test_the_held_out_part_of_ntrex_is_its_last_lines(shared_data, llama):
 def library_tokenizers(shared_data):
     """Tokenizers of other makes, with whether one leading space is to be dropped from a chunk."""
     place = shared_data / "tokenizers"
-    gpt2 = Tokenizer(models.BPE.from_file(*(str(place / "gpt2" / f) for f in ("vocab.json", "merges.txt"))))
+    gpt2 = Tokenizer(
+        models.BPE.from_file(*(str(place / "gpt2" / f) for f in ("vocab.json", "merges.txt")))
+    )
     gpt2.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     gpt2.decoder = decoders.ByteLevel()
     prefixed = Tokenizer.from_str(gpt2.to_str())
     prefixed.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
     bert = Tokenizer(
-        models.WordPiece.from_file(str(place / "bert-base-multilingual-cased" / "vocab.txt"), unk_token="[UNK]")
+        models.WordPiece.from_file(
+            str(place / "bert-base-multilingual-cased" / "vocab.txt"), unk_token="[UNK]"
+        )
     )
     bert.normalizer = normalizers.BertNormalizer(lowercase=False)
     bert.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
@@ -192,7 +196,10 @@ def test_tokens_from_the_counts_are_those_of_the_raw_lines_for_other_tokenizers(
     """Encoded by the library, line by line and chunk by chunk."""
     for name, (tokenizer, dropped) in library_tokenizers(shared_data).items():
         for language in ("ekk_Latn", "hin_Deva"):
-            lines, counts = raw(shared_data, f"flores:{language}"), read_counts(f"flores:{language}")
+            lines, counts = (
+                raw(shared_data, f"flores:{language}"),
+                read_counts(f"flores:{language}"),
+            )
             whole = sum(map(len, tokenizer.encode_batch(lines, add_special_tokens=False)))
             given = without_a_space(counts) if dropped else counts
             encoded = tokenizer.encode_batch(list(given), add_special_tokens=False)
@@ -235,7 +242,9 @@ def test_any_line_has_the_pretokens_of_its_chunks(tools, lines):
 
 def test_the_same_counts_give_the_same_bytes_in_any_order(tools):
     words = [" ja", "See", " õun,", " 好", " ja."]
-    packed = {tools.packed({"count": Counter(dict.fromkeys(words[i:] + words[:i], 2))}) for i in range(5)}
+    packed = {
+        tools.packed({"count": Counter(dict.fromkeys(words[i:] + words[:i], 2))}) for i in range(5)
+    }
     assert len(packed) == 1
     assert lzma.decompress(packed.pop()).decode().splitlines()[:2] == ["chunk\tcount", " ja\t2"]
 
@@ -275,7 +284,9 @@ def test_an_unknown_name_is_told_the_nearest(name, near):
 
 
 def test_what_is_kept_as_counts_has_no_test_split_but_ntrex():
-    with pytest.raises(ValueError, match="flores:ekk_Latn is kept as counts and has no split 'test'"):
+    with pytest.raises(
+        ValueError, match="flores:ekk_Latn is kept as counts and has no split 'test'"
+    ):
         read_counts("flores:ekk_Latn", "test")
     with pytest.raises(ValueError, match="has no split 'test'"):
         provenance("training:ekk_Latn", "test")
@@ -300,6 +311,12 @@ def test_a_damaged_file_is_named(monkeypatch, tmp_path):
         read_counts("flores:ekk_Latn")
 
 
+def test_reading_gives_the_most_frequent_chunk_first():
+    counts = read_counts("flores:ekk_Latn")
+    assert list(counts)[:2] == [" ja", " on"] and counts["See"] == 23
+    assert list(counts.values()) == sorted(counts.values(), reverse=True)
+
+
 def test_shuffled_lines_hold_the_same_chunks_and_as_many_lines(llama):
     counts = read_counts("flores:ekk_Latn")
     lines = list(shuffled_lines(counts, "0"))
@@ -308,7 +325,9 @@ def test_shuffled_lines_hold_the_same_chunks_and_as_many_lines(llama):
     assert dict(th.count_pretokens(lines, llama)) == dict(th.count_pretokens(counts, llama))
 
 
-@given(st.lists(st.dictionaries(st.sampled_from("abcdef"), st.integers(1, 99), min_size=1), min_size=2))
+@given(
+    st.lists(st.dictionaries(st.sampled_from("abcdef"), st.integers(1, 99), min_size=1), min_size=2)
+)
 def test_each_source_of_a_mixture_weighs_the_same(sources):
     mixed = mixture(sources)
     assert abs(sum(mixed.values()) - len(sources) * 10**9) <= 6 * len(sources)

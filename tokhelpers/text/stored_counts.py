@@ -16,11 +16,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 from ..tokenizer.files import CHECKOUT
 
 TEXTS = ("flores", "ntrex", "commonvoice", "tatoeba")  # counts of lines of text
 LISTS = ("opensubtitles", "wikipedia")  # counts of words
+DRAWN = ("wordfreq:", "opensubtitles:", "wikipedia:", "training:")  # text only by drawing words
 WITHOUT_SPACES = ("cmn_Hani", "jpn_Jpan", "khm_Khmr", "mya_Mymr", "tha_Thai")
 MIXED = 10**9  # what the counts of each source of a mixture add up to
 
@@ -34,18 +36,20 @@ def is_stored(name: str) -> bool:
     return name.partition(":")[0] in (*TEXTS, *LISTS, "training")
 
 
-def stored_texts() -> list[dict[str, str]]:
+def stored_texts() -> pd.DataFrame:
     """List the texts in ``data/texts``: one row per text and split, as ``texts.csv`` there has it.
 
-    A row holds ``name``, ``split`` (``all``, or for NTREX ``train`` and ``test``), ``language`` (the
-    code of Table 12), ``lines``, ``left_out`` (lines that stand in a text to measure on, too),
-    ``chunks``, ``unique`` chunks, ``chars``, ``bytes``, ``licence`` and ``source``. Raises
-    FileNotFoundError where only the package is installed.
+    The columns are ``name``, ``split`` (``all``, or for NTREX ``train`` and ``test``), ``language``
+    (the code of Table 12 of Purason et al. 2025, or ``eng_Latn``), ``lines`` (0 for a list of words),
+    ``left_out`` (lines that stand in a text to measure on, too), ``chunks``, ``unique`` chunks,
+    ``chars``, ``bytes``, ``licence`` and ``source``. Raises FileNotFoundError where only the package
+    is installed.
 
-    >>> [row["name"] for row in stored_texts() if row["language"] == "kaz_Cyrl"]
-    ['flores:kaz_Cyrl', 'ntrex:kaz', 'ntrex:kaz', 'opensubtitles:kk']
+    >>> texts = stored_texts()
+    >>> texts.name[texts.language == "kaz_Cyrl"].unique().tolist()
+    ['flores:kaz_Cyrl', 'ntrex:kaz', 'opensubtitles:kk']
     """
-    return _table("texts.csv")
+    return pd.read_csv(_folder() / "texts.csv")
 
 
 def provenance(name: str, split: str = "train") -> tuple[str, str]:
@@ -66,7 +70,7 @@ def provenance(name: str, split: str = "train") -> tuple[str, str]:
             found.append(("CC BY-SA 4.0 (wordfreq's data)", "the package wordfreq"))
         licences = dict.fromkeys(licence for licence, _ in found)
         return "; ".join(licences), f"{' and '.join(sources)}, by data/texts/chosen.csv"
-    rows = {row["split"]: row for row in stored_texts() if row["name"] == name}
+    rows = {row["split"]: row for row in _table("texts.csv") if row["name"] == name}
     if not rows:
         raise ValueError(_unknown(kind, code))
     _check_split(name, split, rows.keys())
@@ -183,7 +187,7 @@ def _unknown(kind: str, code: str) -> str:
             "of whole sentences; tokens of its FLORES text stand in th.measured('flores_tokens')"
         )
     spellings, names = {}, {}
-    for row in stored_texts():
+    for row in _table("texts.csv"):
         source, _, own = row["name"].partition(":")
         spellings.setdefault(row["language"], {row["language"]}).add(own)
         if source == kind:
@@ -195,5 +199,7 @@ def _unknown(kind: str, code: str) -> str:
     near = difflib.get_close_matches(code, sorted(names), n=4, cutoff=0.4)
     nearest = list(dict.fromkeys([*same, *near])) or sorted(names)
     found = ", ".join(f"{kind}:{own}" for own in nearest)
-    few = "" if len(nearest) == len(names) else f" of {len(names)}; data/texts/texts.csv has them all"
+    few = (
+        "" if len(nearest) == len(names) else f" of {len(names)}; data/texts/texts.csv has them all"
+    )
     return f"no text is called {kind}:{code}: there is {found}{few}"
