@@ -1,7 +1,7 @@
 """Speed and memory of pruning orders on Llama-3, against the same orders by the library alone.
 
 Both get the same text, half Finnish and half English. The peer encodes it with the library, merges
-each token's stored form in Python to see its last merge, and keeps the leaves in a Python heap.
+each token string in Python to see its last merge, and keeps the leaves in a Python heap.
 Then ours alone: a curve of five orders and ten sizes, measured.
 
     python benchmarks/pruning.py [--runs 3] [--chars 10000000]
@@ -73,7 +73,7 @@ def by_library(texts: list[str]) -> dict[str, float]:
 
 
 def _last_merge(token: str, ranks: dict) -> tuple[str, str] | None:
-    """The last merge of an encoder on a token's stored form; None if it does not come back whole."""
+    """The last merge of an encoder on a token string; None if it does not become one token."""
     pieces = list(token)
     last = None
     while len(pieces) > 1:

@@ -1,4 +1,4 @@
-"""Extending: which tokens, how wired in, and what must not change."""
+"""Extending: which tokens, by which method, and what must not change."""
 
 import json
 import warnings
@@ -7,14 +7,13 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 from strategies import tokenizers_with_gaps
 from tokenizers import AddedToken, Tokenizer, models, normalizers, pre_tokenizers, processors
 
 import tokhelpers as th
 from tokhelpers import textbook
-from tokhelpers.adapt.methods import WAYS
+from tokhelpers.adapt.methods import METHODS
 from tokhelpers.measure.reachability import reachability
 from tokhelpers.tokenizer.parts import Parts, build_tokenizer, merge_ids, read_parts
 from tokhelpers.tokenizer.pretokenization import always_split
@@ -46,7 +45,7 @@ def naive(base):
     return th.naive_extension(base, th.train_byte_level_bpe(MORE, vocab_size=300))
 
 
-@pytest.mark.parametrize("how", WAYS)
+@pytest.mark.parametrize("how", METHODS)
 @pytest.mark.parametrize("which", ["continued", "naive", "plain"])
 def test_extension_leaves_the_old_alone(base, how, which, request):
     """Old ids, special tokens, padding, truncation, post-processor, decoder, and the input object."""
@@ -258,7 +257,7 @@ def test_bad_input_gets_one_clear_sentence(base, naive, continued):
         th.extend(base, th.Extension(tokens=["Ġthe", next(iter(read_parts(base).vocab))]))
     with pytest.raises(ValueError, match="'xyz' is given more than once"):
         th.extend(base, th.Extension(tokens=["xyz", "xyz"]))
-    with pytest.raises(ValueError, match="' catty' is not in the form .* write it as 'Ġcatty'"):
+    with pytest.raises(ValueError, match="' catty' is no token string .* write it as 'Ġcatty'"):
         th.extend(base, th.Extension(tokens=[" catty"]))
     with pytest.raises(ValueError, match="an empty token"):
         th.extend(base, th.Extension(tokens=[""]))
@@ -290,10 +289,22 @@ def test_bad_input_gets_one_clear_sentence(base, naive, continued):
 def test_a_supplement_of_another_family(mistral, base, take):
     wordpiece = th.train_wordpiece(MORE, vocab_size=50)
     for supplement, kind in ((mistral, "BPE of characters"), (wordpiece, "WordPiece with '##'")):
-        with pytest.raises(ValueError, match=f"in another form: it is {kind}"):
+        with pytest.raises(ValueError, match=f"of another family: it is {kind}"):
             take(base, supplement)
-    with pytest.raises(ValueError, match="WordPiece with '@@', the tokenizer WordPiece with '##'"):
+    with pytest.raises(
+        ValueError, match="WordPiece with '@@', the tokenizer is WordPiece with '##'"
+    ):
         take(wordpiece, th.train_wordpiece(MORE, vocab_size=50, prefix="@@"))
+
+
+@pytest.mark.parametrize("take", [th.naive_extension, th.thesis_extension])
+@pytest.mark.parametrize("train", [th.train_byte_level_bpe, th.train_wordpiece])
+def test_a_negative_number_of_tokens_is_refused(take, train):
+    """As a slice, -1 would leave the last token out."""
+    old, new = train(TEXT, vocab_size=270), train(MORE, vocab_size=270)
+    assert take(old, new, 0).tokens == [] != take(old, new).tokens
+    with pytest.raises(ValueError, match="n_tokens=-1: ask for zero or more new tokens"):
+        take(old, new, -1)
 
 
 def test_wordpiece_takes_the_supplements_tokens_in_order_of_their_ids():
@@ -393,7 +404,7 @@ def test_build_refuses_ids_that_the_library_would_move(base):
         )
 
 
-def test_a_continued_merge_that_recurs_is_wired_in_once(base):
+def test_a_continued_merge_that_recurs_is_added_once(base):
     """The library lets the last copy win, so a second one would move the merge back."""
     tokens, first, last = ["qx", "qy", "qxz"], [("q", "x"), ("q", "y")], [("qx", "z")]
     once = th.Extension(tokens, first + last, continued=True)

@@ -4,8 +4,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
-from tokenizers import Tokenizer, models
-from tokenizers import pre_tokenizers as pre
+from tokenizers import Tokenizer, models, pre_tokenizers as pre
 
 import tokhelpers as th
 from tokhelpers.text import cache, counting

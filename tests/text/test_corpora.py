@@ -18,8 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 import wordfreq
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from tokhelpers import load_corpus
 from tokhelpers.text import corpora

@@ -16,11 +16,9 @@ from contextlib import contextmanager
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from pyarrow import parquet
-from tokenizers import Tokenizer, models
-from tokenizers import pre_tokenizers as pre
+from tokenizers import Tokenizer, models, pre_tokenizers as pre
 
 import tokhelpers as th
 from tokhelpers.text import counting, merging
@@ -85,13 +83,14 @@ def dask():
 
 
 # --- the same counts ------------------------------------------------------------------------------
-@pytest.mark.parametrize("workers", [1, 2, 7])
+@pytest.mark.parametrize("workers", [2, pytest.param(7, marks=pytest.mark.long)])
 def test_any_number_of_workers_counts_the_same(corpus, tokenizer, expected, workers):
     with pool(workers) as executor:
         counted = th.count_pretokens(corpus, tokenizer, executor=executor, shard_bytes=100_000)
     assert digest(counted) == expected
 
 
+@pytest.mark.long
 def test_dask_counts_the_same(corpus, tokenizer, expected, texts, dask):
     executor = dask.get_executor()
     counted = th.count_pretokens(corpus, tokenizer, executor=executor, shard_bytes=100_000)
@@ -294,6 +293,7 @@ def test_a_pool_that_is_broken_already(corpus, tokenizer, expected):
     assert digest(counted) == expected
 
 
+@pytest.mark.long
 def test_a_killed_worker_of_dask_changes_nothing(corpus, tokenizer, expected, tmp_path, dask):
     pids = list(dask.run(os.getpid).values())
     killer = kill_one_after(tmp_path, lambda: pids)

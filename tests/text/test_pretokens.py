@@ -12,10 +12,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import regex
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from tokenizers import Regex, Tokenizer, models, normalizers
-from tokenizers import pre_tokenizers as pre
+from hypothesis import given, settings, strategies as st
+from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers as pre
 
 import tokhelpers as th
 from tokhelpers.text import counting, pretokens
@@ -134,6 +132,7 @@ def around(c):
     return f"a{c}1{c} {c}{c}\n{c}'{c} B{c}b {c}Ab\r"
 
 
+@pytest.mark.long
 @every_pattern
 def test_every_assigned_character_in_every_context(pattern):
     batches = (ASSIGNED[i : i + 1000] for i in range(0, len(ASSIGNED), 1000))
@@ -322,6 +321,7 @@ def test_words_cut_alone_equal_the_librarys(kind, texts):
     assert_same(texts, BY_WORDS[kind])
 
 
+@pytest.mark.long
 @each_by_words
 def test_every_assigned_character_beside_a_space(kind):
     batches = (ASSIGNED[i : i + 1000] for i in range(0, len(ASSIGNED), 1000))
@@ -584,7 +584,9 @@ def test_metaspace_that_does_not_cut_is_cut_before_runs_of_spaces():
 
 
 def test_no_tokenizer_at_all():
-    with pytest.raises(TypeError, match="a tokenizer is needed, got str: use load_tokenizer"):
+    with pytest.raises(
+        TypeError, match="a tokenizer is needed, got str: load one with load_tokenizer"
+    ):
         count_pretokens(["a"], "llama-3")
 
 

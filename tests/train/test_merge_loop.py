@@ -5,8 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 import tokhelpers as th
@@ -30,7 +29,7 @@ def replaced(word: list[int], left: int, right: int, new: int) -> list[int]:
 
 
 def naming(form: dict[int, tuple], first: int):
-    """What two symbols become: the id of their joined form, from ``first`` on where it is new."""
+    """What two symbols become: the id of the joined token, from ``first`` on where it is new."""
     known = {joined: i for i, joined in form.items()}
 
     def becomes(left, right):
@@ -51,7 +50,7 @@ def check_greedy(words, counts, best, steps, min_frequency=1):
         joined = form[a] + form[b]
         if best == "score":
             return -pairs[pair] / (float(symbols[a]) * float(symbols[b])), pair
-        return (-pairs[pair], len(joined), joined) if best == "form" else (-pairs[pair], pair)
+        return (-pairs[pair], len(joined), joined) if best == "token" else (-pairs[pair], pair)
 
     options = {"best": best, "min_frequency": min_frequency}
     learned = learn_merges(*flat(words), np.array(counts), name, **options)
@@ -79,7 +78,7 @@ short_words = st.dictionaries(
 )
 
 
-@pytest.mark.parametrize("best", ["pair", "form", "score"])
+@pytest.mark.parametrize("best", ["pair", "token", "score"])
 @pytest.mark.parametrize(("n_words", "skew"), [(160, 4), (180, 1.5), (350, 1)])
 def test_more_pairs_than_there_was_room_for(best, n_words, skew):
     """Room for 1,024 pairs and sightings at first: it runs out while merging, or before."""
@@ -95,7 +94,7 @@ def test_ten_thousand_pairs():
     check_greedy(words, [1] * 10_000 + [2], "pair", steps=2)
 
 
-@pytest.mark.parametrize("best", ["pair", "form", "score"])
+@pytest.mark.parametrize("best", ["pair", "token", "score"])
 def test_a_word_longer_than_the_room(best):
     """The first sighting of all is where the room runs out."""
     random = np.random.default_rng(0)
@@ -103,9 +102,9 @@ def test_a_word_longer_than_the_room(best):
     check_greedy([word], [1], best, steps=20)
 
 
-@pytest.mark.parametrize("best", ["pair", "form", "score"])
+@pytest.mark.parametrize("best", ["pair", "token", "score"])
 @given(short_words, st.integers(0, 4))
-def test_greedy_where_forms_recur(best, corpus, min_frequency):
+def test_greedy_where_tokens_recur(best, corpus, min_frequency):
     """Symbols that come about again, in two ways, or beside themselves."""
     words = [[ord(c) for c in word] for word in corpus]
     check_greedy(words, list(corpus.values()), best, 99, min_frequency)
@@ -118,21 +117,31 @@ def test_counts_do_not_wrap():
     assert first == (0, 1, 3, 3 * 2**31)
 
 
-# so many characters that four of a form are compared at once, the others one by one
+def test_counts_that_would_not_be_exact_are_refused():
+    """As float64, 2^53 and 2^53 + 1 are one number: the smaller ids would go first."""
+    words = flat([[0, 1], [2, 3]])
+    for counts in ([2**53, 2**53 + 1], [2**51, 1], [2**62, 2**62]):
+        with pytest.raises(ValueError, match=r"words hold .* symbols in all.*: divide the counts"):
+            next(learn_merges(*words, np.array(counts), lambda a, b: 4))
+    most = np.array([2**50 - 1, 2**50])
+    assert next(learn_merges(*words, most, lambda a, b: 4)) == (2, 3, 4, 2**50)
+
+
+# so many characters that four of a token are compared at once, the others one by one
 OTHERS = dict.fromkeys(map(chr, range(0x4E00, 0x4F00)), 1)
 long_words = st.dictionaries(st.text("ab", min_size=5, max_size=14), st.integers(1, 2), min_size=2)
 
 
 @given(long_words)
-def test_of_equals_the_first_form_however_long(corpus):
+def test_of_equals_the_first_token_however_long(corpus):
     words = [[ord(c) for c in word] for word in corpus | OTHERS]
-    check_greedy(words, [*(corpus | OTHERS).values()], "form", steps=40)
+    check_greedy(words, [*(corpus | OTHERS).values()], "token", steps=40)
 
 
-def test_shorter_forms_go_first_among_long_ones():
+def test_shorter_tokens_go_first_among_long_ones():
     random = np.random.default_rng(0)
     words = [random.integers(0, 3, n).tolist() for n in (60, 59, 58, 41, 40, 39)]
-    check_greedy(words, [1] * len(words), "form", steps=999)
+    check_greedy(words, [1] * len(words), "token", steps=999)
 
 
 def learned_from(words: dict, vocab: list[str], known=None, **options):
@@ -151,20 +160,20 @@ def learned_from(words: dict, vocab: list[str], known=None, **options):
     return ["{} {} {}".format("".join(form[a]), "".join(form[b]), n) for a, b, _, n in learned]
 
 
-def test_of_equals_the_first_form_whatever_was_seen_first():
-    assert learned_from({"cb": 3, "ca": 3}, [*"abc"], best="form") == ["c a 3", "c b 3"]
+def test_of_equals_the_first_token_whatever_was_seen_first():
+    assert learned_from({"cb": 3, "ca": 3}, [*"abc"], best="token") == ["c a 3", "c b 3"]
 
 
 def test_two_equals_are_all_that_is_left():
     words = {"a": 1, "bcdef": 5, "bcdeb": 5, "bcde": 20}
-    learned = learned_from(words | OTHERS, [*"abcdef", *OTHERS], best="form")
+    learned = learned_from(words | OTHERS, [*"abcdef", *OTHERS], best="token")
     assert learned == ["b c 30", "d e 30", "bc de 30", "bcde b 5", "bcde f 5"]
 
 
 def test_a_pair_that_became_rarer_waits_for_its_turn():
     """``abcd f`` still stands among its former equals, from before ``f g`` took some of it."""
     words = {"abcde": 5, "abcdfg": 4, "abcdf": 1, "abcdb": 5, "abcd": 20, "fg": 7}
-    learned = learned_from(words | OTHERS, [*"abcdefg", *OTHERS], best="form")
+    learned = learned_from(words | OTHERS, [*"abcdefg", *OTHERS], best="token")
     assert learned[:4] == ["a b 35", "c d 35", "ab cd 35", "f g 11"]
     assert learned[4:] == ["abcd b 5", "abcd e 5", "abcd fg 4", "abcd f 1"]
 
@@ -276,7 +285,7 @@ def test_the_first_id_can_be_merged_into():
 
 
 def test_an_unknown_order_is_refused():
-    with pytest.raises(ValueError, match="best is 'pair', 'form' or 'score', not 'size'"):
+    with pytest.raises(ValueError, match="best is 'pair', 'token' or 'score', not 'size'"):
         next(learn_merges(*flat([[0, 1]]), np.array([1]), lambda a, b: 2, best="size"))
 
 

@@ -12,8 +12,7 @@ from itertools import pairwise
 
 import pytest
 import sentencepiece
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
 
 import tokhelpers as th
@@ -459,3 +458,16 @@ def test_without_a_size_the_minimum_frequency_decides(train):
         assert train(text, vocab_size=5_000, min_frequency=5).to_str() == made.to_str()
     with pytest.raises(ValueError, match="min_frequency=1,000 is larger than every count"):
         train(text, vocab_size=None, min_frequency=1_000)
+
+
+def test_unigram_without_a_size_keeps_what_recurs():
+    text = ["the cat sat on the mat", "a bat, a hat; that cat!"] * 3
+    options = {"byte_fallback": False, "max_token_length": 4}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        made = th.train_unigram(text, vocab_size=None, **options)
+    assert {"▁the", "▁a", "at"} <= made.get_vocab().keys()
+    largest = th.train_unigram(text, vocab_size=made.get_vocab_size(), **options)
+    assert largest.to_str() == made.to_str()
+    with pytest.warns(UserWarning, match=f"this text yields {made.get_vocab_size()}"):
+        assert th.train_unigram(text, vocab_size=5_000, **options).to_str() == made.to_str()

@@ -11,7 +11,7 @@ from numba import njit
 from tokenizers import AddedToken, Tokenizer, models
 
 from ..text.pretokens import Pretokens
-from ..tokenizer.parts import Parts, build_tokenizer, read_parts
+from ..tokenizer.parts import Parts, backend_of, build_tokenizer, read_parts
 from ..tokenizer.pretokenization import cutting_rules, library_cutter
 from ..tokenizer.segmentation import (
     MergeTable,
@@ -24,7 +24,7 @@ from ..tokenizer.segmentation import (
     symbols_of,
 )
 from .extension import Extension
-from .methods import extend_parts
+from .methods import checked_tokens, extend_parts
 
 KNOWN_WORDS = 1_000_000  # so many words are remembered before an encoder begins anew
 FREE, INSIDE = -1, -2  # of a character: in no match, in a match but not its first
@@ -33,12 +33,13 @@ FREE, INSIDE = -1, -2  # of a character: in no match, in a match but not its fir
 def adapt_bpe(tokenizer: Tokenizer | Parts, added_tokens: Iterable[str] | Extension) -> "AdaptBPE":
     """Make an encoder that finds added tokens in words first, and applies merges to the rest.
 
-    In each pre-token the longest match of an added token is taken, the leftmost of equals, then
-    the longest in what is left, and so on; then the merges of ``extend(how="regenerate")``, without
-    merge skipping. ``added_tokens`` are in stored form (``Ġword``), in the order of their new ids;
-    one that the vocabulary has already keeps its id and is looked for as well. Any BPE tokenizer,
-    byte-level or SentencePiece style. Raises ValueError for tokens given
-    twice, not in stored form, or equal to a special or added token of the tokenizer.
+    In each pre-token the longest match of an added token is taken, the leftmost of equals, then the
+    longest in what is left, and so on. The rest is merged by the merges of
+    ``extend(how="regenerate")``, without merge skipping. ``tokenizer`` is any BPE tokenizer,
+    byte-level or SentencePiece style. ``added_tokens`` are token strings (``Ġword``), in the order of
+    their new ids; one that the vocabulary has already keeps its id and is matched as well. Raises
+    TypeError for tokens that are no strings, and ValueError for tokens that are given twice, that
+    are no token strings, or that equal a special or added token of the tokenizer.
 
     Source: Balde et al. 2024, Algorithm 1.
 
@@ -49,34 +50,24 @@ def adapt_bpe(tokenizer: Tokenizer | Parts, added_tokens: Iterable[str] | Extens
     """
     parts = read_parts(tokenizer)
     tokens = _checked(parts, added_tokens)
-    backend = getattr(tokenizer, "backend_tokenizer", tokenizer)
-    return AdaptBPE(
-        parts, tokens, find_special=not getattr(backend, "encode_special_tokens", False)
-    )
+    as_text = not isinstance(tokenizer, Parts) and backend_of(tokenizer).encode_special_tokens
+    return AdaptBPE(parts, tokens, find_special=not as_text)
 
 
 def _checked(parts: Parts, added_tokens) -> list[str]:
-    """The added tokens as a list; ``extended`` checks the new ones further."""
-    if isinstance(added_tokens, str):
-        raise TypeError(f"added_tokens is one string, {added_tokens!r:.40}: give a list of tokens")
-    tokens = list(getattr(added_tokens, "tokens", added_tokens))
+    """The added tokens as a list, if they can be matched in words."""
+    tokens = checked_tokens(parts, getattr(added_tokens, "tokens", added_tokens))
     taken = {t["content"] for t in parts.settings["added_tokens"]}
-    seen = set()
     for token in tokens:
-        if not isinstance(token, str):
-            raise TypeError(f"the token {token!r} is {type(token).__name__}, not str: give strings")
-        if token in seen:
-            raise ValueError(f"the token {token!r} is given more than once: give it once")
-        if not token or (" " in token and not parts.byte_level):
-            raise ValueError(
-                f"the token {token!r} is not in the form in which this tokenizer stores tokens: "
-                + (f"write it as {token.replace(' ', '▁')!r}" if token else "it cannot be empty")
-            )
         if token in taken:
             raise ValueError(
                 f"the token {token!r} is a special or added token of this tokenizer: leave it out"
             )
-        seen.add(token)
+        if " " in token:
+            raise ValueError(
+                f"the token {token!r} is no token string of this tokenizer: write it as "
+                f"{token.replace(' ', '▁')!r}"
+            )
     return tokens
 
 
@@ -102,7 +93,7 @@ class AdaptBPE:
 
     @cached_property
     def tokenizer(self) -> Tokenizer:
-        """The extended tokenizer, which has the ids but not this way of encoding."""
+        """The extended tokenizer: it has the ids, but encodes by merges alone."""
         return build_tokenizer(self.parts)
 
     @cached_property
@@ -111,7 +102,7 @@ class AdaptBPE:
         return self.parts.tokens | added
 
     def encode(self, text: str) -> list[str]:
-        """The tokens of a text, in stored form. See ``ids``."""
+        """The token strings of a text. See ``ids``."""
         return [self._names[i] for i in self.ids(text)]
 
     def ids(self, text: str) -> list[int]:
@@ -127,7 +118,7 @@ class AdaptBPE:
         return self.ids_batch([text])[0]
 
     def ids_batch(self, texts: Iterable[str]) -> list[list[int]]:
-        """The ids of each of many texts: the same as one by one, sooner."""
+        """The ids of each of many texts, faster than one by one."""
         if isinstance(texts, str):
             raise TypeError("texts is one string: put it in a list, or use ids")
         if len(self._known) > KNOWN_WORDS:
@@ -151,11 +142,11 @@ class AdaptBPE:
                 known[word] = tuple(ids[start:end])
 
     def segment(self, words: list[str]) -> tuple[np.ndarray, np.ndarray]:
-        """Tokens of pre-tokens in stored form: ids (int32, flat) and offsets (int64, one more)."""
+        """Segment pre-tokens: their ids (int32, flat) and offsets (int64, one more than words)."""
         return segment(*_initial(words, self.parts, self._trie), self._merges)
 
     def token_counts(self, words: Pretokens) -> np.ndarray:
-        """How often each id is produced on counted pre-tokens: an int64 array indexed by id."""
+        """Count how often each id is produced on pre-tokens: an int64 array indexed by id."""
         ids, offsets = self.segment(words.words)
         return sum_by_id(ids, np.repeat(words.counts, np.diff(offsets)), self.parts.next_id)
 

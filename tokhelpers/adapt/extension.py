@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 
 from tokenizers import Tokenizer
 
-from .. import textbook
 from ..text.counting import counted
 from ..text.pretokens import Pretokens
 from ..tokenizer.parts import Parts, build_tokenizer, read_parts
@@ -20,11 +19,11 @@ from .methods import extend_parts
 class Extension:
     """Tokens to add, in order, and the merges that lead to them.
 
-    ``tokens`` are in the form in which the vocabulary stores them (``Ġword``). ``merges`` are pairs
-    of tokens in learned order and ``frequencies`` the count of each at its turn; both are empty
-    for a plain list of tokens. ``continued`` says that the merges were learned on top of the
+    ``tokens`` are token strings, as the vocabulary has them (``Ġword``). ``merges`` are pairs of
+    tokens in learned order, and ``frequencies`` the count of each when it was learned; both are
+    empty for a plain list of tokens. ``continued`` says that the merges were learned on top of the
     tokenizer's own: then the first k tokens need the merges up to the k-th token's, and no others.
-    The first ``characters`` tokens are single characters, which need none.
+    The first ``characters`` tokens are single characters, which need no merges.
 
     >>> Extension(tokens=["infor", "mation"])
     Extension(2 tokens, 0 merges)
@@ -54,14 +53,15 @@ def continue_bpe(
     Pairs are counted in the text as the tokenizer segments it now, merge skipping off; each merge
     adds the most frequent pair. ``n_tokens`` counts new tokens: a merge into a token that is in the
     vocabulary already (no merge led to it before) comes on top. ``corpus`` iterates over documents
-    or is counts by this tokenizer's rules. ``max_token_length`` is in characters of the stored
-    form. Warns, and returns what there is, when the text yields fewer tokens.
+    or is counts by this tokenizer's rules. ``max_token_length`` is in characters of the token
+    string. Warns, and returns fewer tokens, when the text yields fewer. Raises ValueError for a
+    negative ``n_tokens``, a ``min_frequency`` below 1, ``rules`` for a byte-level tokenizer and
+    counts made by other rules.
 
     ``rules`` are for tokenizers that are not byte-level: what a token may be, which characters are
-    added first, whether the text is NFKC-normalised. By default SentencePiece's (those of Llama-2
-    and Mistral v1; ``piece_rules`` reads them from a ``.model``) where the tokenizer has no
-    pre-tokenizer or ``Metaspace``, and none where it has another. Byte and unknown tokens are never
-    merged.
+    added first, whether the text is NFKC-normalised. A tokenizer with no pre-tokenizer or with
+    ``Metaspace`` gets SentencePiece's by default (those of Llama-2 and Mistral v1; ``piece_rules``
+    reads them from a ``.model``), any other gets none. Byte and unknown tokens are never merged.
 
     Source: Purason et al. 2025, section 3.1.
 
@@ -106,9 +106,10 @@ def naive_extension(
 ) -> Extension:
     """Take the tokens of a separately trained tokenizer that the vocabulary lacks, in its order.
 
-    ``supplement`` is a tokenizer of the same family (byte-level BPE, SentencePiece BPE, WordPiece);
-    all merges it has come along, for ``extend(how="append")``. Raises ValueError when it cannot
-    give ``n_tokens``, and for one of another family.
+    ``supplement`` is a tokenizer of the same family (byte-level BPE, SentencePiece BPE, WordPiece).
+    The extension has all its merges, for ``extend(how="append")``. Raises ValueError for a negative
+    ``n_tokens``, for one that is larger than what the supplement can give, and for a supplement of
+    another family.
 
     Source: Purason et al. 2025, section 3.1 (the naive approach); thesis, Algorithm 7 (WordPiece).
 
@@ -127,11 +128,11 @@ def thesis_extension(
 ) -> Extension:
     """Take the tokens and merges of a separately trained tokenizer as the thesis does.
 
-    New characters come first, then the tokens of the supplement's merges, in their order. Each
-    brings, for ``extend(how="append")``: in byte-level BPE the supplement's merge for it
-    (Algorithm 9); in SentencePiece BPE every split into two tokens that are there by then
-    (Algorithm 8); in WordPiece nothing, tokens come in order of their ids (Algorithm 7). Raises
-    ValueError as ``naive_extension``.
+    New characters come first, then the tokens of the supplement's merges, in their order. For
+    ``extend(how="append")``, each token brings merges: in byte-level BPE the supplement's first
+    merge for it (Algorithm 9); in SentencePiece BPE every split into two tokens that are there by
+    then (Algorithm 8). In WordPiece there are no merges, and tokens come in order of their ids
+    (Algorithm 7). Raises ValueError as ``naive_extension``.
 
     Source: thesis, section 4.3, Algorithms 7-9.
 
@@ -143,19 +144,29 @@ def thesis_extension(
     old, new = _of_one_family(tokenizer, supplement)
     if old.wordpiece:
         return naive_extension(old, new, n_tokens)
-    algorithm = (
-        textbook.extend_byte_level_bpe if old.byte_level else textbook.extend_sentencepiece_bpe
-    )
-    vocab, merges = algorithm(old.vocab, old.pairs(), new.vocab, new.pairs())
-    return _first_new(vocab, old, new, n_tokens, merges[len(old.merges) :])
+    by_id, merges = sorted(new.vocab, key=new.vocab.get), []
+    added = {token: None for token in by_id if len(token) == 1 and token not in old.vocab}
+    known = old.vocab.keys() | added.keys()
+    for left, right in new.pairs():
+        token = left + right
+        if token in known:
+            continue
+        if old.byte_level:
+            merges.append((left, right))
+        else:
+            pairs = ((token[:k], token[k:]) for k in range(1, len(token)))
+            merges += (pair for pair in pairs if known.issuperset(pair))
+        known.add(token)
+        added[token] = None
+    return _first_new(added, old, new, n_tokens, merges)
 
 
 def _of_one_family(tokenizer, supplement) -> tuple[Parts, Parts]:
-    """Both tokenizers taken apart, once it is sure that they store tokens alike."""
+    """Both tokenizers taken apart, if they write tokens alike."""
     old, new = (read_parts(t, wordpiece=True) for t in (tokenizer, supplement))
     if _family(old) != _family(new):
         raise ValueError(
-            f"the supplement stores its tokens in another form: it is {_family(new)}, the tokenizer "
+            f"the supplement is of another family: it is {_family(new)}, the tokenizer is "
             f"{_family(old)}; train it with the tokenizer's own model and pre-tokenizer"
         )
     return old, new
@@ -168,6 +179,8 @@ def _family(parts: Parts) -> str:
 
 
 def _first_new(tokens: Iterable[str], old: Parts, new: Parts, n_tokens, merges) -> Extension:
+    if n_tokens is not None and n_tokens < 0:
+        raise ValueError(f"n_tokens={n_tokens}: ask for zero or more new tokens")
     known = old.vocab.keys() | old.special | new.special
     tokens = [token for token in tokens if token not in known]
     if n_tokens is not None and n_tokens > len(tokens):
@@ -183,7 +196,7 @@ def extend(
 ) -> Tokenizer:
     """Add the first ``n_tokens`` tokens of an extension (all by default) to a copy of a tokenizer.
 
-    Old ids stay; new ids start after the largest in use. ``how`` wires the tokens in:
+    Old ids stay; new ids start after the largest in use. ``how`` is the method:
 
     - ``append``: the extension's merges after the old ones, those whose parts and result are in the
       vocabulary; an extension without merges has them regenerated;
@@ -191,15 +204,15 @@ def extend(
       ones, in order of the new tokens, longer left part first (the paper's "regen");
     - ``prepend``: what ``append`` adds, but before the old ones; a merge both have moves up;
     - ``scaffold``: the old tokens of which a new one consists are merged from left to right, after
-      the old merges; what comes about on the way is added as well, before it (MEDVOC-LLM);
+      the old merges; the intermediate tokens are added as well, before it (MEDVOC-LLM);
     - ``add_tokens``: no merges; text is cut at the tokens before anything else happens, inside
       words too (the library's added tokens: not special, matched in the raw text; its byte-level
       decoder misreads those that are accented letters without a space before them).
 
     A WordPiece tokenizer, which has no merges, takes ``append``. Warns of tokens that the
     normalizer changes or the pre-tokenizer cuts in every text (``add_tokens`` cuts before these).
-    Raises ValueError for more tokens than there are, for tokens the vocabulary has already, given
-    twice or not in stored form, and for an unknown ``how``.
+    Raises ValueError for more tokens than there are, for tokens that the vocabulary has already,
+    that are given twice or that are no token strings, and for an unknown ``how``.
 
     Source: Purason et al. 2025, section 3.1 and Appendix F; section 2.1 for MEDVOC-LLM.
 

@@ -1,4 +1,7 @@
-"""How tokens are wired into a tokenizer's vocabulary and merges: the ways of ``extend``, on parts."""
+"""The methods of ``extend``: how new tokens enter a tokenizer's vocabulary and merges, on parts."""
+
+from collections import Counter
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -7,18 +10,26 @@ from ..tokenizer.pretokenization import token_text
 from ..tokenizer.segmentation import segment, symbols_of
 from ..tokenizer.token_bytes import byte_of, token_strings
 
-WAYS = ("append", "regenerate", "prepend", "scaffold", "add_tokens")
+METHODS = ("append", "regenerate", "prepend", "scaffold", "add_tokens")
 
 
 def extend_parts(
     parts: Parts, extension, n_tokens: int | None = None, *, how: str = "append"
 ) -> Parts:
-    """What ``extend`` does, on parts: much cheaper where many sizes are only measured."""
-    if how not in WAYS:
-        raise ValueError(f"how={how!r}: use one of {', '.join(WAYS)}")
+    """Extend as ``extend`` does, but parts: much cheaper where many sizes are only measured.
+
+    >>> from tokenizers import Tokenizer, models
+    >>> from tokhelpers.adapt.extension import Extension
+    >>> from tokhelpers.tokenizer.parts import read_parts
+    >>> parts = read_parts(Tokenizer(models.BPE({"a": 0, "b": 1}, [])))
+    >>> extend_parts(parts, Extension(tokens=["ab"])).pairs()
+    [('a', 'b')]
+    """
+    if how not in METHODS:
+        raise ValueError(f"how={how!r}: use one of {', '.join(METHODS)}")
     if parts.wordpiece and how != "append":
         raise ValueError(
-            f"how={how!r} is a matter of merges, and WordPiece, which takes the longest match, has "
+            f"how={how!r} decides where merges go, and WordPiece, which takes the longest match, has "
             "none: use how='append'"
         )
     if parts.wordpiece and extension.merges:
@@ -26,7 +37,7 @@ def extend_parts(
             "the extension has merges, so its tokens come from a BPE tokenizer; a WordPiece one "
             "needs the tokens of a WordPiece supplement"
         )
-    tokens, new = _taken(parts, extension, n_tokens), None
+    tokens, new = _first_tokens(parts, extension, n_tokens), None
     if how == "add_tokens":
         return _with_added(parts, tokens)
     if how == "scaffold":
@@ -46,32 +57,44 @@ def extend_parts(
     return Parts(parts.settings, vocab, merges)
 
 
-def _taken(parts, extension, n_tokens) -> list[str]:
+def _first_tokens(parts, extension, n_tokens) -> list[str]:
     """The first tokens of an extension, checked."""
     if n_tokens is not None and not 0 <= n_tokens <= len(extension.tokens):
         raise ValueError(
             f"asked for {n_tokens:,} new tokens; the extension has {len(extension.tokens):,}: ask for "
             "at most these, or learn more"
         )
-    tokens = list(extension.tokens[:n_tokens])
+    tokens = checked_tokens(parts, extension.tokens[:n_tokens])
     known = [t for t in tokens if t in parts.vocab or t in parts.special]
     if known:
         raise ValueError(
             f"{len(known):,} of the {len(tokens):,} tokens are in the vocabulary already, first "
             f"{known[0]!r}: leave them out"
         )
-    if len(set(tokens)) < len(tokens):
-        twice = next(t for t in tokens if tokens.count(t) > 1)
-        raise ValueError(f"the token {twice!r} is given more than once: give it once")
-    if "" in tokens:
-        raise ValueError("one of the tokens is empty: an empty token cannot be added, leave it out")
-    alphabet = byte_of().keys()
-    odd = [t for t in tokens if not alphabet >= set(t)] if parts.byte_level else []
-    if odd:
-        raise ValueError(
-            f"the token {odd[0]!r} is not in the form in which this tokenizer stores tokens: write "
-            f"it as {token_strings(odd[:1])[0]!r}"
-        )
+    return tokens
+
+
+def checked_tokens(parts: Parts, tokens: Iterable[str]) -> list[str]:
+    """Return tokens as a list, if they can be tokens of this tokenizer, and each is given once.
+
+    Raises TypeError for one string and for what is no string, ValueError for an empty token, one
+    that is given twice, and one that is no token string of a byte-level tokenizer.
+    """
+    if isinstance(tokens, str):
+        raise TypeError(f"the tokens are one string, {tokens!r:.40}: give a list of tokens")
+    times = Counter(tokens := list(tokens))
+    for token, n in times.items():
+        if not isinstance(token, str):
+            raise TypeError(f"the token {token!r} is {type(token).__name__}, not str: give strings")
+        if token == "":
+            raise ValueError("one of the tokens is '', an empty token: leave it out")
+        if n > 1:
+            raise ValueError(f"the token {token!r} is given more than once: give it once")
+        if parts.byte_level and not byte_of().keys() >= set(token):
+            raise ValueError(
+                f"the token {token!r} is no token string of this tokenizer, which writes bytes as "
+                f"characters: write it as {token_strings([token])[0]!r}"
+            )
     return tokens
 
 
@@ -81,18 +104,18 @@ def _own_merges(extension, vocab, tokens) -> list[tuple[str, str]]:
         usable = (m for m in extension.merges if {*m, m[0] + m[1]} <= vocab.keys())
         return list(dict.fromkeys(usable))
     if len(tokens) == len(extension.tokens):
-        return list(dict.fromkeys(extension.merges))  # those into old tokens at the end as well
+        return list(dict.fromkeys(extension.merges))  # with those into old tokens at the end
     missing, needed = set(tokens[extension.characters :]), []
     for merge in extension.merges:
         if not missing:
             break
         needed.append(merge)
         missing.discard(merge[0] + merge[1])
-    return list(dict.fromkeys(needed))  # a pair can come about again after it was merged
+    return list(dict.fromkeys(needed))  # a pair can appear again after it was merged
 
 
 def _scaffolded(parts: Parts, tokens: list[str]) -> tuple[list[str], list[tuple[str, str]]]:
-    """Tokens with those that lead to them, and merges from left to right over their old tokens."""
+    """The tokens and those that lead to them, and merges from left to right over their old tokens."""
     single = [token for token in tokens if len(token) == 1]  # no merges lead to a character
     letters = {token: i for i, token in enumerate(single, parts.next_id)}
     wider = Parts(parts.settings, parts.vocab | letters, parts.merges)
@@ -122,7 +145,10 @@ def _among(rows: np.ndarray, others: np.ndarray) -> np.ndarray:
 
 
 def _with_added(parts: Parts, tokens: list[str]) -> Parts:
-    """Tokens as the library's added tokens; one that is no whole text can only hold its id."""
+    """Tokens as the library's added tokens.
+
+    One whose bytes are no whole characters cannot stand in a text, and only takes its id.
+    """
     settings, vocab = dict(parts.settings), dict(parts.vocab)
     added = list(settings["added_tokens"])
     flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized", "special"), False)

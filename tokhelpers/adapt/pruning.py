@@ -20,7 +20,7 @@ ORDERS = ("leaf-frequency", "leaf-id", "frequency", "id", "merges")
 def pruning_order(
     tokenizer: Tokenizer | Parts, corpus: Iterable[str] | Pretokens | None = None, *, by: str
 ) -> list[str]:
-    """The tokens of a BPE tokenizer in the order in which to prune them, in stored form.
+    """List the tokens of a BPE tokenizer in the order in which to prune them.
 
     ``by`` says what goes first:
 
@@ -31,11 +31,11 @@ def pruning_order(
     - ``merges``: the token that takes part in the fewest tokens and merges (Algorithm 2), of equals
       the longest in bytes.
 
-    Ties go to the larger id. What a token is made of is the last merge that the encoder makes on
-    its own stored form (``splits``); tokens that nothing reaches are leaves. Counts are over
-    ``corpus`` (documents, or counts by this tokenizer's rules), merge skipping off; ``leaf-id`` and
-    ``id`` need none. Characters, bytes, special and added tokens never go. Raises ValueError for an
-    unknown ``by``, and for a missing or empty corpus.
+    Ties go to the larger id. A token is made of the two parts of the last merge that the encoder
+    makes on its token string (``splits``); tokens that no merge reaches are leaves. Counts are over
+    ``corpus`` (documents, or counts by this tokenizer's rules), with merge skipping off; ``leaf-id``
+    and ``id`` need none. Characters, bytes, special and added tokens never go. Raises ValueError for
+    an unknown ``by``, and for a missing or empty corpus.
 
     Source: Purason et al. 2025, section 3.2, Algorithm 1, Appendix D (Algorithm 2).
 
@@ -70,16 +70,17 @@ def pruning_order(
 
 
 def prunable(parts: Parts) -> list[str]:
-    """The tokens that may go: all but characters, bytes, special, added and unknown tokens."""
+    """List the tokens that may go: all but characters, bytes, special, added and unknown tokens."""
     prefix = parts.settings["model"].get("continuing_subword_prefix") or ""
     return [t for t in parts.vocab if len(t.removeprefix(prefix)) > 1 and t not in parts.apart]
 
 
 def splits(parts: Parts) -> tuple[np.ndarray, np.ndarray]:
-    """The two parts of each token: the last merge an encoder makes on its own stored form.
+    """Find the two parts of each token: those of the last merge an encoder makes on its string.
 
-    Returns two int32 arrays indexed by id; -1 where there is none: for characters, and for tokens
-    that merges do not reach. A vendor's merges hold every split of a token; an encoder uses one.
+    Returns two int32 arrays of ids, indexed by id; -1 where there is no such merge: for characters,
+    and for tokens that merges do not reach. A vendor's merges have every split of a token; an
+    encoder uses one.
 
     >>> from tokhelpers.train.trainers import train_byte_level_bpe
     >>> parts = read_parts(train_byte_level_bpe(["bat bat bag"], vocab_size=258))
@@ -132,7 +133,7 @@ def _leaves_first(left, right, may_go, counts):
 
 
 def _formed(parts: Parts, counts: np.ndarray, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """How often each token comes about: what is produced, and what is merged on."""
+    """How often each token is formed: those that are produced, and those that are merged further."""
     formed, made = counts.copy(), np.flatnonzero(left >= 0)
     length = np.array([len(parts.tokens[i]) for i in made.tolist()])
     for size in np.unique(length)[::-1]:  # a token is longer than its parts
@@ -146,9 +147,9 @@ def _formed(parts: Parts, counts: np.ndarray, left: np.ndarray, right: np.ndarra
 def prune(tokenizer: Tokenizer, order: Sequence[str], n: int) -> Tokenizer:
     """Copy a BPE or WordPiece tokenizer without the first ``n`` tokens of an order.
 
-    Merges that need a token that goes, go too; the ids of those that stay move together, in their
-    old order (``id_map``); special and added tokens stay, and post-processor and padding follow
-    their new ids. An order whose first tokens are gone already goes on where it stands, so pruning
+    Merges that need a pruned token are removed as well. The tokens that stay keep their order and
+    get ids without holes (``id_map``), which post-processor and padding follow; special and added
+    tokens stay. Tokens at the start of the order that are gone already are passed over, so pruning
     twice is pruning once by the sum. Raises ValueError for more tokens than can go, for tokens that
     the tokenizer lacks or that must stay, and for tokens given twice.
 
@@ -164,7 +165,13 @@ def prune(tokenizer: Tokenizer, order: Sequence[str], n: int) -> Tokenizer:
 
 
 def prune_parts(parts: Parts, order: Sequence[str], n: int) -> Parts:
-    """What ``prune`` does, on parts: much cheaper where many sizes are only measured."""
+    """Prune as ``prune`` does, but parts: much cheaper where many sizes are only measured.
+
+    >>> from tokenizers import Tokenizer, models
+    >>> parts = read_parts(Tokenizer(models.BPE({"a": 0, "b": 1, "ab": 2}, [("a", "b")])))
+    >>> prune_parts(parts, ["ab"], 1).vocab
+    {'a': 0, 'b': 1}
+    """
     _check_merges(parts)
     gone = set(_first_of(parts, order, n))
     contents = {t["content"]: t["id"] for t in parts.settings["added_tokens"]}

@@ -1,8 +1,9 @@
 """Which tokens a domain needs, by the fragment score: AVocaDo's growth and MEDVOC's search.
 
-A word is a run of letters, marks and digits, tokenized as inside a sentence: alone, a space before
-it. Balde et al. 2024 say "word" and "unigram" and leave open what these are; so chosen, words are
-the same for every tokenizer, punctuation is none, and the parts of a hyphenated word count singly.
+A word is a run of letters, marks and digits. It is tokenized as inside a sentence: alone, with a
+space before it. Balde et al. 2024 say "word" and "unigram" and leave open what these are. With this
+choice, words are the same for every tokenizer, punctuation belongs to none, and the parts of a
+hyphenated word count one by one.
 """
 
 import warnings
@@ -16,7 +17,7 @@ import regex
 from tokenizers import Tokenizer
 
 from ..text.pretokens import Pretokens
-from ..tokenizer.parts import Parts, read_parts
+from ..tokenizer.parts import Parts, backend_of, read_parts
 from ..tokenizer.pretokenization import documents_with_counts
 from ..tokenizer.segmentation import segment, symbols_of
 from ..train.merges import learn_vocabulary
@@ -55,17 +56,12 @@ def _documents(corpus):
 
 
 def _tokens_in(tokenizer: Tokenizer | AdaptBPE, words: Iterable[str]) -> np.ndarray:
-    """How many tokens each word has, a space before it (once, where the tokenizer adds one)."""
-    backend = getattr(tokenizer, "backend_tokenizer", tokenizer)
-    if isinstance(backend, AdaptBPE):
-        space = _space(backend.cut)
-        ids = backend.ids_batch(space + word for word in words)
+    """How many tokens each word has, with one space before it."""
+    if isinstance(tokenizer, AdaptBPE):
+        space = _space(tokenizer.cut)
+        ids = tokenizer.ids_batch(space + word for word in words)
         return np.fromiter(map(len, ids), np.int64, len(ids))
-    if not isinstance(backend, Tokenizer):
-        raise TypeError(
-            f"a tokenizer or an AdaptBPE encoder is needed, got {type(tokenizer).__name__}: "
-            "use load_tokenizer, or adapt_bpe"
-        )
+    backend = backend_of(tokenizer)
     normal, cut = backend.normalizer, backend.pre_tokenizer
 
     def pieces(text):
@@ -84,11 +80,12 @@ def _space(cut: Callable[[str], list[str]]) -> str:
 
 
 def fragment_score(tokenizer: Tokenizer | AdaptBPE, corpus: Iterable[str]) -> float:
-    """The average number of tokens a word, over all words of a corpus, each as often as it occurs.
+    """Compute the average number of tokens per word, each word counted as often as it occurs.
 
     ``tokenizer`` encodes as it is set (merge skipping, added tokens), or is an AdaptBPE encoder.
-    ``corpus`` iterates over documents, or maps documents (or words) to counts. What a word is:
-    see the module. Raises ValueError for a corpus without words.
+    ``corpus`` iterates over documents, or maps documents (or words) to counts. A word is a run of
+    letters, marks and digits, tokenized with a space before it. Raises ValueError for a corpus
+    without words.
 
     Source: Balde et al. 2024, section 1; Rust et al. 2021.
 
@@ -107,7 +104,7 @@ def _some(words: dict[str, int]) -> dict[str, int]:
 
 
 def oov_share(tokenizer: Tokenizer | AdaptBPE, documents: Iterable[str]) -> float:
-    """The median, over documents, of the share of a document's words that are not one token.
+    """Compute the median, over documents, of the share of words that are not one token.
 
     Each occurrence of a word counts; documents without words are left out. ``documents`` may map
     documents to counts. Raises ValueError where no document has words.
@@ -193,6 +190,12 @@ def _check_how(how: str) -> None:
         raise ValueError(f"how={how!r}: use adapt, append, regenerate or prepend")
 
 
+def _split_words(words: dict[str, int], parts: Parts, most: int) -> dict[str, int]:
+    """The words that the tokenizer splits into more than ``most`` tokens, and their counts."""
+    lengths = _lengths(parts, _cut(words, parts)).tolist()
+    return {word: n for (word, n), k in zip(words.items(), lengths, strict=True) if k > most}
+
+
 def avocado(
     tokenizer: Tokenizer,
     corpus: Iterable[str],
@@ -202,17 +205,19 @@ def avocado(
     max_tokens: int = 10_000,
     how: str = "append",
 ) -> tuple[Extension, pd.DataFrame]:
-    """AVocaDo's growth: add a domain's subwords until its hard words are in few enough pieces.
+    """Add a domain's tokens until its hard words have few enough tokens, as AVocaDo does.
 
     The hard words are those of the corpus that the tokenizer splits into more than two tokens. A
     BPE vocabulary is trained on them; the tokens that the tokenizer lacks are added, ``step`` at a
     time, while the fragment score of the hard words is above ``threshold``. Returns the extension
-    and a table with one row a step: ``added``, ``fragment_score``. ``how`` says what the score is
-    measured with: a way of ``extend``, or ``adapt`` for AdaptBPE. Warns when ``max_tokens``, or
-    all there are, do not reach the threshold.
+    and a table with one row per step: ``added``, ``fragment_score``. ``how`` is the method by which
+    the tokens are added when the score is measured: ``append``, ``regenerate`` or ``prepend`` of
+    ``extend``, or ``adapt`` for AdaptBPE. Warns when ``max_tokens``, or all there are, do not reach
+    the threshold. Raises ValueError for another ``how``, for a ``step``, ``max_tokens`` or
+    ``threshold`` below 1, and for a corpus without words.
 
-    Source: Balde et al. 2024, section 2, on Hong et al. 2021. They leave open, and we chose: the
-    threshold, the step, scores that weigh a word by its occurrences, ``append`` as what measures.
+    Source: Balde et al. 2024, section 2, on Hong et al. 2021. They leave open the threshold, the
+    step, whether a word weighs by its occurrences and how scores are measured: our choice.
 
     >>> from tokhelpers.train.trainers import train_byte_level_bpe
     >>> base = train_byte_level_bpe(["bag bat bat"], vocab_size=258)
@@ -226,9 +231,7 @@ def avocado(
             f"step={step}, max_tokens={max_tokens}, threshold={threshold}: give numbers from 1 on"
         )
     parts = read_parts(tokenizer)
-    words = _some(count_words(corpus))
-    lengths = _lengths(parts, _cut(words, parts))
-    hard = {word: n for (word, n), k in zip(words.items(), lengths, strict=True) if k > 2}
+    hard = _split_words(_some(count_words(corpus)), parts, 2)
     if not hard:
         return Extension([]), pd.DataFrame({"added": [0], "fragment_score": [float("nan")]})
     candidates, cut, rows = _learned(hard, parts, max_tokens), _cut(hard, parts), []
@@ -257,19 +260,21 @@ def medvoc(
     tolerance: float = 0.0,
     how: str = "append",
 ) -> tuple[Extension, pd.DataFrame]:
-    """MEDVOC's search: how many tokens from a domain corpus and from the target's texts to add.
+    """Choose how many tokens of a domain corpus and of the target's texts to add, as MEDVOC does.
 
     The candidate words are those that the tokenizer splits, of each of the two; with ``terms``,
-    those among them (capitals aside). A BPE vocabulary is trained on either; for each pair of sizes
-    the first tokens that the tokenizer lacks are joined, the target's first, and the fragment score
-    of the target's words is measured (``how`` as in ``avocado``). Chosen is the fewest tokens whose
-    score lies at most ``tolerance`` (relative) above the lowest. Returns the extension and a table:
-    ``corpus_tokens``, ``target_tokens``, ``added``, ``fragment_score``, ``chosen``. A text that
-    yields fewer tokens than asked for gives what it has, and the table says so.
+    only words that are among these (upper and lower case alike). A BPE vocabulary is trained on
+    either. For each pair of sizes the first tokens that the tokenizer lacks are joined, the target's
+    first, and the fragment score of the target's words is measured (``how`` as in ``avocado``). Of
+    the pairs whose score lies at most ``tolerance`` (relative) above the lowest, that with the
+    fewest tokens is chosen. Returns the extension and a table with one row per pair:
+    ``corpus_tokens``, ``target_tokens`` (fewer than the size where the text yields fewer),
+    ``added``, ``fragment_score``, ``chosen``. Raises ValueError for another ``how``, for no or
+    negative sizes, a negative tolerance, and texts without words.
 
-    Source: Balde et al. 2024, section 2, on Balde et al. 2024 (MEDVOC). They leave open, and we
-    chose: the sizes, how the two are joined, the target as what is scored, the tolerance; which
-    words are medical is for ``terms`` to say.
+    Source: Balde et al. 2024, section 2, on Balde et al. 2024 (MEDVOC). They leave open the sizes,
+    how the two lists are joined, which text is scored, the tolerance and which words are medical:
+    our choice, the last of them the caller's.
 
     >>> from tokhelpers.train.trainers import train_byte_level_bpe
     >>> base = train_byte_level_bpe(["bag bat bat"], vocab_size=258)
@@ -285,8 +290,7 @@ def medvoc(
     learned = []
     for text, most in ((corpus, max(sizes)), (target, max(target_sizes))):
         words = _some(count_words(text))
-        lengths = _lengths(parts, _cut(words, parts))
-        split = {w: n for (w, n), k in zip(words.items(), lengths, strict=True) if k > 1}
+        split = _split_words(words, parts, 1)
         if wanted is not None:
             split = {word: n for word, n in split.items() if word.casefold() in wanted}
         learned.append(_learned(split, parts, most))

@@ -12,6 +12,7 @@ import operator
 import os
 import re
 import warnings
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
@@ -20,12 +21,13 @@ from itertools import chain, repeat, starmap
 from pathlib import Path
 
 from ..tokenizer.pretokenization import ChunkCounts
-from . import readers
+from . import readers, stored_counts
 
 __all__ = ["Corpus", "load_corpus"]
 
 NAMES = (
-    "hpo, hpo-names, icd-10-cm, python-source, wordfreq:LANG, "
+    "hpo, hpo-names, icd-10-cm, python-source, wordfreq:LANG, flores:CODE, ntrex:CODE, "
+    "commonvoice:CODE, tatoeba:CODE, opensubtitles:CODE, wikipedia:CODE, training:CODE, "
     "text:PATH, jsonl:PATH, parquet:PATH, hf:ID[@CONFIG][@REVISION][#SPLIT]"
 )
 SAMPLE_CHARS = 10_000_000  # a sample of words has no end of its own
@@ -60,13 +62,14 @@ class Corpus:
         if self.counts is not None:
             yield from chain.from_iterable(starmap(repeat, self.counts.items()))
             return
-        endless = self.name.startswith("wordfreq:")
+        stored = stored_counts.is_stored(self.name)
+        endless = self.name.startswith(stored_counts.DRAWN)
         left = self.chars or (SAMPLE_CHARS if endless else math.inf)
         here = others = 0
         for document in _documents(self):
             if not document or document.isspace():
                 continue
-            if _split(document) != self.split:
+            if not stored and _split(document) != self.split:
                 others += 1
                 continue
             here += 1
@@ -98,14 +101,17 @@ class Corpus:
     def counts(self) -> ChunkCounts | None:
         """Chunks and how often each occurs, where the source is counts, not text; else None.
 
-        Of a wordfreq corpus asked for whole (`chars=None`, `split="train"`): words, each with a
-        space before it, and their occurrences per 10^9 words, round(frequency * 1e9); words that
-        round to 0 are left out.
+        Those of wordfreq are words, each with a space before it, and their occurrences per 10^9
+        words, round(frequency * 1e9), words that round to 0 left out; those of `data/texts` are what
+        was counted. A corpus has them when it is asked for whole: `chars=None`, and of wordfreq also
+        `split="train"`.
 
         >>> load_corpus("wordfreq:en").counts[" the"]
         53703180
         """
         kind, _, language = self.name.partition(":")
+        if stored_counts.is_stored(self.name) and self.chars is None:
+            return ChunkCounts(_stored_counts(self.name, self.split))
         if kind != "wordfreq" or self.chars is not None or self.split != "train":
             return None
         return ChunkCounts((f" {word}", count) for word, count in _word_counts(language).items())
@@ -133,7 +139,9 @@ def load_corpus(
     | `hpo-names` | names and synonyms of its terms | shuffled |
     | `icd-10-cm` | descriptions of ICD-10-CM: chapters, blocks and codes | shuffled |
     | `wordfreq:LANG` | the words of wordfreq's largest list, as often as they count | by frequency |
-    | `wordfreq:LANG` with `chars` | 50 words drawn by frequency from that list | drawn |
+    | `flores:CODE`, `ntrex:CODE`, `commonvoice:CODE`, `tatoeba:CODE` | the chunks of a text | by frequency |
+    | `opensubtitles:CODE`, `wikipedia:CODE`, `training:CODE` | the words of a list | by frequency |
+    | these with `chars` | lines of the text's chunks, or 50 words drawn from the list | drawn |
     | `python-source` | .py files of the installed packages | path in site-packages |
     | `text:PATH` | lines, without their ends | as in the file |
     | `jsonl:PATH` | the field `column` of each line's object | as in the file |
@@ -152,6 +160,8 @@ def load_corpus(
     fit; an upper bound, since a source may hold fewer. None: all there is. wordfreq's whole lists
     stand for 10^9 words, have `counts`, and have no test split: with `split="test"` a sample of
     10,000,000 characters is drawn. `split`: "train", or "test" with about a tenth of the documents.
+    Of the texts that `data/texts` keeps as counts, from `flores` to `training`, NTREX alone has a
+    "test".
     `seed`: the shuffle and the draw. `errors`: "strict", or "replace" to read invalid UTF-8 and
     lone surrogates as U+FFFD. Only the medical ones are held in memory, to be shuffled.
 
@@ -170,7 +180,8 @@ def load_corpus(
         raise ValueError(f"errors must be 'strict' or 'replace', not {errors!r}")
     if chars is not None and (chars := whole_number("chars", chars)) < 1:
         raise ValueError(f"chars must be at least 1, or None for all, not {chars}")
-    licence, source = _provenance(name, column)
+    stored = isinstance(name, str) and stored_counts.is_stored(name)
+    licence, source = stored_counts.provenance(name, split) if stored else _provenance(name, column)
     return Corpus(name, licence, source, split, whole_number("seed", seed), chars, column, errors)
 
 
@@ -225,8 +236,11 @@ def _documents(corpus: Corpus) -> Iterator[str]:
         return _shuffled(texts(obo.read_text("utf-8").split("\n")), corpus.seed)
     if kind == "icd-10-cm":
         return _shuffled(icd_descriptions(), corpus.seed)
-    if kind == "wordfreq":
-        return _sampled_words(rest, corpus.seed)
+    if kind in stored_counts.TEXTS:
+        counts = stored_counts.read_counts(corpus.name, corpus.split)
+        return stored_counts.shuffled_lines(counts, f"{corpus.name} {corpus.seed}")
+    if f"{kind}:" in stored_counts.DRAWN:
+        return _sampled_words(rest if kind == "wordfreq" else corpus.name, corpus.seed)
     if kind == "python-source":
         return readers.read_python(corpus.errors, corpus.part and corpus.part.files)
     if kind == "hf":
@@ -301,8 +315,22 @@ def _check_language(language: str) -> None:
         raise ValueError(f"wordfreq has no list for {language!r}: it has {', '.join(known)}")
 
 
+def _stored_counts(name: str, split: str) -> dict[str, int]:
+    """The counts of a text in ``data/texts``, or of the mixture that is a language's training text."""
+    kind, _, language = name.partition(":")
+    if kind != "training":
+        return stored_counts.read_counts(name, split)
+    sources = stored_counts.training_sources(language)
+    return stored_counts.mixture(load_corpus(source).counts for source in sources)
+
+
 def _word_counts(language: str) -> dict[str, int]:
     """The words of a list, and round(frequency * 1e9); those with count 0 left out."""
+    if ":" in language:  # the name of a stored list or training text, with counts of its own
+        words = Counter()
+        for chunk, count in _stored_counts(language, "train").items():
+            words[chunk.removeprefix(" ")] += count
+        return words
     import wordfreq
 
     frequencies = wordfreq.get_frequency_dict(language, "best")

@@ -10,7 +10,7 @@ import numpy as np
 from ..text.pretokens import Pretokens
 from ..tokenizer.parts import Parts
 from ..tokenizer.segmentation import merge_table, segment, symbols_of
-from .merge_loop import NO_FORM, form_of, merge_loop
+from .merge_loop import MOST_SYMBOLS, merge_loop, words_of
 
 
 def learn_merges(
@@ -31,21 +31,23 @@ def learn_merges(
     of the merged symbol, new or old, or a negative number to refuse the pair for good. ``best``:
 
     - ``pair``: the highest count, then the smaller pair of ids;
-    - ``form``: the highest count, then the shorter merged form, then the first in the order of its
-      symbols; begins from single characters, where no two pairs have one form at the same time;
+    - ``token``: the highest count, then the shorter merged token, then the first in the order of
+      its symbols; begins from single characters, where no two pairs give the same token at a time;
     - ``score``: the highest count over the product of the two parts' counts, then the smaller ids.
 
     To continue a tokenizer's training, give its merges as ``known`` and in ``first`` the id from
     which symbols are new. The words must have been segmented by these merges. Where a merge leads
-    to an older symbol, pairs can come about whose merge is known: they are merged first, and do not
-    show, as an encoder will do. Otherwise later merges would build on pairs that no encoder leaves.
+    to an older symbol, pairs can come about whose merge is known: they are merged first, and are
+    not yielded, as an encoder will do. Otherwise later merges would build on pairs that no encoder
+    leaves.
 
     Pairs below ``min_frequency`` are no candidates. Yields left, right, result and count of each
     merge; stop taking when you have enough. Pairs are counted at every position (``aaa`` holds
-    ``a a`` twice) and replaced from left to right.
+    ``a a`` twice) and replaced from left to right. Raises ValueError for an unknown ``best`` and
+    for counts by which the words hold more than 2^52 symbols: beyond that they are not exact.
 
     Source: Sennrich et al. 2016; ties as in the Hugging Face trainer (``pair``) and in
-    sentencepiece (``form``); the score is that of WordPiece, thesis section 4.1.2.1.
+    sentencepiece (``token``); the score is that of WordPiece, thesis section 4.1.2.1.
 
     >>> import numpy as np
     >>> words, offsets = np.array([0, 1, 0, 1, 2], np.int32), np.array([0, 2, 5])
@@ -53,23 +55,20 @@ def learn_merges(
     >>> list(learn_merges(words, offsets, np.array([5, 1]), lambda a, b: next(new)))
     [(0, 1, 3, 6), (3, 2, 4, 1)]
     """
-    if best not in ("pair", "form", "score"):
-        raise ValueError(f"best is 'pair', 'form' or 'score', not {best!r}")
+    if best not in ("pair", "token", "score"):
+        raise ValueError(f"best is 'pair', 'token' or 'score', not {best!r}")
+    total = float(np.diff(offsets) @ np.asarray(counts, float))  # as a float it cannot wrap
+    if total > MOST_SYMBOLS:
+        raise ValueError(
+            f"by their counts the words hold {total:.4g} symbols in all, and counts are exact up to "
+            "2^52 (4.5e15): divide the counts"
+        )
     symbols = np.array(symbols, np.int32)  # a copy: the loop merges in place
-    offsets = np.ascontiguousarray(offsets, np.int64)
+    words, spelling = words_of(symbols, offsets, counts, spelled=best == "token")
+    known = merge_table(np.empty((0, 3), np.int32) if known is None else known)
     reply = np.zeros(1, np.int64)
-    loop = merge_loop(
-        symbols,
-        offsets,
-        np.ascontiguousarray(counts, np.int64),
-        form_of(symbols) if best == "form" else NO_FORM,
-        best == "score",
-        merge_table(np.empty((0, 3), np.int32) if known is None else known),
-        first,
-        max(1, min_frequency),
-        reply,
-    )
-    for a, b, count in loop:
+    least = max(1, min_frequency)
+    for a, b, count in merge_loop(words, spelling, known, best == "score", first, least, reply):
         reply[0] = becomes(a, b)
         if reply[0] >= 0:
             yield a, b, int(reply[0]), count
@@ -87,10 +86,10 @@ def learn_vocabulary(
     valid: Callable[[str], bool] | None = None,
     **options,
 ) -> tuple[list[str], list[tuple[str, str]], list[int]]:
-    """Learn merges until ``n_tokens`` new tokens stand, or earlier when no pair is left.
+    """Learn merges until there are ``n_tokens`` new tokens, or earlier when no pair is left.
 
-    ``symbols``, ``offsets``, ``counts`` and ``options`` as for ``learn_merges``; ``vocab`` names the
-    symbols. A merge into a token that is in it already is kept and counts as no new token.
+    ``symbols``, ``offsets``, ``counts`` and ``options`` are as for ``learn_merges``; ``vocab`` names
+    the symbols. A merge into a token of ``vocab`` is kept and counts as no new token.
     ``known`` are the merges by which the words were segmented, to continue from there (see
     ``learn_merges``). The right part loses ``prefix`` when it is joined; a token that is not
     ``valid`` is never built. Returns tokens, merges and the frequency of each merge, in learned
@@ -136,9 +135,9 @@ def learn_tokens(
     """Continue the training of a BPE tokenizer on counted pre-tokens.
 
     The pre-tokens are segmented by the merges there are (no merge skipping), then merges are
-    learned until ``n_tokens`` new tokens stand, or earlier when no pair reaches ``min_frequency``.
-    ``max_token_length`` is in characters of the stored form (bytes, for byte-level tokenizers).
-    Returns tokens, merges and the frequency of each merge, in learned order.
+    learned until there are ``n_tokens`` new tokens, or earlier when no pair reaches
+    ``min_frequency``. ``max_token_length`` is in characters of the token string (bytes, for
+    byte-level tokenizers). Returns tokens, merges and the frequency of each merge, in learned order.
 
     Source: Purason et al. 2025, section 3.1.
     """

@@ -20,7 +20,7 @@ from .scripts import DIGITS, script_rules
 
 @dataclass(frozen=True)
 class PieceRules:
-    """What the pieces of a SentencePiece BPE model may be; the defaults are Llama-2's and Mistral v1's.
+    """Say what the pieces of a SentencePiece BPE model may be; by default, as in Llama-2 and Mistral v1.
 
     The names are those of sentencepiece's trainer. ``max_sentencepiece_length`` is in characters,
     ``▁`` included; ``split_by_unicode_script`` allows no piece of two scripts (Han, Hiragana and
@@ -49,7 +49,7 @@ NO_RULES = PieceRules(None, False, False, False, True, 0, False)
 
 
 def piece_rules(model: str | os.PathLike) -> PieceRules:
-    """The rules by which a SentencePiece BPE model was trained, from its ``.model`` file.
+    """Read the rules by which a SentencePiece BPE model was trained from its ``.model`` file.
 
     Raises ValueError for a file that is no such model, or one that cannot be converted to a
     ``tokenizers.Tokenizer`` (a normalizer other than identity, ``▁`` at the end of pieces).
@@ -65,7 +65,7 @@ def piece_rules(model: str | os.PathLike) -> PieceRules:
 
 
 def default_rules(parts: Parts) -> PieceRules | None:
-    """The rules for a tokenizer of which only ``tokenizer.json`` is known; None if byte-level."""
+    """Choose the rules for a tokenizer by its pre-tokenizer; None for a byte-level one."""
     if parts.byte_level:
         return None
     pre_tokenizer = parts.settings["pre_tokenizer"]
@@ -76,7 +76,7 @@ def default_rules(parts: Parts) -> PieceRules | None:
 
 # --- which pieces are allowed -------------------------------------------------------------------
 def piece_check(rules: PieceRules, reserved: set[str]) -> Callable[[str], bool]:
-    """Whether a piece, joined from two others, keeps to the rules and spells no reserved token.
+    """Make a function that says whether a merged piece keeps to the rules and is no reserved token.
 
     Source: sentencepiece's trainer (its ``IsValidSentencePiece``).
 
@@ -136,7 +136,7 @@ def learn_pieces(
 
 
 def _normalised(words: Pretokens, parts: Parts) -> tuple[list[str], np.ndarray]:
-    """Pre-tokens and counts as they are once the text is NFKC-normalised; that may bring in spaces."""
+    """Pre-tokens and counts of the NFKC-normalised text, in which there may be more spaces."""
     rules = {"normalizer": None, "pre_tokenizer": parts.settings["pre_tokenizer"]}
     cut = library_cutter(json.dumps(rules))
     normal = Counter()
@@ -183,6 +183,3 @@ def _without(ids, offsets, counts, apart: list[int]):
     word = np.repeat(np.arange(len(counts)), np.diff(offsets))
     starts = np.flatnonzero(first[kept])
     return ids[kept], np.append(starts, kept.sum()), counts[word[kept][starts]]
-
-
-# --- the file -----------------------------------------------------------------------------------

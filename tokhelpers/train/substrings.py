@@ -61,17 +61,17 @@ def read_text(text: Text, places: np.ndarray, lengths: np.ndarray) -> list[str]:
 
 
 @njit(cache=True, nogil=True)
-def _room(codes, depth):
-    """How many characters of the word are left at each place, at most `depth`."""
-    room = np.zeros(len(codes), np.int32)
+def _rests(codes, depth):
+    """How many characters of the word there are from each place on, at most `depth`."""
+    rest = np.zeros(len(codes), np.int32)
     for i in range(len(codes) - 2, -1, -1):
         if codes[i] > 0:
-            room[i] = min(room[i + 1] + 1, depth)
-    return room
+            rest[i] = min(rest[i + 1] + 1, depth)
+    return rest
 
 
 @njit(cache=True, nogil=True)
-def _sort(codes, room, places, depth, n_codes):
+def _sort(codes, rest, places, depth, n_codes):
     """The places by the characters that stand there, equal ones in the order given.
 
     Radix sort, the last of `depth` characters first.
@@ -80,10 +80,10 @@ def _sort(codes, room, places, depth, n_codes):
     for d in range(depth - 1, -1, -1):
         slots = np.zeros(n_codes + 2, np.int64)
         for i in places:
-            slots[(codes[i + d] if d < room[i] else 0) + 1] += 1
+            slots[(codes[i + d] if d < rest[i] else 0) + 1] += 1
         slots = np.cumsum(slots)
         for i in places:
-            code = codes[i + d] if d < room[i] else 0
+            code = codes[i + d] if d < rest[i] else 0
             other[slots[code]] = i
             slots[code] += 1
         places, other = other, places
@@ -91,12 +91,12 @@ def _sort(codes, room, places, depth, n_codes):
 
 
 @njit(cache=True, nogil=True)
-def _shared(codes, room, order):
+def _shared(codes, rest, order):
     """How many characters each place in the order shares with the one before; a zero at the end."""
     shared = np.zeros(len(order) + 1, np.int32)
     for k in range(1, len(order)):
         i, j = order[k - 1], order[k]
-        most, n = min(room[i], room[j]), 0
+        most, n = min(rest[i], rest[j]), 0
         while n < most and codes[i + n] == codes[j + n]:
             n += 1
         shared[k] = n
@@ -109,7 +109,7 @@ def _before(codes, i):
 
 
 @njit(cache=True, nogil=True)
-def _repeats(codes, room, order, shared, weights, depth):
+def _repeats(codes, rest, order, shared, weights, depth):
     """Rows of rank of the first place, length and count: see `find_repeats`."""
     n = len(order)
     total = np.zeros(n + 1, np.int64)  # of the weights, up to each rank
@@ -123,9 +123,9 @@ def _repeats(codes, room, order, shared, weights, depth):
     lengths, ranks, top = np.zeros(depth + 1, np.int64), np.zeros(depth + 1, np.int64), 0
     for k in range(1, n + 1):
         i, rank = order[k - 1], k - 1
-        unique = room[i] > max(shared[k - 1], shared[k])  # it recurs only as its word does
-        if unique and weights[i] > 1 and (room[i] == depth or _before(codes, i) == 0):
-            found[n_found] = rank, np.int64(room[i]), weights[i]
+        unique = rest[i] > max(shared[k - 1], shared[k])  # it recurs only as its word does
+        if unique and weights[i] > 1 and (rest[i] == depth or _before(codes, i) == 0):
+            found[n_found] = rank, np.int64(rest[i]), weights[i]
             n_found += 1
         while lengths[top] > shared[k]:
             rank, length = ranks[top], lengths[top]
@@ -142,7 +142,7 @@ def _repeats(codes, room, order, shared, weights, depth):
 
 @njit(cache=True, nogil=True)
 def _walk(order, shared, ranks, lengths, first, tokens):
-    """Write down the tokens at each place; without room in `tokens`, count them in `first[i + 1]`.
+    """Write down the tokens at each place; if `tokens` is empty, count them in `first[i + 1]`.
 
     Token t stands at rank `ranks[t]` of the order, and at none above.
     """
@@ -189,12 +189,12 @@ def find_repeats(
     {'a': 3, 'h': 3, 'hat': 3, 't': 5, 'that': 2}
     """
     codes, n_characters = text.codes, len(text.characters)
-    room = _room(codes, max_length)
+    rest = _rests(codes, max_length)
     places = np.flatnonzero(codes).astype(np.int32)
-    order = _sort(codes, room, places, max_length, n_characters + 1)
-    shared = _shared(codes, room, order)
+    order = _sort(codes, rest, places, max_length, n_characters + 1)
+    shared = _shared(codes, rest, order)
     weights = np.repeat(counts, np.diff(text.starts))
-    found = _repeats(codes, room, order, shared, weights, max_length)
+    found = _repeats(codes, rest, order, shared, weights, max_length)
     found = found[found[:, 1] > 1]
     found = found[np.lexsort((found[:, 1], found[:, 0]))]  # in code-point order
     best = np.argsort(-found[:, 1] * found[:, 2], kind="stable")[: most - n_characters]
@@ -220,9 +220,9 @@ def find_tokens(text: Text, n_tokens: int) -> Matches:
     codes, others = text.codes, text.starts[n_tokens]
     lengths = (np.diff(text.starts[: n_tokens + 1]) - 1).astype(np.int32)
     depth = int(lengths.max())
-    room = _room(codes, depth)
+    rest = _rests(codes, depth)
     tokens = text.starts[:n_tokens].astype(np.int32)
     places = np.concatenate([tokens, others + np.flatnonzero(codes[others:])], dtype=np.int32)
-    order = _sort(codes, room, places, depth, len(text.characters) + 1)
-    shared = _shared(codes, room, order)
+    order = _sort(codes, rest, places, depth, len(text.characters) + 1)
+    shared = _shared(codes, rest, order)
     return _match(order, shared, np.flatnonzero(order < others), lengths, len(codes))

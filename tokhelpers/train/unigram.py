@@ -1,7 +1,7 @@
-"""The Unigram learner: EM for the probabilities, then the tokens that are missed least go.
+"""The Unigram learner: EM for the probabilities, then the tokens that cost least are pruned.
 
-The compiled form of `textbook.train_unigram`. Where the tokens stand in the unique words is found
-once; each round goes through these matches, and each pruning takes its share of them away.
+It gives what `textbook.train_unigram` gives, compiled. Where the tokens occur in the unique words
+(the matches) is found once; each round goes through the matches, and pruning removes some.
 """
 
 import math
@@ -183,16 +183,16 @@ def learn_unigram(
 ) -> dict[str, float]:
     """Learn ``size`` Unigram tokens from unique words and how often each occurs.
 
-    Begins with the substrings of at most ``max_token_length`` characters that recur, the
-    ``seed_size`` best by count times length (or with ``seed``: token -> count). Then, in turn,
-    ``rounds`` rounds of EM over all segmentations, and the longer tokens whose absence costs the
-    best segmentations least go, so that the share ``shrinking`` stays. All characters stay.
-    Returns token -> natural log probability (they sum to 1), the most probable first; ties, to
-    ten digits: code points. Fewer tokens come back when the words hold fewer; one that is never
-    expected is left out. Takes about 65 bytes for each character of the unique words. Raises
-    ValueError for no words, for counts below 1, for a ``size`` or ``seed_size`` below the number
-    of characters, for a seed that lacks one, and for ``shrinking``, ``rounds`` or
-    ``max_token_length`` out of range.
+    It begins with the substrings of at most ``max_token_length`` characters that recur: the
+    ``seed_size`` best by count times length (or with ``seed``: token -> count). Then two steps
+    alternate: ``rounds`` rounds of EM over all segmentations; and pruning, by which the share
+    ``shrinking`` of the tokens of several characters stays, those whose loss costs the best
+    segmentations most. All characters stay. Returns token -> natural log probability (the
+    probabilities sum to 1), the most probable first; ties, to ten digits, go by code points. There
+    are fewer tokens when the words have fewer; one with an expected count of 0 is left out. Memory:
+    about 65 bytes per character of the unique words. Raises ValueError for no words, for counts
+    below 1, for a ``size`` or ``seed_size`` below the number of characters, for a seed that lacks
+    one, and for ``shrinking``, ``rounds`` or ``max_token_length`` out of range.
 
     Source: Kudo 2018, section 3.2; the lecture; `textbook.train_unigram` with
     ``drop=1 - shrinking`` and ``n_em=rounds``.
