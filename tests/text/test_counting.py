@@ -14,7 +14,6 @@ from collections import Counter
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import contextmanager
 
-import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -358,7 +357,7 @@ def test_a_damaged_run_is_named(corpus, tokenizer, tmp_path, damage):
     if damage == "other columns":
         parquet.write_table(pa.table({"count": [1], "pretoken": ["a"]}), file)
     else:
-        at = whole.index(b"[", len(whole) * 9 // 10)  # of the sizes of the text
+        at = whole.rindex(b'"documents": ') + 12  # in what the file says of its text
         damaged = {
             "in a page": whole[:1000] + bytes(1000) + whole[2000:],
             "cut off": whole[:-9],
@@ -366,7 +365,7 @@ def test_a_damaged_run_is_named(corpus, tokenizer, tmp_path, damage):
             "no Parquet": b"PAR1 and no more",
         }
         file.write_bytes(damaged[damage])
-    message = f"{file}: a damaged file of runs: delete it, and its text is counted again"
+    message = rf"{file}: (a damaged file of counts: delete it, and|damaged Parquet|not a Parquet)"
     with pytest.raises(ValueError, match=message):
         th.count_pretokens(corpus, tokenizer, folder=tmp_path)
 
@@ -403,7 +402,7 @@ def test_an_interrupted_run_leaves_finished_shards_and_no_result(corpus, tokeniz
         th.count_pretokens(corpus, tokenizer, executor=stop, folder=tmp_path, shard_bytes=50_000)
     left = {f.name: f.stat().st_mtime_ns for f in tmp_path.iterdir()}
     assert left and "counts.parquet" not in left
-    assert all(parquet.read_metadata(tmp_path / name).metadata[b"sizes"] for name in left)
+    assert all(merging.describe_counts(tmp_path / name)["documents"] for name in left)
     th.count_pretokens(corpus, tokenizer, folder=tmp_path, shard_bytes=50_000)
     again = {f.name: f.stat().st_mtime_ns for f in tmp_path.iterdir()}
     assert {name: again[name] for name in left} == left
@@ -485,6 +484,14 @@ def test_the_split_without_documents_is_named(tokenizer, tmp_path):
 
 
 # --- the merge ----------------------------------------------------------------------------------------
+def written(file, *portions):
+    """A file of counts, with rows as they come."""
+    sizes = dict.fromkeys(merging.SIZES, 1)
+    rows = (pa.table([list(c), list(c.values())], schema=merging.SCHEMA) for c in portions)
+    merging.write_counts(file, rows, lambda: sizes | {"rules": "{}"})
+    return file
+
+
 def merged(files, folder, memory=1):
     rows = pa.Table.from_batches(merging.merge_counts(files, folder, memory), merging.SCHEMA)
     return rows["pretoken"].to_pylist(), rows["count"].to_pylist()
@@ -498,11 +505,7 @@ def merged(files, folder, memory=1):
 def test_merged_counts_are_in_order_and_add_up(tmp_path_factory, portions, memory):
     """In the order of their bytes; NUL and what is no character yet are text like any other."""
     folder = tmp_path_factory.mktemp("runs")
-    sizes = np.ones(4, np.int64)
-    files = [folder / "a.parquet", folder / "b.parquet"]
-    merging.write_run(files[0], ((counts, sizes) for counts in portions))
-    merging.write_run(files[1], [(portions[0], sizes)])
-    assert merging.sizes_of(files[0]).tolist() == [len(portions)] * 4
+    files = [written(folder / "a.parquet", *portions), written(folder / "b.parquet", portions[0])]
     words, numbers = merged(files, folder, memory)
     total = sum(map(Counter, [*portions, portions[0]]), Counter())
     assert dict(zip(words, numbers, strict=True)) == total
@@ -511,22 +514,20 @@ def test_merged_counts_are_in_order_and_add_up(tmp_path_factory, portions, memor
 
 
 def test_sums_are_exact_to_64_bits_and_no_further(tmp_path):
-    file, sizes = tmp_path / "a.parquet", np.ones(4, np.int64)
-    large = {"a": 2**62, "b": 2**53}
-    merging.write_run(file, [(large, sizes), ({"a": 2**62 - 1, "b": 1}, sizes)])
+    file, large = tmp_path / "a.parquet", {"a": 2**62, "b": 2**53}
+    written(file, large, {"a": 2**62 - 1, "b": 1})
     assert merged([file], tmp_path) == (["a", "b"], [2**63 - 1, 2**53 + 1])
-    merging.write_run(file, [(large, sizes), (large, sizes)])
+    written(file, large, large)
     with pytest.raises(ValueError, match="cannot be added up: .*INT128 .*out of range"):
         merged([file], tmp_path)
 
 
 def test_a_merge_goes_to_the_disk_and_says_nothing(tmp_path, capfd):
     """Of 300,000 words of 200 letters, which are more than the 64 MB that it may take."""
-    sizes, files, spilled, merged = np.ones(4, np.int64), [], 0, []
+    files, spilled, merged = [], 0, []
     for i in range(3):
-        files.append(tmp_path / f"{i}.parquet")
         counts = {f"{number:0200}": 1 for number in range(50_000 * i, 50_000 * i + 200_000)}
-        merging.write_run(files[-1], [(counts, sizes)])
+        files.append(written(tmp_path / f"{i}.parquet", counts))
     for batch in merging.merge_counts(files, tmp_path, 1):
         merged.append((batch["pretoken"][0].as_py(), batch["count"].to_numpy().sum()))
         spilled = max(spilled, sum(f.stat().st_size for f in tmp_path.rglob("*.tmp")))

@@ -17,7 +17,7 @@ from ..text.corpora import Corpus, digest, whole_number
 from ..text.counting import counted
 from ..text.pretokens import Pretokens
 from ..tokenizer.parts import Parts, read_parts
-from ..tokenizer.pretokenization import documents_with_counts
+from ..tokenizer.pretokenization import ChunkCounts, documents_with_counts
 from .architectures import new_model
 from .costs import inputs_for, parameter_count, trainable, training_memory
 
@@ -201,7 +201,9 @@ def _two_texts(base: Parts, corpus, test) -> tuple[Pretokens, Pretokens | list[s
     elif test is None:
         corpus, test = _apart(corpus)
     if any(not token["special"] for token in base.settings["added_tokens"]):
-        return counted(corpus, base), test if isinstance(test, (Pretokens, dict)) else list(test)
+        if not isinstance(test, (Pretokens, dict)):
+            test = getattr(test, "counts", None) or list(test)
+        return counted(corpus, base), test
     return counted(corpus, base), counted(test, base)
 
 
@@ -220,4 +222,6 @@ def _apart(corpus) -> tuple[Counter, Counter]:
             f"of {len(learn) + len(held):,} different documents {len(held):,} would be held out: "
             "bring more documents, or give a text to measure on as test="
         )
+    if isinstance(corpus, ChunkCounts):  # the parts of chunks are chunks
+        return ChunkCounts(learn), ChunkCounts(held)
     return learn, held

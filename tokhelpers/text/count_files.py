@@ -1,6 +1,5 @@
 """Counts as files: pre-tokens that were counted here, and words that were counted elsewhere."""
 
-import json
 import os
 from collections import Counter
 from collections.abc import Iterator
@@ -16,8 +15,6 @@ from . import merging, parquet_files, readers
 from .corpora import positive
 from .pretokens import Pretokens
 
-SIZES = ("chars", "bytes", "spaced_words", "documents")
-
 
 def save_counts(counts: Pretokens, path: str | Path) -> None:
     """Save pre-token counts as a Parquet file with the columns `pretoken` and `count`.
@@ -32,9 +29,9 @@ def save_counts(counts: Pretokens, path: str | Path) -> None:
     if not isinstance(counts, Pretokens):
         name = type(counts).__name__
         raise TypeError(f"Pretokens are saved, as count_pretokens gives them, not {name}")
-    described = {name: getattr(counts, name) for name in (*SIZES, "rules")}
+    described = {name: getattr(counts, name) for name in (*merging.SIZES, "rules")}
     rows = pa.table([counts.words, counts.counts], schema=merging.SCHEMA)
-    merging.write_counts(Path(path), [rows], json.dumps(described))
+    merging.write_counts(Path(path), [rows], lambda: described)
 
 
 def load_counts(
@@ -65,7 +62,8 @@ def load_counts(
         raise ValueError(f"errors must be 'strict' or 'replace', not {errors!r}")
     path = Path(os.path.expanduser(path))
     ours = path / "counts.parquet" if path.is_dir() else path
-    if ours.is_file() and (described := _description(ours)):
+    named = ours.suffix == ".parquet" and ours.is_file()
+    if named and (described := merging.describe_counts(ours)):
         return _our_counts(ours, described, min_count)
     words = Counter()
     for file in _files(path):
@@ -94,45 +92,19 @@ def frequent(counts: Pretokens, min_count: int) -> Pretokens:
     return replace(counts, words=words, counts=counts.counts[kept])
 
 
-def _description(file: Path) -> dict | None:
-    """What our own file of counts says of its text; None for a file from elsewhere."""
-    if file.suffix != ".parquet":
-        return None
-    schema = parquet_files.open_file(file).schema_arrow
-    if merging.DESCRIPTION.encode() not in (schema.metadata or {}):
-        return None
-    try:
-        described = merging.described(schema.metadata, merging.DESCRIPTION)
-        whole = [described.pop(name) for name in SIZES]
-        rules = described.pop("rules")
-    except (ValueError, TypeError, KeyError, AttributeError):
-        raise _damaged(file) from None
-    fits = isinstance(rules, str) and all(isinstance(n, int) and n >= 0 for n in whole)
-    if described or not fits or not schema.equals(merging.SCHEMA):
-        raise _damaged(file)
-    return dict(zip(SIZES, whole, strict=True)) | {"rules": rules}
-
-
-def _damaged(file: Path) -> ValueError:
-    return ValueError(f"{file}: a damaged file of counts: count the text again")
-
-
 def _our_counts(file: Path, described: dict, min_count: int) -> Pretokens:
     words, counts = [], [np.zeros(0, np.int64)]
     try:
-        with parquet_files.open_file(file) as opened:
-            for rows in parquet_files.read_batches(file, opened, merging.ROWS):
-                if any(column.null_count for column in rows.columns):
-                    raise _damaged(file)
-                if min_count > 1:
-                    rows = rows.filter(compute.field("count") >= min_count)
-                words += rows["pretoken"].to_pylist()
-                counts.append(rows["count"].to_numpy())
+        for rows in merging.read_counts(file):
+            if min_count > 1:
+                rows = rows.filter(compute.field("count") >= min_count)
+            words += rows["pretoken"].to_pylist()
+            counts.append(rows["count"].to_numpy())
     except UnicodeDecodeError:
-        raise _damaged(file) from None
+        raise merging.damaged(file) from None
     counts = np.concatenate(counts)
     if counts.min(initial=1) < 1 or len(set(words)) < len(words):
-        raise _damaged(file)
+        raise merging.damaged(file)
     return frequent(Pretokens(words, counts, **described), min_count)
 
 

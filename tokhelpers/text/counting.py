@@ -20,6 +20,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
+import pyarrow as pa
 from tokenizers import Tokenizer
 
 from ..tokenizer.files import destination
@@ -127,11 +128,10 @@ def count_pretokens(
             shards, ahead = _batches(corpus, rules, folder is not None), 8
         files = list(_count_shards(executor, shards, ahead, rules, where, memory))
         _remove_drafts(files, where)
-        sizes = sum(map(merging.sizes_of, files), np.zeros(4, np.int64))
-        described = json.dumps(_described(corpus, sizes, rules))
-        merged = merging.merge_counts(files, where, memory)
-        merging.write_counts(where / "counts.parquet", merged, described)
-        return load_counts(where / "counts.parquet", min_count=min_count)
+        described = _described(corpus, sum(map(_sizes_of, files), np.zeros(4, np.int64)), rules)
+        merged, result = merging.merge_counts(files, where, memory), where / "counts.parquet"
+        merging.write_counts(result, merged, lambda: described)
+        return load_counts(result, min_count=min_count)
 
 
 def _count_in_memory(corpus: Iterable[str], rules: str) -> Pretokens:
@@ -146,10 +146,19 @@ def _described(corpus, sizes: np.ndarray, rules: str) -> dict:
     if not documents and isinstance(corpus, Corpus):
         next(iter(corpus))  # it knows better why it is empty
     spaces = dropped_spaces(corpus, rules)  # they are text, whoever puts them there
-    names = ("chars", "bytes", "spaced_words", "documents", "rules")
-    return dict(
-        zip(names, (chars + spaces, size + spaces, spaced_words, documents, rules), strict=True)
-    )
+    return _description((chars + spaces, size + spaces, spaced_words, documents), rules)
+
+
+def _description(sizes: Iterable[int], rules: str) -> dict:
+    return dict(zip(merging.SIZES, sizes, strict=True)) | {"rules": rules}
+
+
+def _sizes_of(file: Path) -> np.ndarray:
+    """Characters, bytes, words and documents behind a file that a worker wrote."""
+    described = merging.describe_counts(file)
+    if described is None:
+        raise merging.damaged(file)
+    return np.array([described[name] for name in merging.SIZES], np.int64)
 
 
 # --- shards, counted by workers -----------------------------------------------------------------------
@@ -208,8 +217,21 @@ def _count_shard(shard: Shard, rules: str, folder: Path, memory: int) -> Path:
     if not file.exists():
         read = isinstance(shard.documents, Corpus)
         documents = ((text, 1) for text in shard.documents) if read else shard.documents
-        merging.write_run(file, tally(documents, rules, first=shard.first, memory=memory))
+        portions = tally(documents, rules, first=shard.first, memory=memory)
+        _write_portions(file, portions, rules)
     return file
+
+
+def _write_portions(file: Path, portions: Iterable[tuple], rules: str) -> None:
+    """Write the counts of portions of a text one after the other, and the sizes of it all."""
+    total = np.zeros(4, np.int64)
+
+    def rows():
+        for counts, sizes in portions:
+            np.add(total, sizes, out=total)
+            yield pa.table([list(counts), list(counts.values())], schema=merging.SCHEMA)
+
+    merging.write_counts(file, rows(), lambda: _description(total.tolist(), rules))
 
 
 def _count_shards(

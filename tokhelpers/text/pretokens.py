@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from itertools import islice
+from itertools import chain, islice
 
 import numpy as np
 import regex
@@ -101,7 +101,7 @@ def _cuts_at_spaces(rules: str) -> bool:
     return spaces and all(step["type"] in COMMUTING for step in normal)
 
 
-def _chunk_counts(chunks: Iterable[str], counts: np.ndarray, rules: str) -> dict[str, int]:
+def _chunk_counts(alone: dict[str, int], behind: dict[str, int], rules: str) -> dict[str, int]:
     """Pre-token counts of unique chunks; plain ones are pre-tokens already, the library cuts others."""
     settings = json.loads(rules)
     normal = _steps(settings["normalizer"], "normalizers")
@@ -110,7 +110,7 @@ def _chunk_counts(chunks: Iterable[str], counts: np.ndarray, rules: str) -> dict
     meta = "▁" * (normal == META)
     anything = normal == META and len(later) < 2
     letters = normal == META and {s["type"] for s in later[1:]} <= {"Digits", "Punctuation"}
-    for chunk, n in zip(chunks, counts.sum(1).tolist(), strict=True):
+    for chunk, n in chain(alone.items(), behind.items()):
         if (anything and " " not in chunk and "▁" not in chunk) or (letters and chunk.isalpha()):
             pretokens[meta + chunk] += n
         else:
@@ -142,8 +142,8 @@ def tally(
         return
     count = _pattern_counts if pattern else _chunk_counts
     portions = count_chunks(_in_bytes(weighted, first), pattern in LINES, memory)
-    for chunks, counts, sizes in portions:
-        yield count(chunks, counts, rules), sizes
+    for alone, behind, sizes in portions:
+        yield count(alone, behind, rules), sizes
 
 
 def _in_bytes(weighted, first: int, size: int = 1 << 20):
@@ -193,28 +193,27 @@ def _library_counts(weighted, rules: str, first: int, memory: int | None):
     yield counts, sizes
 
 
-def _pattern_counts(chunks: Iterable[str], seen: np.ndarray, rules: str) -> dict[str, int]:
-    """The fast code path: a proven pattern cuts unique chunks, the library those it may see otherwise.
-
-    ``seen`` says how often each chunk stands without and with a space before it.
-    """
+def _pattern_counts(alone: dict[str, int], behind: dict[str, int], rules: str) -> dict[str, int]:
+    """The fast code path: a proven pattern cuts unique chunks; the library cuts doubtful ones."""
     pattern = proven_pattern(rules)
     find = regex.compile(pattern).findall
     letters_are_one = PATTERNS[pattern]
     composed, compose = json.loads(rules)["normalizer"] is not None, NFC().normalize_str
     cut, counts, doubtful = library_cutter(rules), Counter(), Counter()
-    for word, *often in zip(chunks, *seen.T.tolist(), strict=True):
-        unsure = not word.isascii() and is_doubtful(word)
-        if composed and not unsure and not unicodedata.is_normalized("NFC", word):
-            word = compose(word)  # by the library: its Unicode is older than Python's
-        whole = letters_are_one and not unsure and word.isalpha()
-        for space, n in zip(("", " "), often, strict=True):
-            if n and whole:
+    for space, chunks in (("", alone), (" ", behind)):
+        for word, n in chunks.items():
+            if not word.isascii():
+                if is_doubtful(word):
+                    for piece in cut(space + word):
+                        doubtful[piece] += n
+                    continue
+                if composed and not unicodedata.is_normalized("NFC", word):
+                    word = compose(word)  # by the library: its Unicode is older than Python's
+            if letters_are_one and word.isalpha():
                 counts[space + word] += n
-            elif n:
-                into = doubtful if unsure else counts
-                for piece in (cut if unsure else find)(space + word):
-                    into[piece] += n
+            else:
+                for piece in find(space + word):
+                    counts[piece] += n
     pretokens = Counter(dict(zip(token_strings(counts), counts.values(), strict=True)))
     for piece, n in doubtful.items():
         pretokens[piece] += n
