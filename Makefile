@@ -1,6 +1,13 @@
 # make help lists what there is. Either `make figures` or `make test`, typed first, sets everything up.
-PYTHON := $(shell for p in python3 python3.11; do \
-	$$p -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
+# PYTHON=python3.12 names the Python to set up with (else the newest that works); GPU=1 takes, on
+# Linux, PyTorch's build for NVIDIA's GPUs.
+WORKS := 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1
+PYTHON ?= $(shell for p in python3.14 python3.13 python3.12 python3.11 python3; do \
+	$$p -c $(WORKS) && { echo $$p; break; }; done)
+GPU ?=
+PIP := .venv/bin/pip --disable-pip-version-check
+TORCH := $(shell sed -n 's/^torch==\([0-9.]*\).*/\1/p' requirements.txt)
+CPU_INDEX := https://download.pytorch.org/whl/cpu
 BIN := .venv/bin
 READY := .venv/ready
 SITE_READY := .venv/ready-site
@@ -15,14 +22,18 @@ help:  ## list the targets
 
 setup: $(READY)  ## make .venv with the tested packages (the others do it by themselves)
 
-figures: $(READY)  ## run every notebook in the quick profile and write figures/ (ONLY=08 for one)
+figures: $(READY)  ## run every chapter in the quick profile and write figures/ (ONLY=08 for one)
 	TOKHELPERS_PROFILE=quick $(BIN)/python tools/run_notebooks.py $(ONLY)
 
-test: $(READY)  ## ruff, pytest, and nbval over all notebooks
+test: $(READY)  ## ruff, the tests of what must not break, and nbval over all chapters
 	$(BIN)/ruff check -q .
 	$(BIN)/ruff format -q --check .
-	$(BIN)/pytest -n 2 -p no:nbval --ignore tests/browser
-	$(BIN)/pytest $(NBVAL) notebooks
+	$(BIN)/pytest -n 2 -m "not long" -p no:nbval --ignore tests/browser
+	$(BIN)/pytest $(NBVAL) notebooks/[0-9]*.ipynb
+
+test-all: $(READY)  ## the rest, after make test: long tests, solutions, wheel, browser
+	$(BIN)/pytest -n 2 -m long -p no:nbval --ignore tests/browser
+	$(BIN)/pytest $(NBVAL) notebooks/solutions
 	@if ! command -v chromium >/dev/null; then \
 		echo "browser tests not run: chromium is not installed (Debian: apt-get install chromium)"; \
 	elif ! command -v npm >/dev/null; then \
@@ -35,7 +46,7 @@ test-browser: site  ## the built site and JupyterLab in Chromium
 screenshot: site  ## the landing page for the README, as site/_static/landing.png
 	$(BIN)/python tests/browser/screenshot.py
 
-store: $(READY)  ## run the notebooks and keep their fresh outputs (ONLY=08 for one)
+store: $(READY)  ## run chapters and solutions and keep their fresh outputs (ONLY=08 for one)
 	TOKHELPERS_PROFILE=quick $(BIN)/python tools/run_notebooks.py --store $(ONLY)
 	$(BIN)/ruff format -q notebooks
 
@@ -71,26 +82,42 @@ site: $(SITE_READY)  ## build the static site into build/site/html
 	$(BIN)/python site/pages.py
 	$(BIN)/sphinx-build -q -W --keep-going -c site -d build/site/doctrees build/site/source build/site/html
 
-times: $(READY)  ## run every notebook but the solutions, and keep how long each took
+times: $(READY)  ## run every chapter, and keep how long each took
 	TOKHELPERS_PROFILE=quick $(BIN)/python tools/run_notebooks.py --times
 
 readme: $(READY)  ## write the README's table of notebooks from data/
-	$(BIN)/python site/readme.py
+	$(BIN)/python tools/readme.py
 
-full: $(READY)  ## run every notebook in the full profile: offline, longer
+full: $(READY)  ## run every chapter in the full profile: offline, longer
 	TOKHELPERS_PROFILE=full $(BIN)/python tools/run_notebooks.py $(ONLY)
 
+# A .venv that works is kept, whichever Python made it; `rm -r .venv` begins anew.
 $(READY): requirements.txt pyproject.toml
-	@test -n "$(PYTHON)" || { echo "Python 3.11 is needed: neither python3 nor python3.11 is one" >&2; exit 1; }
-	$(PYTHON) -m venv .venv
-	$(BIN)/pip install -q --disable-pip-version-check -r requirements.txt
-	$(BIN)/pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@$(BIN)/python -c $(WORKS) || $(PYTHON) -c $(WORKS) || { \
+		if $(or $(PYTHON),python3) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; \
+		then echo "$(or $(PYTHON),python3) lacks venv or ensurepip, with which .venv is made:" \
+			"install them (Debian and Ubuntu: apt-get install python3-venv)"; \
+		else echo "Python 3.11 or later is needed, and $(or $(PYTHON),none of python3.14 to python3)" \
+			"is not one that runs: install it, or name yours with PYTHON=..."; fi >&2; exit 1; }
+	@$(BIN)/python -c $(WORKS) || $(PYTHON) -m venv --clear .venv
+	@$(MAKE) -s torch
+	$(PIP) install -q -r requirements.txt
+	$(PIP) install -q --no-deps --no-build-isolation -e .
 	touch $(READY)
 
+# Linux only: PyPI's torch for macOS has no CUDA. Without an answer the command goes on.
+torch:
+	@test -n "$(GPU)" || test "$$(uname)" != Linux || $(PIP) freeze | grep -q '^torch==$(TORCH)' \
+	|| $(PIP) install -q --timeout 10 --retries 0 --no-deps --extra-index-url $(CPU_INDEX) \
+		torch==$(TORCH)+cpu 2>/dev/null \
+	|| echo "PyTorch's CPU build was not found at $(CPU_INDEX): PyPI's build comes instead, with" \
+		"gigabytes of CUDA that the notebooks do not need; to avoid it, put the wheel of torch" \
+		"$(TORCH)+cpu into a folder and type make PIP_FIND_LINKS=FOLDER" >&2
+
 $(SITE_READY): $(READY) requirements-site.txt site/package-lock.json
-	$(BIN)/pip install -q --disable-pip-version-check -c requirements.txt -r requirements-site.txt
+	$(PIP) install -q -c requirements.txt -r requirements-site.txt
 	@command -v npm >/dev/null || { echo "npm (Node.js) is needed: it brings Python for the browser" >&2; exit 1; }
 	cd site && npm ci --silent --no-audit --no-fund
 	touch $(SITE_READY)
 
-.PHONY: help setup figures test test-browser screenshot store lab bench soak coverage dist site times readme full
+.PHONY: help setup torch figures test test-all test-browser screenshot store lab bench soak coverage dist site times readme full

@@ -11,15 +11,16 @@ counted once.
 import argparse
 import json
 import multiprocessing
-import os
 import threading
 import time
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import suppress
 from itertools import cycle
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import psutil
 from measuring import compare
 
 import tokhelpers as th
@@ -69,15 +70,11 @@ def watched(count) -> dict[str, float]:
 
 def megabytes() -> float:
     """Memory of this process and its children, shared pages by halves, thirds and so on (Linux)."""
-    total = 0
-    for pid in [os.getpid(), *(child.pid for child in multiprocessing.active_children())]:
-        rollup = Path(f"/proc/{pid}/smaps_rollup")
-        try:
-            rows = rollup.read_text().splitlines()
-        except OSError:  # it has ended
-            continue
-        total += sum(int(row.split()[1]) for row in rows if row.startswith("Pss:"))
-    return total / 1e3
+    this, total = psutil.Process(), 0
+    for process in [this, *this.children()]:
+        with suppress(psutil.Error):  # it has ended
+            total += process.memory_full_info().pss
+    return total / 1e6
 
 
 def spilling(workers: int, corpus, tokenizer) -> tuple[int, int]:

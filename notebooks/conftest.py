@@ -5,7 +5,8 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from tokhelpers.notebooks import environment
+
+from tools.run_notebooks import environment
 
 OFFLINE = Path(__file__).resolve().parents[1] / "tests" / "offline"
 LOG = "ASKED_OF_THE_NETWORK"  # the file in which each attempt is noted

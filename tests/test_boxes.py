@@ -33,7 +33,6 @@ def cpython(code, folder, seed="0"):
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         encoding="utf-8",
-        timeout=60,
     )
     return run.stdout.replace(f"{folder.resolve()}{os.sep}", "")
 

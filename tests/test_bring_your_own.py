@@ -46,7 +46,7 @@ def run(mine, tmp_path, monkeypatch):
         first.source += "".join(f"\n{name} = {value!r}" for name, value in settings.items())
         notebook.cells.append(nbformat.v4.new_code_cell(TOLD))
         where = {"metadata": {"path": str(NOTEBOOKS)}}
-        options = {"timeout": 300, "extra_arguments": ["--log-level=ERROR"], "resources": where}
+        options = {"timeout": 1800, "extra_arguments": ["--log-level=ERROR"], "resources": where}
         NotebookClient(notebook, kernel_name="python3", **options).execute()
         table, *numbers = notebook.cells[-1].outputs[0].text.splitlines()
         return pd.DataFrame(json.loads(table)), folder, *map(int, numbers)
@@ -62,6 +62,7 @@ def held_against_text(folder, mine):
     return loaded
 
 
+@pytest.mark.long
 def test_a_text_file_and_a_sentencepiece_tokenizer(run, mine, tmp_path):
     table, folder, size, n = run(TOKENIZER="mistral-v1", TEXT=str(mine / "reports.txt"))
     assert size == 32_000 and n > 0
@@ -78,6 +79,7 @@ def test_a_text_file_and_a_sentencepiece_tokenizer(run, mine, tmp_path):
     }
 
 
+@pytest.mark.long
 def test_json_lines_a_tokenizer_file_and_a_fixed_size(run, mine):
     own, text = str(mine / "bytes.json"), str(mine / "reports.jsonl")
     table, folder, size, n = run(

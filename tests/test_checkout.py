@@ -51,6 +51,7 @@ def test_a_notebook_that_runs_well(folder):
     assert told.exit_code == 0 and (folder / "00_fine.ipynb").read_bytes() == before
 
 
+@pytest.mark.long
 def test_times_are_kept(folder, tmp_path, monkeypatch):
     monkeypatch.setenv("TOKHELPERS_MEASURED", str(tmp_path / "measured"))
     told = CliRunner().invoke(app, ["--times"])  # one of the two fails: nothing is kept
@@ -112,6 +113,14 @@ def test_a_kept_table_says_how_it_was_made(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match="the table none has no rows: there is nothing to keep"):
         records.record_measured(TABLE[:0], "none", command="make full", seconds=1)
     assert not (tmp_path / "none.csv").exists()
+
+
+def test_a_table_is_kept_where_git_is_missing(tmp_path, monkeypatch):
+    monkeypatch.setenv("TOKHELPERS_MEASURED", str(tmp_path))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert records.CHECKOUT is not None
+    records.record_measured(TABLE, "gains", command="make full", seconds=1)
+    assert json.loads((tmp_path / "gains.json").read_text())["commit"] == "unknown"
 
 
 def test_tables_that_are_not_there(monkeypatch):

@@ -10,8 +10,9 @@ from typer.testing import CliRunner
 
 import tokhelpers as th
 from tokhelpers.__main__ import app
+from tokhelpers.tokenizer.cards import text_hash
 
-COMMANDS = ["inspect", "compare", "extend", "prune", "figures", "thesis"]
+COMMANDS = ["inspect", "compare", "extend", "prune"]
 
 
 def run(*arguments):
@@ -80,6 +81,16 @@ def test_extend_and_prune(small, tmp_path):
     assert th.load_tokenizer(longer).get_vocab() == expected.get_vocab()
     card = (longer / "README.md").read_text("utf-8")
     assert "extend" in card and "wordfreq:fi" in card
+    held_out = th.load_corpus("wordfreq:fi", chars=50_000, split="test")
+    measured = th.evaluate(expected, held_out)
+    assert measured.bytes_per_token != th.evaluate(expected, words).bytes_per_token
+    rows = json.loads(told.stdout)
+    assert rows["measured_on"] == "held-out text"
+    assert rows["rows"]["after"]["bytes_per_token"] == pytest.approx(measured.bytes_per_token)
+    assert "|  | before, on held-out text | after, on held-out text |" in card
+    assert re.search(rf"\| bytes_per_token \| \S+ \| {measured.bytes_per_token:.6g} \|", card)
+    assert text_hash(th.count_pretokens(held_out, expected))[0] in card
+    assert "- wordfreq:fi, held out (split='test'): " in card
     told = run("prune", longer, "wordfreq:fi", "-n", 30, "--chars", 50_000, "--out", shorter)
     assert told.exit_code == 0, told.stderr
     assert "pruned: 30" in told.stdout
@@ -93,6 +104,10 @@ def test_fewer_tokens_than_asked_for_are_a_finding(small, tmp_path):
     assert told.exit_code == 1
     assert "warning: asked for 400 new tokens; this text yields" in told.stderr
     assert (tmp_path / "out" / "tokenizer.json").exists()
+    # equal lines share a split, so this text has no held-out part: the card says on what it measured
+    assert "has no document in the split 'test'" in told.stderr
+    card = (tmp_path / "out" / "README.md").read_text("utf-8")
+    assert "after, on the text learned from" in card and "held out" not in card
 
 
 @pytest.mark.parametrize(
@@ -103,7 +118,6 @@ def test_fewer_tokens_than_asked_for_are_a_finding(small, tmp_path):
         (["extend", "qwen", "hpo", "-n", "0", "--out", "x"], "Invalid value for .--tokens"),
         (["extend", "qwen", "hpo", "-n", "1"], "Missing option '--out'"),
         (["prune", "qwen", "hpo", "-n", "1", "--by", "luck", "--out", "x"], "error: .*'luck'"),
-        (["figures", "77"], "error: no notebook begins with '77'; there are 00_start_here"),
         (["extinct"], "No such command 'extinct'"),
     ],
 )

@@ -1,9 +1,13 @@
-"""One contract, every combination: each operation and chains of them, on every family."""
+"""One contract, every combination: each operation and chains of them, on every family.
+
+Tokenizers of at most some thousand tokens are tried in the fast tier: three trained here, and two
+real ones with most of their tokens pruned. The whole real ones take minutes: they are long.
+"""
 
 import json
 import warnings
 from functools import lru_cache
-from itertools import groupby, pairwise, permutations
+from itertools import groupby, permutations
 from operator import itemgetter
 from pathlib import Path
 
@@ -54,10 +58,20 @@ def scratch(kind: str) -> Tokenizer:
     return made
 
 
+def small(name: str) -> Tokenizer:
+    """A real tokenizer, settings and special tokens included, with 2,000 of its learned tokens."""
+    base = th.load_tokenizer(name)
+    parts = read_parts(base)
+    order = sorted(prunable(parts), key=parts.vocab.get, reverse=True)
+    return th.prune(base, order, len(order) - 2_000)
+
+
 @lru_cache
 def family(name: str, folder: Path | None = None) -> Tokenizer:
     if folder is None:
-        return scratch(name[8:]) if name.startswith("scratch-") else th.load_tokenizer(name)
+        kind, _, rest = name.partition("-")
+        made = {"scratch": scratch, "small": small}
+        return made[kind](rest) if kind in made else th.load_tokenizer(name)
     here = folder / "tokenizers" / name
     if (here / "tokenizer.json").exists():
         return Tokenizer.from_file(str(here / "tokenizer.json"))
@@ -83,8 +97,9 @@ def family(name: str, folder: Path | None = None) -> Tokenizer:
     return made
 
 
-REAL = ["llama-3", "qwen", "mistral-nemo", "mistral-v1"]
+SMALL = ["small-llama-3", "small-mistral-v1"]
 SCRATCH = ["scratch-byte-level", "scratch-sentencepiece", "scratch-wordpiece"]
+REAL = ["llama-3", "qwen", "mistral-nemo", "mistral-v1"]
 ELSEWHERE = [
     "bert-base-cased", "bert-base-chinese", "bert-base-multilingual-cased", "bert-base-uncased",
     "gpt2", "llama-2", "phi-3-mini", "roberta-base", "smollm2",
@@ -97,7 +112,14 @@ def base(request):
     return family(name, request.getfixturevalue("shared_data") if name in ELSEWHERE else None)
 
 
-every_family = pytest.mark.parametrize("base", [*REAL, *SCRATCH, *ELSEWHERE], indirect=True)
+def families(*names):
+    """A test's parameter: the families of these names, of which the large ones are long."""
+    large = {*REAL, *ELSEWHERE}
+    marked = [pytest.param(n, marks=pytest.mark.long) if n in large else n for n in names]
+    return pytest.mark.parametrize("base", marked, indirect=True)
+
+
+every_family = families(*SMALL, *SCRATCH, *REAL, *ELSEWHERE)
 
 
 # --- the operations -------------------------------------------------------------------------------
@@ -195,14 +217,14 @@ def test_prunings_keep_the_contract(base, by):
 
 
 @pytest.mark.parametrize("enabled", [True, False])
-@pytest.mark.parametrize("base", [*REAL, *SCRATCH[:2]], indirect=True)
+@families(*SMALL, *SCRATCH[:2], *REAL)
 def test_merge_skipping_keeps_the_contract(base, enabled):
     before = base.to_str()
     keep(base, th.with_merge_skipping(base, enabled), same_ids=True)
     assert base.to_str() == before
 
 
-@pytest.mark.parametrize("base", [*REAL[:3], SCRATCH[0], "gpt2"], indirect=True)
+@families(SMALL[0], SCRATCH[0], *REAL[:3], "gpt2")
 def test_the_merges_of_tiktoken_keep_the_contract(base):
     before = base.to_str()
     keep(base, th.tiktoken_merges(base), same_ids=True)
@@ -249,8 +271,3 @@ def test_chains_of_three_keep_the_contract(base):
     before = base.to_str()
     walk(base, sorted(chains))
     assert base.to_str() == before
-
-
-def test_a_few_chains_are_enough():
-    assert set(A_FEW) <= set(CHAINS)
-    assert {pair for chain in A_FEW for pair in pairwise(chain)} == set(permutations(STEPS, 2))

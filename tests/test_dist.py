@@ -14,9 +14,10 @@ import pytest
 
 import tokhelpers as th
 
+pytestmark = pytest.mark.long
 ROOT = Path(__file__).parents[1]
 NAME = f"tokhelpers-{th.__version__}"
-CHECKOUT_ONLY = {".ci", ".gitignore"}
+CHECKOUT_ONLY = {".ci", ".github", ".gitignore"}
 
 
 def run(*command, **options):
@@ -60,8 +61,8 @@ def installed(dist, tmp_path_factory):
 def test_the_wheel_holds_the_package_alone(dist):
     names = zipfile.ZipFile(dist / f"{NAME}-py3-none-any.whl").namelist()
     package = {n for n in tracked() if n.startswith("tokhelpers/")}
-    assert {n for n in names if ".dist-info/" not in n} == {n for n in package if n.endswith(".py")}
-    assert package == {n for n in package if n.endswith(".py")}  # no data that the wheel would lack
+    assert {n for n in names if ".dist-info/" not in n} == package
+    assert {Path(n).suffix for n in package} <= {".py", ".pyi"}  # no data, which it would lack
 
 
 def test_the_sdist_holds_the_project(dist):
@@ -91,7 +92,8 @@ print(json.dumps([th.__file__, th.__version__, heavy, made.encode(" lowest").tok
     assert heavy == []  # `import tokhelpers` brings none of them
     assert "".join(tokens) == "Ġlowest" and len(tokens) < 7
     assert "checkout of tokhelpers" in told and "clone" in told
-    assert "Example:" in run(installed, "-m", "tokhelpers", "extend", "--help", env=clean)
+    for command in ([installed, "-m", "tokhelpers"], [installed.with_name("tokhelpers")]):
+        assert "Example:" in run(*command, "extend", "--help", env=clean)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -107,6 +109,8 @@ def test_the_wheel_brings_what_it_needs(dist, tmp_path):
     run(python, "-m", "pip", "install", "-q", "-c", ROOT / "requirements.txt", wheel)
     run(python, "-m", "pip", "check")
     run(python, "-m", "tokhelpers", "inspect", "mistral-v1", cwd=tmp_path)
+    names = "import tokhelpers as th; [getattr(th, name) for name in th.__all__]"
+    run(python, "-c", names, cwd=tmp_path)  # no name needs what only the notebooks have
 
 
 def test_the_changes_name_this_version():

@@ -33,9 +33,16 @@ CHARACTERS = {
     "a right-to-left mark": "\u200f", "BOM": "\ufeff", "U+FFFD": "\ufffd", "unassigned": "\u0378",
     "the space symbol": "▁", "the byte-level space": "Ġ",
 }  # fmt: skip
+FAST = {"a space", "a combining mark"}
 
 
-@pytest.mark.parametrize("character", CHARACTERS.values(), ids=CHARACTERS)
+@pytest.mark.parametrize(
+    "character",
+    [
+        pytest.param(character, id=name, marks=() if name in FAST else pytest.mark.long)
+        for name, character in CHARACTERS.items()
+    ],
+)
 def test_ten_thousand_of_a_character(character):
     text = 10_000 * character
     for name in NAMES:
@@ -55,12 +62,12 @@ def test_ten_thousand_of_a_character(character):
 def in_a_process(program: str, *arguments, mended="") -> list[str]:
     """What a program prints, and by how many MB its memory grew after it had been warmed up."""
     program = (
-        "import sys; import tokhelpers as th; from tokhelpers import readers\n"
+        "import sys; import tokhelpers as th; from tokhelpers.text import readers\n"
         f"from hostile import peak\n{mended}\n{program}\nprint(peak() - before)"
     )
     command = [sys.executable, "-c", program, *map(str, arguments)]
     here = os.environ | {"PYTHONPATH": str(Path(__file__).parent)}
-    done = subprocess.run(command, env=here, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, env=here, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-2000:]
     return done.stdout.splitlines()
 
@@ -71,6 +78,7 @@ def documents(kind: str, file) -> list[str]:
 
 
 # --- sizes ----------------------------------------------------------------------------------------
+@pytest.mark.long
 def test_a_line_of_a_hundred_megabytes(tmp_path):
     """It is one document, counted right, in memory that is a small multiple of its size."""
     tokenizer, sentence = encoder("byte-level"), "the cats sat on 12 mats, "
@@ -98,6 +106,7 @@ def test_a_line_of_a_hundred_megabytes(tmp_path):
     assert int(grown) < 1500  # 15 bytes a byte
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["text", "jsonl", "counts"])
 @pytest.mark.parametrize("ending", [".gz", ".xz"])
 def test_a_small_archive_of_an_endless_line(kind, ending, tmp_path):
@@ -129,6 +138,7 @@ def test_the_limit_of_a_line(tmp_path, monkeypatch):
         documents("text", tmp_path / "a.txt")
 
 
+@pytest.mark.long
 def test_a_small_table_of_long_strings(tmp_path):
     """A hundred thousand rows that share one long string: a few at a time are in memory."""
     strings = pa.array([5_000_000 * "ab"])
@@ -196,6 +206,7 @@ def test_marks_and_line_ends_are_no_text(tmp_path):
 
 
 # --- damage that once got through -----------------------------------------------------------------
+@pytest.mark.long
 def test_each_byte_that_describes_a_table_is_damaged(tmp_path):
     """Parquet's own reader once ended the process: a single column's description was asked for."""
     content = table()

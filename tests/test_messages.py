@@ -1,59 +1,147 @@
-"""Every message of the package stands in a test or an example, by words that no other message has.
+"""Errors help: each names what was given and what is accepted, and says what to do.
 
-That the line is run as well is for `make coverage` to say.
+A sample of the public functions, each with a value that it refuses and one that the message offers
+instead. The second is then tried: a message that recommends what does not work is none.
 """
 
-import ast
 import re
-from collections import Counter
-from pathlib import Path
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from typing import Any, NamedTuple
 
-TESTS = Path(__file__).parent
-ROOMS = sorted((TESTS.parent / "tokhelpers").glob("*.py"))
-ENOUGH = 12  # so many characters in a row; of a shorter message all
+import pandas as pd
+import pytest
 
+import tokhelpers as th
 
-def strings(node):
-    constants = (n.value for n in ast.walk(node) if isinstance(n, ast.Constant))
-    return [value for value in constants if isinstance(value, str)]
-
-
-def runs(texts):
-    texts = [text for text in texts if len(text) >= ENOUGH] or [max(texts, key=len)]
-    return frozenset(t[i : i + ENOUGH] for t in texts for i in range(max(1, len(t) - ENOUGH + 1)))
-
-
-def messages():
-    """The runs of each message that an error or a warning is made of, and its line."""
-    for path in ROOMS:
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-            made = isinstance(node, ast.Call) and ast.unparse(node.func)
-            if made and made.endswith(("Error", "warnings.warn")) and strings(node):
-                yield runs(strings(node)), f"{path.name}:{node.lineno}"
+TEXT = ["low lower lowest newest widest"] * 5
+# An imperative at the start of a clause; a rule; a list to choose from; or an example.
+ADVICE = re.compile(
+    r"(?:^|[:;,] |\bor )(?:give|use|set|ask|put|load|leave|train|bring|count|prune|choose|write)\b"
+    r"|\b(?:must be|is needed|there are|it has|such as)\b"
+)
 
 
-def said():
-    """What the tests spell, patterns without their backslashes, and the errors in examples."""
-    for path in TESTS.glob("*.py"):
-        yield from (text.replace("\\", "") for text in strings(ast.parse(path.read_text("utf-8"))))
-    for path in ROOMS:
-        yield from re.findall(r"(?m)^ +\w+Error: (.*)", path.read_text("utf-8"))
+@cache
+def base():
+    return th.train_byte_level_bpe(TEXT, vocab_size=265)
 
 
-def unsaid(made, spoken):
-    """The lines of messages of which no test spells a run; one that others share does not count."""
-    times = Counter(run for own in made for run in own)
-    names = {at: {r for r in own if times[r] == 1} or own for own, at in made.items()}
-    return [at for at, own in names.items() if not any(run in spoken for run in own)]
+@cache
+def wordpiece():
+    return th.train_wordpiece(TEXT, vocab_size=25)
 
 
-def test_every_message_is_in_a_test():
-    made = dict(messages())
-    missing = unsaid(made, "\n".join(said()))
-    assert len(made) > 200 and not missing, missing
+@cache
+def model():
+    return th.new_model("small-llama", 265, "causal-lm", hidden_size=6)
 
 
-def test_a_message_that_no_test_spells_is_found():
-    made = {runs(["give a list of strings"]): "a.py:1", runs(["give a list of tokens"]): "b.py:2"}
-    assert unsaid(made, "give a list of s") == ["b.py:2"]
-    assert unsaid(made, "give a list of") == ["a.py:1", "b.py:2"]
+def load(**options):
+    return list(th.load_corpus("icd-10-cm", **{"chars": 2_000} | options))
+
+
+def count(documents=TEXT, **options):
+    return th.count_pretokens(documents, base(), **options)
+
+
+def extend(tokens, *n, **options):
+    return th.extend(base(), th.Extension(tokens=tokens), *n, **options)
+
+
+def leaves():
+    return th.pruning_order(base(), by="leaf-id")
+
+
+def trained(**options):
+    return th.train_byte_level_bpe(TEXT, **{"vocab_size": 257} | options)
+
+
+def memory(**options):
+    sizes = {"vocab_size": 265, "head": "causal-lm", "batch": 1, "length": 8}
+    return th.training_memory(model().config, **sizes | options)
+
+
+def figure(name):
+    from matplotlib.figure import Figure
+
+    drawn = Figure()
+    drawn.subplots().plot([1, 2])
+    th.save_figure(drawn, pd.DataFrame({"n": [1, 2]}), name)
+
+
+class Case(NamedTuple):
+    """A call with one value open, a value that it refuses, and one that it accepts."""
+
+    call: Any
+    wrong: Any
+    right: Any
+    given: str | None = None  # how the message shows the first, where that is not its `repr`
+    accepted: str | None = None  # how it describes the second, where it does not name it
+
+
+CASES = {
+    "corpus": Case(lambda x: th.load_corpus(x), "wordfrek:fi", "hpo"),
+    "language": Case(lambda x: th.load_corpus(f"wordfreq:{x}"), "xx", "fi"),
+    "split": Case(lambda x: load(split=x), "dev", "test"),
+    "errors": Case(lambda x: load(errors=x), "ignore", "replace"),
+    "chars": Case(lambda x: load(chars=x), 0, 1),
+    "seed": Case(lambda x: load(seed=x), "x", 3, accepted="whole number"),
+    "a count": Case(lambda x: count({"a": x}), -1, 1, accepted="whole number"),
+    "min_count": Case(lambda x: count(min_count=x), 0, 1),
+    "memory": Case(lambda x: count(memory=x), 0, 1),
+    "executor": Case(
+        lambda x: count(executor=x), "two", ThreadPoolExecutor(1), accepted="Executor"
+    ),
+    "tokenizer": Case(th.load_tokenizer, "mistral-v9", "mistral-v1"),
+    "source": Case(lambda x: th.load_tokenizer("mistral-v1", source=x), "disk", "package"),
+    "family": Case(
+        lambda x: th.to_tiktoken(x()), wordpiece, base, given="WordPiece", accepted="BPE"
+    ),
+    "vocab_size": Case(lambda x: trained(vocab_size=x), 3, 256),
+    "min_frequency": Case(lambda x: trained(min_frequency=x), 1_000, 15),
+    "shrinking": Case(lambda x: th.train_unigram(TEXT, vocab_size=268, shrinking=x), 2, 0.75),
+    "how": Case(lambda x: extend(["ab"], how=x), "behind", "regenerate"),
+    "n_tokens": Case(lambda x: extend(["ab"], x), 5, 1),
+    "an old token": Case(lambda x: extend([x]), "low", None, accepted="leave them out"),
+    "an unknown token": Case(
+        lambda x: th.unreachable(base(), [x]), "zzz", "low", accepted="tokens of its vocabulary"
+    ),
+    "by": Case(lambda x: th.pruning_order(base(), TEXT, by=x), "luck", "leaf-id"),
+    "how many": Case(lambda x: th.prune(base(), leaves(), x), 99, 9),
+    "architecture": Case(lambda x: th.parameter_count(x, 9, "causal-lm"), "lama", "small-llama"),
+    "head": Case(lambda x: th.parameter_count("small-llama", 9, x), "tail", "causal-lm"),
+    "rows": Case(
+        lambda x: th.parameter_count("small-llama", x, "causal-lm"), -1, 9, None, "positive integer"
+    ),
+    "init": Case(lambda x: th.transfer_embeddings(model(), base(), base(), init=x), "best", "mean"),
+    "dtype": Case(lambda x: memory(dtype=x), "int3", "bfloat16"),
+    "length": Case(lambda x: memory(length=x), 10**6, 512),
+    "table": Case(th.published, "paper_table_99", "adaptbpe_table_01"),
+    "measurement": Case(th.measured, "nothing", "training_costs"),
+    "figure": Case(figure, "8_gain", "08_compression"),
+    "questions": Case(th.models.load_questions, "mmmlu", None, accepted="medmcqa"),
+}
+
+
+def shown(value) -> str:
+    return f"{value:,}" if type(value) is int else repr(value)
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_a_message_says_what_was_given_what_is_accepted_and_what_to_do(case, tmp_path, monkeypatch):
+    monkeypatch.setenv("TOKHELPERS_FIGURES", str(tmp_path))
+    with pytest.raises((ValueError, TypeError, OSError)) as error:
+        case.call(case.wrong)
+    message = str(error.value)
+    assert "\n" not in message and "Error" not in message
+    assert (case.given or shown(case.wrong)) in message, message
+    assert (case.accepted or shown(case.right).strip("'")) in message, message
+    assert ADVICE.search(message), message
+    if case.right is not None:
+        case.call(case.right)
+
+
+def test_advice_is_told_from_a_mere_statement():
+    assert ADVICE.search("vocab_size=3 is smaller than the 256 tokens of bytes: use at least 256")
+    assert not ADVICE.search("the vocabulary is too small, and what users give is not a number")

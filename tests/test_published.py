@@ -21,43 +21,24 @@ NEW_TOKENIZERS = ["llama-3", "qwen-2.5"]
 HALF = Decimal("0.005")  # what rounding to two decimals may hide
 SIZES = ["1000", "2000", "4000", "8000", "16000", "32000"]
 # The files whose slips a test below recomputes.
-RECOMPUTED = {
-    "paper_table_08.csv",
-    "paper_table_10.csv",
-    "thesis_table_06.csv",
-    "thesis_table_09.csv",
-    "thesis_table_15.csv",
-    "thesis_table_16.csv",
-    "adaptbpe_table_01.csv",
-    "adaptbpe_table_02.csv",
-    "lecture_bpe_examples.csv",
-    "lecture_wordpiece_examples.csv",
-    "lecture_unigram_tokens.csv",
-}
+RECOMPUTED = {f"paper_table_{n}.csv" for n in ("08", "10")}
+RECOMPUTED |= {f"thesis_table_{n}.csv" for n in ("06", "09", "15", "16")}
+RECOMPUTED |= {f"adaptbpe_table_{n}.csv" for n in ("01", "02")}
+RECOMPUTED |= {f"lecture_{n}.csv" for n in ("bpe_examples", "wordpiece_examples", "unigram_tokens")}
 
-TEXT = {
-    "tokenizer": {
-        "llama-3",
-        "qwen-2.5",
-        "mistral-nemo",
-        "llama-2",
-        "default",
-        "prune+ext 16k ours",
-        "prune+ext 16k naive",
-    },
-    "extension": {
-        "ours",
-        "naive",
-        "none",
-        "untrained",
-        *(f"Auto-{n}" for n in (1000, 5000, 10000, 50000, 100000)),
-        *(f"Crawled-{n}" for n in (1, 2, 5, 10)),
-    },
-    "model": {"BERT", "MobileLLM", "SmolLM2", "Llama-3.2-1B", "Llama-3.2-3B"},
-    "method": {"wordpiece", "sentencepiece-bpe", "byte-level-bpe"},
+MODELS = ["BERT", "MobileLLM", "SmolLM2"]
+METHODS = ["wordpiece", "sentencepiece-bpe", "byte-level-bpe"]
+PRUNED = ["prune+ext 16k ours", "prune+ext 16k naive"]
+EXTENSIONS = [f"Auto-{n}" for n in (1000, 5000, 10000, 50000, 100000)]
+EXTENSIONS += [f"Crawled-{n}" for n in (1, 2, 5, 10)]
+TEXT = {  # the words that a column may hold
+    "tokenizer": {*NEW_TOKENIZERS, "mistral-nemo", "llama-2", "default", *PRUNED},
+    "extension": {"ours", "naive", "none", "untrained", *EXTENSIONS},
+    "model": {*MODELS, "Llama-3.2-1B", "Llama-3.2-3B"},
+    "method": set(METHODS),
     "pruning_order": {"id", "leaf-id", "frequency", "leaf-frequency", "merges"},
     "head": {"masked-lm", "text-classification", "causal-lm"},
-    "tokenization": {"bpe", "adaptbpe", "wordpiece", "sentencepiece-bpe", "byte-level-bpe"},
+    "tokenization": {"bpe", "adaptbpe", *METHODS},
     "metric": {"comet", "accuracy_percent"},
 }
 MAY_BE_EMPTY = {"added_tokens", "added_parameters", "rouge_l_long_reference", "pair"}
@@ -71,35 +52,11 @@ DECIMAL = re.compile(
     r"length_penalty|mean|.*_learning_rate|probability|loss"
 )
 SIGNED = re.compile(r".*_gain_percent|gain_percent|change_.*_percent")
-KEYS = {
-    "language",
-    "tokenizer",
-    "added",
-    "extension",
-    "pruning_order",
-    "model",
-    "training",
-    "benchmark",
-    "method",
-    "minimum_frequency",
-    "script",
-    "code",
-    "head",
-    "tokenization",
-    "dataset",
-    "hyperparameter",
-    "layout",
-    "position",
-    "code_point",
-    "strategy",
-    "merges",
-    "pair",
-    "word",
-    "split",
-    "iteration",
-    "token",
-    "removed",
-}
+KEY = re.compile(
+    r"language|tokenizer|added|extension|pruning_order|model|training|benchmark|method|script|code|"
+    r"minimum_frequency|head|tokenization|dataset|hyperparameter|layout|position|code_point|"
+    r"strategy|merges|pair|word|split|iteration|token|removed"
+)
 
 
 @cache
@@ -112,11 +69,15 @@ def table(number, document="paper"):
     return rows(f"{document}_table_{number:02}.csv")
 
 
-def pick(table, column, **where):
+def where(table, **given):
+    """The rows that have the given values."""
+    return [r for r in table if given.items() <= r.items()]
+
+
+def pick(table, column, **given):
     """The one value of a column in the row that has the given values."""
-    found = [r[column] for r in table if all(r[k] == v for k, v in where.items())]
-    assert len(found) == 1, (where, found)
-    return found[0]
+    [found] = where(table, **given)
+    return found[column]
 
 
 def rounded(value, like):
@@ -132,9 +93,8 @@ def mean(values):
 
 def slips(name):
     assert name in RECOMPUTED
-    return {
-        r["cell"]: (r["printed"], r["recomputed"]) for r in rows("slips.csv") if r["file"] == name
-    }
+    wrong = where(rows("slips.csv"), file=name)
+    return {r["cell"]: (r["printed"], r["recomputed"]) for r in wrong}
 
 
 def contradictions(pairs):
@@ -197,7 +157,7 @@ def test_cells(name):
             else:
                 number = re.fullmatch(r"-?[\d.]+", value)
                 assert not number or column in {"value", "training_tokens_printed"}, column
-    keys = [tuple(v for k, v in r.items() if k in KEYS) for r in rows(name)]
+    keys = [tuple(v for k, v in r.items() if KEY.fullmatch(k)) for r in rows(name)]
     assert len(set(keys)) == len(keys), "a row stands twice"
 
 
@@ -212,13 +172,10 @@ def test_every_slip_is_recomputed_below():
 @pytest.mark.parametrize("tokenizer", NEW_TOKENIZERS)
 @pytest.mark.parametrize("added", SIZES)
 def test_table_1_is_the_mean_of_12_and_13(tokenizer, added):
-    row = next(r for r in table(1) if r["tokenizer"] == tokenizer and r["added"] == added)
-    here = [r for r in table(12) if r["tokenizer"] == tokenizer and r["added"] == added]
-    fewer = [
-        r["fewer_unreachable"]
-        for r in table(13)
-        if r["tokenizer"] == tokenizer and r["added"] == added
-    ]
+    same = {"tokenizer": tokenizer, "added": added}
+    [row] = where(table(1), **same)
+    here = where(table(12), **same)
+    fewer = [r["fewer_unreachable"] for r in where(table(13), **same)]
     assert len(here) == len(fewer) == 70
     gain = row["compression_gain_percent"]
     assert gain == rounded(mean(r["gain_percent"] for r in here), gain)
@@ -250,11 +207,8 @@ def test_table_2_is_the_mean_of_12_by_script():
         codes = [r["code"] for r in table(11) if script(r["code"]) == row["script"]]
         assert int(row["languages"]) == len(codes)
         if row["tokenizer"] in NEW_TOKENIZERS:
-            gains = [
-                r["gain_percent"]
-                for r in table(12)
-                if script(r["language"]) == row["script"] and r["tokenizer"] == row["tokenizer"]
-            ]
+            same = where(table(12), tokenizer=row["tokenizer"])
+            gains = [r["gain_percent"] for r in same if script(r["language"]) == row["script"]]
             assert len(gains) == 6 * len(codes)
             printed = row["compression_gain_percent"]
             assert Decimal(printed) == Decimal(rounded(mean(gains), printed))
@@ -263,13 +217,10 @@ def test_table_2_is_the_mean_of_12_by_script():
 def test_tables_1_and_2_have_the_same_mean():
     """Both are rounded to 0.1, so that their overall means lie less than 0.1 apart."""
     for tokenizer in TEXT["tokenizer"] & {r["tokenizer"] for r in table(2)}:
-        by_size = mean(
-            r["compression_gain_percent"] for r in table(1) if r["tokenizer"] == tokenizer
-        )
-        scripts = [r for r in table(2) if r["tokenizer"] == tokenizer]
-        by_script = (
-            sum(int(r["languages"]) * Decimal(r["compression_gain_percent"]) for r in scripts) / 70
-        )
+        gain = "compression_gain_percent"
+        by_size = mean(r[gain] for r in where(table(1), tokenizer=tokenizer))
+        scripts = where(table(2), tokenizer=tokenizer)
+        by_script = sum(int(r["languages"]) * Decimal(r[gain]) for r in scripts) / 70
         assert abs(by_size - by_script) < Decimal("0.1")
 
 
@@ -311,16 +262,11 @@ def test_tables_4_5_6_8_agree():
         found.append((f"{r['tokenizer']} unreachable_tokens", r["unreachable_tokens"], count))
     assert contradictions(found) == slips("paper_table_08.csv")
     for r in table(6):
-        same = pick(
-            table(8),
-            "et_bytes_per_token",
-            tokenizer="default" if r["training"] == "none" else r["training"],
-        )
-        assert r["et_bytes_per_token"] == same and r["en_bytes_per_token"] == "4.86"
-        if r["training"] != "none":
-            assert r["training_tokens"] == pick(
-                table(8), "training_tokens", tokenizer=r["training"]
-            )
+        trained = r["training"] != "none"
+        [same] = where(table(8), tokenizer=r["training"] if trained else "default")
+        assert r["et_bytes_per_token"] == same["et_bytes_per_token"]
+        assert r["en_bytes_per_token"] == "4.86"
+        assert not trained or r["training_tokens"] == same["training_tokens"]
 
 
 def test_english_training_tokens_stay_the_same():
@@ -335,18 +281,16 @@ def test_english_training_tokens_stay_the_same():
 
 
 def test_leaf_pruning_only_removes_unreachable_tokens():
-    left = [
-        int(r["unreachable_tokens"])
-        for r in table(5)
-        if r["extension"] == "ours" and r["pruning_order"] == "leaf-frequency"
-    ]
+    leaves = where(table(5), extension="ours", pruning_order="leaf-frequency")
+    left = [int(r["unreachable_tokens"]) for r in leaves]
     assert left == sorted(left, reverse=True) and left[0] < 588 and left[-1] == 0
     assert len(table(4)) == 2 * len(table(5)) == 160
 
 
 def sizes_that_fit(benchmark):
     """Numbers of questions that give every printed accuracy and its 95 % interval."""
-    scores = [(r["score"], r["ci95_half_width"]) for r in table(6) if r["benchmark"] == benchmark]
+    rows = where(table(6), benchmark=benchmark)
+    scores = [(r["score"], r["ci95_half_width"]) for r in rows]
 
     def fits(n, score, interval):
         near = round(n * float(score) / 100)
@@ -362,15 +306,8 @@ def sizes_that_fit(benchmark):
 
 
 def test_table_6_accuracies_fit_the_data_sets():
-    sizes = {
-        "Winogrande ET": "Winogrande ET",
-        "Winogrande EN": "Winogrande",
-        "Belebele ET": "Belebele",
-        "Belebele EN": "Belebele",
-        "SIB200 ET": "SIB200",
-        "SIB200 EN": "SIB200",
-        "XCOPA ET": "XCOPA",
-    }
+    sizes = {f"{name} {x}": name for name in ("Belebele", "SIB200") for x in ("ET", "EN")}
+    sizes |= {"Winogrande ET": "Winogrande ET", "Winogrande EN": "Winogrande", "XCOPA ET": "XCOPA"}
     wrong = {}
     for benchmark, dataset in sizes.items():
         printed = pick(table(10), "examples", dataset=dataset)
@@ -383,9 +320,8 @@ def test_table_6_accuracies_fit_the_data_sets():
 
 def test_table_9_batch():
     value = {r["hyperparameter"]: r["value"] for r in table(9)}
-    assert int(value["Batch size"]) * int(value["Sequence length"]) == int(
-        value["Batch size (tokens)"]
-    )
+    batch, length = int(value["Batch size"]), int(value["Sequence length"])
+    assert batch * length == int(value["Batch size (tokens)"])
 
 
 # ---- the thesis
@@ -402,12 +338,9 @@ def test_extended_vocabularies():
         found.append((cell, r["vocabulary_tokens"], int(base) + int(r["added_tokens"])))
         method = pick(table(1, "thesis"), "tokenization", model=r["model"])
         kind, frequency = r["extension"].split("-")
-        supplement = pick(
-            table({"Auto": 4, "Crawled": 5}[kind], "thesis"),
-            "vocabulary_tokens",
-            minimum_frequency=frequency,
-            method=method,
-        )
+        source = table({"Auto": 4, "Crawled": 5}[kind], "thesis")
+        given = {"minimum_frequency": frequency, "method": method}
+        supplement = pick(source, "vocabulary_tokens", **given)
         assert int(r["added_tokens"]) < int(supplement)
     assert contradictions(found) == slips("thesis_table_06.csv")
 
@@ -422,45 +355,26 @@ def test_parameters():
         ("BERT", "masked-lm"): 2 * hidden["BERT"] + tokens["BERT"],
         ("BERT", "text-classification"): labels * (hidden["BERT"] + 1),
     }
-    found = []
-    for r in table(9, "thesis"):
-        which = r["model"], r["head"]
+    found, nine = [], table(9, "thesis")
+    for r in nine:
+        model = {"model": r["model"]}
         if r["extension"] == "none":
-            found.append(
-                (
-                    f"none {r['model']} {r['head']} parameters",
-                    r["parameters"],
-                    base[r["model"]] + head.get(which, 0),
-                )
-            )
+            expected = base[r["model"]] + head.get((r["model"], r["head"]), 0)
+            found.append((f"none {r['model']} {r['head']} parameters", r["parameters"], expected))
             continue
-        added = int(
-            pick(table(6, "thesis"), "added_tokens", model=r["model"], extension=r["extension"])
-        )
-        row = hidden[r["model"]] + (r["head"] == "masked-lm")
-        assert int(r["added_parameters"]) == added * row
-        baseline = int(
-            pick(
-                table(9, "thesis"), "parameters", extension="none", head=r["head"], model=r["model"]
-            )
-        )
-        assert int(r["parameters"]) == baseline + added * row
+        added = pick(table(6, "thesis"), "added_tokens", extension=r["extension"], **model)
+        more = int(added) * (hidden[r["model"]] + (r["head"] == "masked-lm"))
+        assert int(r["added_parameters"]) == more
+        baseline = pick(nine, "parameters", extension="none", head=r["head"], **model)
+        assert int(r["parameters"]) == int(baseline) + more
     assert contradictions(found) == slips("thesis_table_09.csv")
 
 
 def test_base_models_have_their_parameters():
     """Not printed there: BERT's 512 positions and two segments, the decoders' 3 key-value heads."""
     for r in table(1, "thesis"):
-        layers, h, f, heads, v = (
-            int(r[c])
-            for c in (
-                "layers",
-                "hidden_dimension",
-                "feed_forward_dimension",
-                "attention_heads",
-                "vocabulary_tokens",
-            )
-        )
+        names = "layers hidden_dimension feed_forward_dimension attention_heads vocabulary_tokens"
+        layers, h, f, heads, v = (int(r[name]) for name in names.split())
         if r["architecture"] == "transformer encoder":
             layer = 4 * (h * h + h) + (2 * h * f + f + h) + 4 * h
             total = (v + 512 + 2 + 2) * h + layers * layer + h * h + h
@@ -475,20 +389,17 @@ def test_accuracies_follow_from_right_answers(number, model):
     questions = {r["benchmark"]: int(r["questions"]) for r in rows("thesis_section_6_1.csv")}
     assert len(questions) == 8 and sum(questions.values()) == 6545
     for extension in dict.fromkeys(r["extension"] for r in table(number, "thesis")):
-        printed = {
-            r["benchmark"]: r["accuracy_percent"]
-            for r in table(number, "thesis")
-            if r["extension"] == extension
-        }
+        here = where(table(number, "thesis"), extension=extension)
+        printed = {r["benchmark"]: r["accuracy_percent"] for r in here}
         right = {b: round(float(printed[b]) * n / 100) for b, n in questions.items()}
         share = {b: Decimal(100 * right[b]) / n for b, n in questions.items()}
         assert {**share, "Average": None}.keys() == printed.keys()
         assert all(printed[b] == rounded(share[b], printed[b]) for b in questions)
         assert printed["Average"] == rounded(mean(share.values()), printed["Average"])
         if extension != "untrained":
-            assert sum(right.values()) == int(
-                pick(table(11, "thesis"), "correct_answers", model=model, extension=extension)
-            )
+            eleven = table(11, "thesis")
+            correct = pick(eleven, "correct_answers", model=model, extension=extension)
+            assert sum(right.values()) == int(correct)
 
 
 @pytest.mark.parametrize(
@@ -511,35 +422,23 @@ def test_compression_shares(number, column, stated):
 
 def test_supplements_shrink_with_the_minimum_frequency():
     for number in (4, 5):
-        for method in TEXT["method"]:
-            sizes = [
-                int(r["vocabulary_tokens"])
-                for r in table(number, "thesis")
-                if r["method"] == method
-            ]
+        for method in METHODS:
+            here = where(table(number, "thesis"), method=method)
+            sizes = [int(r["vocabulary_tokens"]) for r in here]
             assert sizes == sorted(sizes, reverse=True) and len(sizes) == {4: 5, 5: 4}[number]
 
 
 # ---- AdaptBPE
 
 
-@pytest.mark.parametrize(
-    "number, stated",
-    [
-        (1, {"fragment_score": "-39.16", "accuracy_percent": "3.57", "macro_f1_percent": "3.18"}),
-        (
-            2,
-            {
-                "fragment_score": "-13.20",
-                "fragment_score, introduction": "-13.96",
-                "rouge_l": "1.87",
-                "concept_score": "0.9",
-                "rouge_l_high_oov": "10.40",
-                "rouge_l_long_reference": "3.30",
-            },
-        ),
-    ],
-)
+CHANGES = {  # as captions and introduction state them, by table of AdaptBPE
+    1: {"fragment_score": "-39.16", "accuracy_percent": "3.57", "macro_f1_percent": "3.18"},
+    2: {"fragment_score": "-13.20", "fragment_score, introduction": "-13.96", "rouge_l": "1.87"}
+    | {"concept_score": "0.9", "rouge_l_high_oov": "10.40", "rouge_l_long_reference": "3.30"},
+}
+
+
+@pytest.mark.parametrize("number, stated", CHANGES.items())
 def test_stated_averages(number, stated):
     """A caption's average is contradicted if no values that round to the printed ones give it."""
     found = []
@@ -562,22 +461,13 @@ def test_stated_averages(number, stated):
 
 
 def test_adaptbpe_data_sets():
-    for number, strategy in {
-        1: "AVocaDo",
-        2: "MEDVOC",
-        3: "AVocaDo",
-        4: "MEDVOC",
-        6: "MEDVOC",
-        7: "MEDVOC",
-    }.items():
-        assert {r["dataset"] for r in table(number, "adaptbpe")} == {
-            r["dataset"] for r in table(5, "adaptbpe") if r["strategy"] == strategy
-        }
+    for number in (1, 2, 3, 4, 6, 7):
+        strategy = "AVocaDo" if number in (1, 3) else "MEDVOC"
+        listed = {r["dataset"] for r in where(table(5, "adaptbpe"), strategy=strategy)}
+        assert {r["dataset"] for r in table(number, "adaptbpe")} == listed
     for number in (1, 2):
-        scores = {
-            (r["dataset"], r["tokenization"]): Decimal(r["fragment_score"])
-            for r in table(number, "adaptbpe")
-        }
+        here = table(number, "adaptbpe")
+        scores = {(r["dataset"], r["tokenization"]): Decimal(r["fragment_score"]) for r in here}
         assert all(1 <= v < scores[d, "bpe"] for (d, k), v in scores.items() if k == "adaptbpe")
 
 
@@ -632,21 +522,18 @@ def test_lecture_bpe_tables_follow_from_the_words():
     merges = rows("lecture_bpe_merges.csv")
     missing = {}
     for i in range(4):
-        words = [r for r in rows("lecture_bpe_corpus.csv") if r["merges"] == str(i)]
+        words = where(rows("lecture_bpe_corpus.csv"), merges=str(i))
         assert all(text(r) == r["word"] for r in words) and len(words) == 5
         if i < 3:
             # The most frequent pair is merged; the slides have no table for the third merge.
             pairs = frequencies(words)[1]
             best = merges[i + 1]["pair"].split(", ")
             assert pairs[tuple(best)] == max(pairs.values())
-            after = [r for r in rows("lecture_bpe_corpus.csv") if r["merges"] == str(i + 1)]
+            after = where(rows("lecture_bpe_corpus.csv"), merges=str(i + 1))
             merged = [{**r, "merges": str(i + 1), "split": joined(tokens(r), best)} for r in words]
             assert [{**r, "split": tokens(r)} for r in after] == merged
-        printed = {
-            r["pair"]: int(r["frequency"])
-            for r in rows("lecture_bpe_pairs.csv")
-            if r["merges"] == str(i)
-        }
+        shown = where(rows("lecture_bpe_pairs.csv"), merges=str(i))
+        printed = {r["pair"]: int(r["frequency"]) for r in shown}
         if printed:
             counted = {"".join(pair): n for pair, n in pairs.items()}
             assert printed.items() <= counted.items()
@@ -708,10 +595,10 @@ def test_lecture_wordpiece_examples():
 
 def lecture_unigram(iteration):
     """Of one iteration: the tokens' frequencies and printed probabilities, and the words' rows."""
-    listed = [r for r in rows("lecture_unigram_tokens.csv") if r["iteration"] == iteration]
+    listed = where(rows("lecture_unigram_tokens.csv"), iteration=iteration)
     frequency = {r["token"]: int(r["frequency"]) for r in listed}
     probability = {r["token"]: Decimal(r["probability"]) for r in listed}
-    words = [r for r in rows("lecture_unigram_words.csv") if r["iteration"] == iteration]
+    words = where(rows("lecture_unigram_words.csv"), iteration=iteration)
     return frequency, probability, words
 
 

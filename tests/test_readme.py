@@ -1,4 +1,4 @@
-"""What the README tells to type works, on a small text in the place of the reader's."""
+"""What the README tells to type works on a small text, and its tables are those of data/."""
 
 import re
 import shlex
@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import tokhelpers as th
+from tools import readme
 
 README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
 
@@ -29,6 +30,7 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
 
 
+@pytest.mark.long
 def test_commands(place):
     [commands] = [block for block in blocks("") if "-m tokhelpers" in block]
     for command in commands.splitlines():
@@ -40,6 +42,7 @@ def test_commands(place):
     assert same.get_vocab_size() == th.load_tokenizer("llama-3").get_vocab_size()
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("default::UserWarning")  # so little text yields fewer tokens
 def test_code(place):
     [code] = blocks("python")
@@ -48,3 +51,27 @@ def test_code(place):
     exec(code, names)
     assert names["longer"].get_vocab_size() > size
     assert (place / "longer" / "tokenizer.json").is_file()
+
+
+# --- its tables ----------------------------------------------------------------------------------
+@pytest.mark.parametrize("name", ["notebooks", pytest.param("promises", marks=pytest.mark.long)])
+def test_the_tables_are_those_of_data(name):
+    """The promises' one has the number of cases in it, for which all tests are collected."""
+    assert readme.readme(README, [name]) == README, "make readme writes it anew"
+
+
+def test_the_promises_name_tests_that_are_there():
+    for row in readme.rows("data/promises.csv"):
+        for name in row["tests"].split():
+            assert (readme.ROOT / "tests" / f"{readme.place(name)}.py").is_file(), name
+
+
+def test_what_a_notebook_regenerates():
+    assert readme.regenerated("06") == "Table 8"
+    assert readme.regenerated("15") == "thesis: Tables 1, 9; Figures 3, 4, 5, 6, 7, 8, 9"
+    assert readme.regenerated("18") == ""
+
+
+def test_a_readme_without_a_place_is_refused():
+    with pytest.raises(ValueError, match="0 places for notebooks: give it one"):
+        readme.readme("nothing")

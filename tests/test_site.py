@@ -20,7 +20,6 @@ sys.path.insert(0, str(ROOT / "site"))
 
 import matrix  # noqa: E402
 import pages  # noqa: E402
-import readme  # noqa: E402
 from compared import KINDS, Compared  # noqa: E402
 
 FIGURES = sorted(path.stem for path in (ROOT / "figures").glob("*.svg"))
@@ -105,7 +104,7 @@ def test_figure_that_nobody_describes_is_named():
 # --- environment ---------------------------------------------------------------------------------
 def test_site_pins_are_exact_and_beside_the_others():
     pins = {
-        name: re.findall(r"(?m)^([\w.-]+)==([\w.+]+)$", (ROOT / name).read_text())
+        name: re.findall(r"(?m)^([\w.-]+)==([\w.+]+)(?: ;.*)?$", (ROOT / name).read_text())
         for name in ("requirements.txt", "requirements-site.txt")
     }
     lines = (ROOT / "requirements-site.txt").read_text().splitlines()
@@ -254,21 +253,3 @@ def test_widgets_leave_no_state(tmp_path):
     path = tmp_path / "99_widget.ipynb"
     path.write_text(json.dumps({"cells": [], "metadata": {"widgets": {"state": 1}}}))
     assert "widgets" not in pages.notebook(path, {})
-
-
-# --- the README ----------------------------------------------------------------------------------
-def test_the_readme_has_these_tables():
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert readme.readme(text) == text, "make readme writes them anew"
-    assert all(row["notebook"] in text for row in rows("series.csv"))
-
-
-def test_what_a_notebook_regenerates():
-    assert readme.regenerated("06") == "Table 8"
-    assert readme.regenerated("15") == "thesis: Tables 1, 9; Figures 3, 4, 5, 6, 7, 8, 9"
-    assert readme.regenerated("18") == ""
-
-
-def test_a_readme_without_a_place_is_refused():
-    with pytest.raises(ValueError, match="0 places for notebooks: give it one"):
-        readme.readme("nothing")

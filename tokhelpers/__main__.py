@@ -15,8 +15,9 @@ import typer
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 
 FOUND, WRONG = 1, 2
+HELD_OUT = 1_000_000  # characters of held-out text on which a new tokenizer is measured
 shown = {"debug": False}  # as the options before the command say
-NAMED = "llama-3, qwen, mistral-nemo, mistral-v1, a path, or a hub id"
+NAMED = "llama-3, qwen, mistral-nemo, mistral-v1, gpt-4, gpt-4o, llama-4, a path, or a hub id"
 A_TOKENIZER = Annotated[str, typer.Argument(metavar="TOKENIZER", help=NAMED)]
 A_CORPUS = Annotated[
     str,
@@ -85,17 +86,48 @@ def opened(tokenizer: str, corpus: str | None = None, chars: int | None = None, 
     return loaded, th.count_pretokens(th.load_corpus(corpus, chars=chars, split=split), loaded)
 
 
-def saved(new, out: str, like: str | None, call: str, base: dict, texts: dict):
-    """Save a tokenizer with its card; returns what the text was before and is after, as a table."""
+def held_out(corpus: str, chars: int | None, tokenizer, words):
+    """Return counts of a corpus's split "test", and in words what they are.
+
+    Where a corpus is too small to have that split, these are ``words``, the counts learned from.
+    """
+    import tokhelpers as th
+
+    size = min(chars or HELD_OUT, HELD_OUT)
+    try:
+        test = th.load_corpus(corpus, chars=size, split="test")
+        return th.count_pretokens(test, tokenizer), "held-out text"
+    except ValueError as error:
+        say(f"warning: {error}; the measures are of the text that was learned from")
+        return words, "the text learned from"
+
+
+def saved(new, old, words, *, names: tuple[str, str], chars, out: str, like: str | None, call: str):
+    """Save a tokenizer with its card; return what held-out text was before and is after.
+
+    ``names`` are those of the old tokenizer and of the corpus, ``words`` the counts learned from.
+    """
     import pandas as pd
 
     import tokhelpers as th
 
-    [loaded], [words] = base.values(), texts.values()
-    rows = {"before": th.evaluate(loaded, words), "after": th.evaluate(new, words)}
+    base, corpus = names
+    test, what = held_out(corpus, chars, old, words)
+    rows = {"before": th.evaluate(old, test), "after": th.evaluate(new, test)}
+    texts = {f"{corpus}, learned from": words}
+    if test is not words:
+        texts[f"{corpus}, held out (split='test')"] = test
     say(f"saving {out}")
-    th.save_pretrained(new, out, like=like, base=base, texts=texts, calls=[call], measures=rows)
-    return pd.DataFrame(rows).T[["bytes_per_token", "tokens_per_word", "tokens"]]
+    th.save_pretrained(
+        new,
+        out,
+        like=like,
+        base={base: old},
+        texts=texts,
+        calls=[call],
+        measures={f"{when}, on {what}": row for when, row in rows.items()},
+    )
+    return pd.DataFrame(rows).T[["bytes_per_token", "tokens_per_word", "tokens"]], what
 
 
 @app.command(epilog="Example: python -m tokhelpers inspect llama-3")
@@ -132,14 +164,8 @@ def compare(
     for name in tokenizers:
         loaded, words = opened(name, on, chars, split)
         rows[name] = th.evaluate(loaded, words)
-    columns = [
-        "bytes_per_token",
-        "chars_per_token",
-        "tokens_per_word",
-        "renyi_efficiency",
-        "tokens",
-    ]
-    show(pd.DataFrame(rows).T[columns], as_json, corpus=on, split=split)
+    columns = ["bytes_per_token", "chars_per_token", "tokens_per_word", "renyi_efficiency"]
+    show(pd.DataFrame(rows).T[[*columns, "tokens"]], as_json, corpus=on, split=split)
 
 
 @app.command(epilog="Example: python -m tokhelpers extend qwen wordfreq:fi -n 4000 --out qwen-fi")
@@ -154,18 +180,20 @@ def extend(
     as_json: AS_JSON = False,
 ) -> None:
     """Add tokens by continued training; exit code 1 when there are fewer, or some unreachable."""
-
     import tokhelpers as th
 
     loaded, words = opened(tokenizer, corpus, chars)
     say(f"learning {tokens:,} tokens")
     extension = th.continue_bpe(loaded, words, tokens)
     longer = th.extend(loaded, extension)
-    lost = len(th.unreachable(longer, extension.tokens))
+    added, unreachable = len(extension.tokens), len(th.unreachable(longer, extension.tokens))
     call = f"python -m tokhelpers extend {tokenizer} {corpus} --tokens {tokens}"
-    table = saved(longer, out, like, call, {tokenizer: loaded}, {corpus: words})
-    show(table, as_json, added=len(extension.tokens), unreachable=lost, folder=out)
-    raise typer.Exit(FOUND if lost or len(extension.tokens) < tokens else 0)
+    names = (tokenizer, corpus)
+    table, what = saved(
+        longer, loaded, words, names=names, chars=chars, out=out, like=like, call=call
+    )
+    show(table, as_json, measured_on=what, added=added, unreachable=unreachable, folder=out)
+    raise typer.Exit(FOUND if unreachable or added < tokens else 0)
 
 
 @app.command(epilog="Example: python -m tokhelpers prune qwen hpo -n 100000 --out qwen-small")
@@ -181,17 +209,19 @@ def prune(
     as_json: AS_JSON = False,
 ) -> None:
     """Take tokens away that the text needs least; exit code 1 when more become unreachable."""
-
     import tokhelpers as th
 
     loaded, words = opened(tokenizer, corpus, chars)
     say(f"ordering the tokens by {by}")
     smaller = th.prune(loaded, th.pruning_order(loaded, words, by=by), tokens)
-    lost = len(th.unreachable(smaller)) - len(th.unreachable(loaded))
+    more = len(th.unreachable(smaller)) - len(th.unreachable(loaded))
     call = f"python -m tokhelpers prune {tokenizer} {corpus} --tokens {tokens} --by {by}"
-    table = saved(smaller, out, like, call, {tokenizer: loaded}, {corpus: words})
-    show(table, as_json, pruned=tokens, more_unreachable=lost, folder=out)
-    raise typer.Exit(FOUND if lost > 0 else 0)
+    names = (tokenizer, corpus)
+    table, what = saved(
+        smaller, loaded, words, names=names, chars=chars, out=out, like=like, call=call
+    )
+    show(table, as_json, measured_on=what, pruned=tokens, more_unreachable=more, folder=out)
+    raise typer.Exit(FOUND if more > 0 else 0)
 
 
 if __name__ == "__main__":

@@ -1,26 +1,36 @@
 """The algorithms, written to be read: short, slow, standard library only.
 
-Plain BPE and Unigram as the lecture teaches them, and Algorithms 1-9 of the thesis: training
-(1-3), tokenizing (4-6) and extending (7-9) WordPiece, SentencePiece BPE and byte-level BPE; then
-AdaptBPE, and the paper's two pruning orders.
-The thesis: J. Kim, master's thesis, Seoul National University, 2025, sections 4.1 and 4.3.
+BPE and Unigram as the lecture teaches them, Algorithms 1-9 of the thesis (training, tokenizing
+and extending WordPiece, SentencePiece BPE and byte-level BPE), AdaptBPE, and two pruning orders.
 The lecture: T. Chakraborty, Tokenization Strategies (ELL881/AIL821, IIT Delhi).
+The thesis: J. Kim, master's thesis, Seoul National University, 2025, sections 4.1 and 4.3.
 
-What all of them share:
-- Normalisation and pre-tokenization (lines 2-3 of Algorithms 1-6) are done before. `words` is
-  a mapping word -> count, or an iterable of words; a word is what the thesis calls a chunk.
-- `V` maps token -> id and stands in id order, so `list(V)` is the vocabulary. A form that comes
-  up again keeps its first id: `V[v] = i`, as printed, would give it a second one.
-- `M` is the list of merge rules, pairs of tokens, in learned order.
-- Pairs are counted at every position (aaa holds two pairs a, a) and replaced from the left
-  without overlap (aaa becomes aa, a). The printed loops look at chunk[k + 1] once past the end
-  (and call the chunk they are in `word` and `w` in places).
-- The printed comparison by > makes ties depend on the order of the documents. Here the smaller
-  pair of ids wins, the first id before the second.
-- `trace`, a list, receives one dict a step: the table that a teacher would write on the board.
-- Input is checked; nothing is changed in place.
+The names in the code, and the symbols of the printed algorithms:
+
+    words            C         what is learned from: word -> count, or an iterable of words
+    text             C         what is tokenized: one word, or an iterable of words
+    tokens           chunk     a word as a list of tokens
+    corpus           C_uni     all words as tokens: a list of (tokens, count)
+    counts           C_bi      pair (or merged token) -> count
+    pair, token      p, v      the pair that is merged, and the merged token
+    vocab            V         token -> id, in id order, so that list(vocab) has the tokens
+    merges           M         the merge rules, pairs of tokens, in learned order
+    supplement       V_D, M_D  what an extension adds: its vocabulary (and its merge rules)
+    extended, rules  V_N, M_N  the vocabulary and the merge rules after an extension
+
+What all functions share:
+- Words are normalised and pre-tokenized before (lines 2-3 of Algorithms 1-6).
+- A pair is counted at every position (aaa has the pair a, a twice) and merged from the left
+  without overlap (aaa becomes aa, a). The printed loops read one token past the end of the word.
+- Of equal candidates the pair with the smaller ids wins, the first id before the second. With the
+  printed comparison by > the order of the documents would decide.
+- A token that comes up again keeps its first id. `V[v] = i`, as printed, would give it another.
+- `trace` is a list that receives one dict per step: what a teacher would write on the board.
+- The input is checked, and nothing is changed in place.
+- "Mended, line N" stands where a printed line does not do what its text says.
 """
 
+import itertools
 import math
 from collections import Counter
 from fractions import Fraction
@@ -36,7 +46,73 @@ _HIDDEN = [byte for byte in range(256) if byte not in _PRINTED]
 BYTE_CHARS = [chr(b if b in _PRINTED else 256 + _HIDDEN.index(b)) for b in range(256)]
 
 
-def _checked(words, special_tokens=()):
+# ---- what the algorithms share -----------------------------------------------------------------
+
+
+def count_pairs(corpus):
+    """Counts the pairs of neighbouring tokens in a list of (tokens, count), at every position.
+
+    >>> count_pairs([(["a", "a", "a"], 5), (["b", "a"], 8)])
+    Counter({('a', 'a'): 10, ('b', 'a'): 8})
+    """
+    counts = Counter()
+    for tokens, count in corpus:
+        for pair in pairwise(tokens):
+            counts[pair] += count
+    return counts
+
+
+def merge_pair(tokens, pair, merged):
+    """Merges a pair wherever it stands in a word, from the left and without overlap.
+
+    >>> merge_pair(["a", "a", "a"], ("a", "a"), "aa")
+    ['aa', 'a']
+    """
+    tokens, k = list(tokens), 0
+    while k < len(tokens) - 1:
+        if (tokens[k], tokens[k + 1]) == pair:
+            tokens[k : k + 2] = [merged]
+        k += 1
+    return tokens
+
+
+def apply_merges(tokens, merges, trace=None):
+    """Applies each merge rule once to a word, in learned order, wherever it fits.
+
+    trace: dicts with rule (None at the start) and tokens (after). Source: Algorithms 5 and 6.
+
+    >>> apply_merges("abc", [("b", "c"), ("a", "bc")])
+    ['abc']
+    """
+    tokens = list(tokens)
+    _note(trace, rule=None, tokens=tokens)
+    for rule in map(tuple, merges):
+        before, tokens = tokens, merge_pair(tokens, rule, "".join(rule))
+        if len(tokens) < len(before):
+            _note(trace, rule=rule, tokens=tokens)
+    return tokens
+
+
+def _note(trace, **step):
+    if trace is not None:
+        trace.append(step)
+
+
+def _word_list(text):
+    return [text] if isinstance(text, str) else text
+
+
+def _numbered(tokens):
+    """Gives ids to tokens in their order; one that comes up again keeps its first id."""
+    return {token: i for i, token in enumerate(dict.fromkeys(tokens))}
+
+
+def _ids_behind(vocab):
+    """Counts on from the largest id: as ids may have gaps, the size of vocab will not do."""
+    return itertools.count(max(vocab.values(), default=-1) + 1)
+
+
+def _checked(words, special_tokens=(), prefix=""):
     """Returns the counts of the words, or says in one sentence what is wrong with the input."""
     for name, given in {"words": words, "special_tokens": special_tokens}.items():
         if isinstance(given, (str, bytes)):
@@ -54,22 +130,32 @@ def _checked(words, special_tokens=()):
     for token, count in Counter(special_tokens).items():
         if count > 1:
             raise ValueError(f"the special token {token!r} is given {count} times: give it once")
+    for word in counts:
+        if prefix and prefix in word:
+            raise ValueError(
+                f"the word {word!r} contains the prefix {prefix!r}, so that a token inside a word "
+                "could not be told from one at its start: give another prefix, or split the word"
+            )
     return {word: int(count) for word, count in counts.items()}
 
 
-def _check_size(V, vocab_size):
-    if len(V) > vocab_size:
+def _check_size(vocab, vocab_size):
+    if len(vocab) > vocab_size:
         raise ValueError(
-            f"vocab_size={vocab_size} is smaller than the {len(V)} special tokens, bytes and "
-            f"characters that training starts from: give at least {len(V)}"
+            f"vocab_size={vocab_size} is smaller than the {len(vocab)} special tokens, bytes and "
+            f"characters that training starts from: give at least {len(vocab)}"
         )
 
 
-def _too_rare(min_frequency, counts):
-    return ValueError(
-        f"min_frequency={min_frequency} is larger than every count: the most frequent candidate "
-        f"occurs {max(counts.values())} times, give at most that"
-    )
+def _frequent(counts, min_frequency, first_step):
+    """Keeps the candidates that occur often enough. At the first step there must be one."""
+    frequent = {candidate: n for candidate, n in counts.items() if n >= min_frequency}
+    if first_step and counts and not frequent:
+        raise ValueError(
+            f"min_frequency={min_frequency} is larger than every count: the most frequent "
+            f"candidate occurs {max(counts.values())} times, give at most that"
+        )
+    return frequent
 
 
 # ---- plain BPE, as the lecture does it ---------------------------------------------------------
@@ -78,81 +164,76 @@ def _too_rare(min_frequency, counts):
 def train_bpe(words, vocab_size, *, min_frequency=0, special_tokens=(), trace=None):
     """Trains plain BPE: merges the most frequent pair until the vocabulary is full.
 
-    words: word -> count, or an iterable of words. Returns (V, M), see the top of the module.
-    Training ends early when no pair is left or the best occurs less than `min_frequency` times.
-    trace: dicts with counts (pair -> count), merge, token, corpus ([tokens, count] after).
-    Raises ValueError for an empty corpus, a vocab_size below the alphabet, a min_frequency above
-    every count. Source: the lecture, section Byte-Pair Encoding.
+    Returns (vocab, merges). Training ends early if no pair is left or the best one occurs less
+    than `min_frequency` times. trace: dicts with counts, merge, token, corpus (after the merge).
+    Raises ValueError if the corpus is empty, vocab_size below the alphabet's, or min_frequency
+    above every count. Source: the lecture, section Byte-Pair Encoding.
 
-    >>> V, M = train_bpe({"cat": 10, "bat": 5, "bag": 12, "tag": 4, "cats": 5}, 9)
-    >>> list(V)
-    ['a', 'b', 'c', 'g', 's', 't', 'at', 'ag', 'cat']
-    >>> M
+    >>> train_bpe({"cat": 10, "bat": 5, "bag": 12, "tag": 4, "cats": 5}, 9)[1]
     [('a', 't'), ('a', 'g'), ('c', 'at')]
     """
-    C = _checked(words, special_tokens)
-    V, M = {}, []
-    for v in [*special_tokens, *sorted(set("".join(C)))]:
-        V.setdefault(v, len(V))
-    _check_size(V, vocab_size)
-    C_uni = [(list(word), count) for word, count in C.items()]
-
-    while len(V) < vocab_size:
-        C_bi = Counter()
-        for chunk, count in C_uni:
-            for pair in pairwise(chunk):
-                C_bi[pair] += count
-        if not C_bi:
+    words = _checked(words, special_tokens)
+    corpus = [(list(word), count) for word, count in words.items()]
+    vocab, merges = _numbered([*special_tokens, *sorted(set("".join(words)))]), []
+    _check_size(vocab, vocab_size)
+    while len(vocab) < vocab_size:
+        counts = count_pairs(corpus)
+        candidates = _frequent(counts, min_frequency, first_step=not merges)
+        if not candidates:
             break
-        pair_best = min(C_bi, key=lambda pair: (-C_bi[pair], V[pair[0]], V[pair[1]]))
-        if C_bi[pair_best] < min_frequency:
-            if not M:
-                raise _too_rare(min_frequency, C_bi)
-            break
-
-        v = "".join(pair_best)
-        V.setdefault(v, len(V))
-        M.append(pair_best)
-        for chunk, _ in C_uni:
-            k = 0
-            while k < len(chunk) - 1:
-                if (chunk[k], chunk[k + 1]) == pair_best:
-                    chunk[k : k + 2] = [v]
-                k += 1
-        if trace is not None:
-            corpus = [(list(chunk), count) for chunk, count in C_uni]
-            trace.append({"counts": dict(C_bi), "merge": pair_best, "token": v, "corpus": corpus})
-    return V, M
+        pair = min(candidates, key=lambda pair: (-counts[pair], vocab[pair[0]], vocab[pair[1]]))
+        token = "".join(pair)
+        vocab.setdefault(token, len(vocab))
+        merges.append(pair)
+        corpus = [(merge_pair(tokens, pair, token), count) for tokens, count in corpus]
+        _note(trace, counts=dict(counts), merge=pair, token=token, corpus=corpus)
+    return vocab, merges
 
 
-def tokenize_bpe(text, V, M, *, unk="[UNK]", trace=None):
-    """Tokenizes with plain BPE: the merge rules in learned order, each wherever it fits.
+def tokenize_bpe(text, vocab, merges, *, unk="[UNK]", trace=None):
+    """Tokenizes with plain BPE: each merge rule once, in learned order, wherever it fits.
 
-    text: one word or an iterable of words. Returns the list of tokens; a character that is not
-    in V becomes `unk`, alone. trace: dicts with rule (None at the start) and tokens (after).
-    Source: the lecture, section BPE Algorithm.
+    Returns the list of tokens; a character that is not in vocab becomes `unk`, alone. trace: as
+    for `apply_merges`. Libraries use the other encoder, `tokenize_bpe_by_rank`, whose docstring
+    shows where the two part. Source: the lecture, section BPE Algorithm.
 
-    >>> V, M = train_bpe({"cat": 10, "bat": 5, "bag": 12, "tag": 4, "cats": 5}, 9)
-    >>> tokenize_bpe("bags", V, M)
-    ['b', 'ag', 's']
-    >>> tokenize_bpe("mat", V, M)
-    ['[UNK]', 'at']
+    >>> vocab, merges = train_bpe({"cat": 10, "bat": 5, "bag": 12, "tag": 4, "cats": 5}, 9)
+    >>> tokenize_bpe(["bags", "mat"], vocab, merges)
+    ['b', 'ag', 's', '[UNK]', 'at']
     """
-    tokens = []
-    for word in [text] if isinstance(text, str) else text:
-        chunk = [char if char in V else unk for char in word]
-        if trace is not None:
-            trace.append({"rule": None, "tokens": list(chunk)})
-        for m in map(tuple, M):
-            k, before = 0, len(chunk)
-            while k < len(chunk) - 1:
-                if (chunk[k], chunk[k + 1]) == m:
-                    chunk[k : k + 2] = ["".join(m)]
-                k += 1
-            if trace is not None and len(chunk) < before:
-                trace.append({"rule": m, "tokens": list(chunk)})
-        tokens += chunk
-    return tokens
+    result = []
+    for word in _word_list(text):
+        characters = [char if char in vocab else unk for char in word]
+        result += apply_merges(characters, merges, trace)
+    return result
+
+
+def tokenize_bpe_by_rank(text, vocab, merges, *, unk="[UNK]", trace=None):
+    """Tokenizes with plain BPE as libraries do: the pair of lowest rank, again and again.
+
+    A pair's rank is its place in `merges`. The pair of lowest rank is merged at its leftmost place
+    only; then all pairs are looked at anew. Hugging Face's `tokenizers` encodes so; `tiktoken` and
+    `sentencepiece` do, too, with the rank of the merged token. Arguments, result and trace are
+    those of `tokenize_bpe`, which goes through the list once: when `a+bc` has its turn below, there
+    is no `bc` yet. The two agree if each rule stands behind all rules that make its parts, as in
+    the lists that training learns.
+
+    >>> vocab, merges = {"a": 0, "b": 1, "c": 2, "bc": 3, "abc": 4}, [("a", "bc"), ("b", "c")]
+    >>> tokenize_bpe("abc", vocab, merges), tokenize_bpe_by_rank("abc", vocab, merges)
+    (['a', 'bc'], ['abc'])
+    """
+    ranks = {tuple(rule): rank for rank, rule in enumerate(merges)}
+    result = []
+    for word in _word_list(text):
+        tokens = [char if char in vocab else unk for char in word]
+        _note(trace, rule=None, tokens=tokens)
+        while found := [(ranks[p], k) for k, p in enumerate(pairwise(tokens)) if p in ranks]:
+            _, k = min(found)
+            rule = tokens[k], tokens[k + 1]
+            tokens = [*tokens[:k], "".join(rule), *tokens[k + 2 :]]
+            _note(trace, rule=rule, tokens=tokens)
+        result += tokens
+    return result
 
 
 # ---- WordPiece: Algorithms 1, 4, 7 -------------------------------------------------------------
@@ -161,136 +242,100 @@ def tokenize_bpe(text, V, M, *, unk="[UNK]", trace=None):
 def train_wordpiece(
     words, vocab_size, *, min_frequency=0, prefix="##", special_tokens=(), tie="ids", trace=None
 ):
-    """Algorithm 1: trains WordPiece, which merges the pair with the best score.
+    """Trains WordPiece, which merges the pair with the best score.
 
     The score of a pair is its frequency over the product of its two tokens' frequencies, an
-    exact fraction. words: word -> count, or an iterable of words. Returns V: WordPiece keeps no
-    merge rules (they stand in the trace). Ties: the smaller pair of ids; tie="first" takes the
-    pair that comes first in the corpus, as the lecture's slides do.
-    trace: dicts with counts and scores (by pair), merge, token, corpus ([tokens, count] after).
-    Raises ValueError as `train_bpe` does, and for a word that contains the prefix.
+    exact fraction. Returns vocab: WordPiece keeps no merge rules (they stand in the trace).
+    tie: "ids" takes the smaller ids, "first" the pair that comes first in the corpus (lecture).
+    trace: dicts with counts, scores, merge, token, corpus (after). Raises ValueError as
+    `train_bpe` does, and if a word contains the prefix. Source: thesis, Algorithm 1.
 
-    >>> words = {"sunflower": 1, "sun": 2, "flower": 1, "flow": 1, "flowers": 1, "flowing": 2,
-    ...          "flows": 2, "flowed": 1}
-    >>> list(train_wordpiece(words, 17, tie="first"))[-5:]
-    ['f', 's', 'su', '##er', '##ed']
+    >>> list(train_wordpiece({"flow": 4, "flower": 1, "flowed": 1}, 9))
+    ['##d', '##e', '##l', '##o', '##r', '##w', 'f', '##ed', '##er']
     """
     if tie not in ("ids", "first"):
         raise ValueError(f"tie={tie!r} is unknown: give 'ids' or 'first'")
-    C = _checked(words, special_tokens)
-    for word in C:
-        if prefix and prefix in word:
-            raise ValueError(
-                f"the word {word!r} contains the prefix {prefix!r}, so that a token inside a word "
-                "could not be told from one at its start: give another prefix, or split the word"
-            )
-    C_uni = [([*w[:1], *(prefix + char for char in w[1:])], count) for w, count in C.items()]
-    V = {}
-    for v in [*special_tokens, *sorted({token for chunk, _ in C_uni for token in chunk})]:
-        V.setdefault(v, len(V))
-    _check_size(V, vocab_size)
-
-    learned = 0
-    while len(V) < vocab_size:
-        freq, C_bi = Counter(), Counter()
-        for chunk, count in C_uni:
-            for token in chunk:
-                freq[token] += count
-            for pair in pairwise(chunk):
-                C_bi[pair] += count
-        if not C_bi:
+    words = _checked(words, special_tokens, prefix)
+    corpus = [([*w[:1], *(prefix + char for char in w[1:])], n) for w, n in words.items()]
+    alphabet = sorted({token for tokens, _ in corpus for token in tokens})
+    vocab, steps = _numbered([*special_tokens, *alphabet]), 0
+    _check_size(vocab, vocab_size)
+    while len(vocab) < vocab_size:
+        counts, frequency = count_pairs(corpus), Counter()
+        for tokens, count in corpus:
+            for token in tokens:
+                frequency[token] += count
+        # Mended, lines 42-44: the best score belongs to rare characters, so that a minimum above
+        # 1 would end training at the first pair; pairs below the minimum are no candidates.
+        candidates = _frequent(counts, min_frequency, first_step=steps == 0)
+        if not candidates:
             break
         # Mended, line 36: the thesis divides by C_bi.count(pair[0]), a token in a list of pairs;
         # its formula has the frequencies of the two tokens in the corpus.
-        # Mended, lines 42-44: the best score belongs to rare characters, so that a minimum above
-        # 1 would end training at the first pair; pairs below the minimum are no candidates.
-        scores = {
-            pair: Fraction(count, freq[pair[0]] * freq[pair[1]])
-            for pair, count in C_bi.items()
-            if count >= min_frequency
-        }
-        if not scores:
-            if not learned:
-                raise _too_rare(min_frequency, C_bi)
-            break
+        scores = {p: Fraction(n, frequency[p[0]] * frequency[p[1]]) for p, n in candidates.items()}
         if tie == "first":
-            pair_best = max(scores, key=scores.get)
+            pair = max(scores, key=scores.get)
         else:
-            pair_best = min(scores, key=lambda pair: (-scores[pair], V[pair[0]], V[pair[1]]))
-
+            pair = min(scores, key=lambda pair: (-scores[pair], vocab[pair[0]], vocab[pair[1]]))
         # Mended, line 45: strip would take the prefix from both ends, and more than once.
-        v = pair_best[0] + pair_best[1].removeprefix(prefix)
-        V.setdefault(v, len(V))
-        learned += 1
-        for chunk, _ in C_uni:
-            k = 0
-            while k < len(chunk) - 1:
-                if (chunk[k], chunk[k + 1]) == pair_best:
-                    chunk[k : k + 2] = [v]
-                k += 1
-        if trace is not None:
-            corpus = [(list(chunk), count) for chunk, count in C_uni]
-            step = {"counts": dict(C_bi), "scores": scores, "merge": pair_best, "token": v}
-            trace.append({**step, "corpus": corpus})
-    return V
+        token = pair[0] + pair[1].removeprefix(prefix)
+        vocab.setdefault(token, len(vocab))
+        steps += 1
+        corpus = [(merge_pair(tokens, pair, token), count) for tokens, count in corpus]
+        _note(trace, counts=dict(counts), scores=scores, merge=pair, token=token, corpus=corpus)
+    return vocab
 
 
-def tokenize_wordpiece(text, V, *, prefix="##", unk="[UNK]", chunk_max=100, trace=None):
-    """Algorithm 4: tokenizes with WordPiece, the longest token of V first, from the left.
+def tokenize_wordpiece(text, vocab, *, prefix="##", unk="[UNK]", chunk_max=100, trace=None):
+    """Tokenizes with WordPiece: the longest token first, from the left.
 
-    text: one word or an iterable of words. Returns the list of ids. A word with a part that no
-    token covers, or of more than `chunk_max` characters, becomes `unk` as a whole.
-    trace: dicts with chunk, tried (from long to short) and token (None where none fits).
-    Raises ValueError where `unk` is needed and V has none.
+    Returns the list of ids. A word with a part that no token covers, or of more than `chunk_max`
+    characters, becomes `unk` as a whole. trace: dicts with chunk (the word), tried, token (None
+    if none fits). Raises ValueError if vocab lacks a needed `unk`. Source: thesis, Algorithm 4.
 
-    >>> V = {v: i for i, v in enumerate(["[UNK]", "f", "##u", "##s", "##e", "##d", "##ed"])}
-    >>> [list(V)[i] for i in tokenize_wordpiece(["fused", "funny"], V)]
+    >>> vocab = {v: i for i, v in enumerate(["[UNK]", "f", "##u", "##s", "##e", "##d", "##ed"])}
+    >>> [list(vocab)[i] for i in tokenize_wordpiece(["fused", "funny"], vocab)]
     ['f', '##u', '##s', '##ed', '[UNK]']
     """
-    ids = []
-    for chunk in [text] if isinstance(text, str) else text:
-        start, ids_buff = 0, []
-        while len(chunk) <= chunk_max and start < len(chunk):
-            end, token, tried = len(chunk), None, []
-            while start < end:
-                token_buff = prefix + chunk[start:end] if start > 0 else chunk[start:end]
-                tried.append(token_buff)
-                if token_buff in V:
-                    token = token_buff
+    result = []
+    for word in _word_list(text):
+        start, ids = 0, []
+        while len(word) <= chunk_max and start < len(word):
+            tried = []
+            for end in range(len(word), start, -1):
+                tried.append((prefix if start > 0 else "") + word[start:end])
+                if tried[-1] in vocab:
                     break
-                end -= 1
-            if trace is not None:
-                trace.append({"chunk": chunk, "tried": tried, "token": token})
+            token = tried[-1] if tried[-1] in vocab else None
+            _note(trace, chunk=word, tried=tried, token=token)
             if token is None:  # the thesis marks this by unk itself, which a word may spell
                 break
-            ids_buff.append(V[token])
+            ids.append(vocab[token])
             start = end
-        if start < len(chunk):  # a part is left: too long, or not covered
-            if unk not in V:
-                raise ValueError(f"{chunk!r} needs the unknown token {unk!r}: V must hold it")
-            ids_buff = [V[unk]]
-        ids += ids_buff
-    return ids
+        if start < len(word):  # a part is left: the word is too long, or no token covers it
+            if unk not in vocab:
+                raise ValueError(f"{word!r} needs the unknown token {unk!r}: vocab must hold it")
+            ids = [vocab[unk]]
+        result += ids
+    return result
 
 
-def extend_wordpiece(V, V_D, *, trace=None):
-    """Algorithm 7: extends a WordPiece vocabulary V by the tokens of a supplement V_D.
+def extend_wordpiece(vocab, supplement, *, trace=None):
+    """Extends a WordPiece vocabulary by the tokens of a supplement.
 
-    Returns V_N: V, then every token of V_D that V lacks, in V_D's id order, its special tokens
-    included. trace: dicts with token, id, and new (False where V had the token).
+    vocab, supplement: token -> id. Returns vocab and then every token of the supplement that it
+    lacks, in the supplement's id order, special tokens included.
+    trace: dicts with token, id, new (False if vocab had the token). Source: thesis, Algorithm 7.
 
     >>> extend_wordpiece({"a": 0, "##b": 1}, {"##b": 0, "ab": 1})
     {'a': 0, '##b': 1, 'ab': 2}
     """
-    V_N = dict(V)
-    i = max(V_N.values(), default=-1) + 1  # len(V_N), unless V's ids have gaps
-    for v in sorted(V_D, key=V_D.get):
-        if v not in V_N:
-            V_N[v] = i
-            i += 1
-        if trace is not None:
-            trace.append({"token": v, "id": V_N[v], "new": v not in V})
-    return V_N
+    extended, new_ids = dict(vocab), _ids_behind(vocab)
+    for token in sorted(supplement, key=supplement.get):
+        if token not in vocab:
+            extended[token] = next(new_ids)
+        _note(trace, token=token, id=extended[token], new=token not in vocab)
+    return extended
 
 
 # ---- SentencePiece BPE: Algorithms 2, 5, 8 -----------------------------------------------------
@@ -299,244 +344,164 @@ def extend_wordpiece(V, V_D, *, trace=None):
 def train_sentencepiece_bpe(
     words, vocab_size, *, min_frequency=0, special_tokens=(), byte_tokens=BYTE_TOKENS, trace=None
 ):
-    """Algorithm 2: trains SentencePiece BPE, which counts merged forms instead of pairs.
+    """Trains SentencePiece BPE, which counts merged tokens instead of pairs.
 
-    words: word -> count, or an iterable of words, with spaces already written as U+2581.
-    byte_tokens: for byte fallback, after the special tokens; () leaves them out.
-    Returns (V, M). All pairs that build the chosen form become rules. Ties: the shorter form,
-    then the smaller code points, as `sentencepiece` does (whose training, when no pair is left,
-    goes on with forms of frequency 0; this one ends).
-    trace: dicts with counts (form -> count), token, merges, corpus ([tokens, count] after).
-    Raises ValueError as `train_bpe` does.
+    words: with spaces written as U+2581. byte_tokens: for byte fallback; () leaves them out.
+    Returns (vocab, merges). All pairs that build the chosen token become rules. Ties: the shorter
+    token, then the smaller code points, as in `sentencepiece` (which goes on with tokens of
+    frequency 0 when no pair is left). trace: dicts with counts (merged token -> count), token,
+    merges, corpus (after). Raises ValueError as `train_bpe` does. Source: thesis, Algorithm 2.
 
-    >>> V, M = train_sentencepiece_bpe({"▁low": 5, "▁slow": 2}, 8, byte_tokens=())
-    >>> list(V)
-    ['l', 'o', 's', 'w', '▁', 'lo', 'low', '▁low']
-    >>> M
+    >>> train_sentencepiece_bpe({"▁low": 5, "▁slow": 2}, 8, byte_tokens=())[1]
     [('l', 'o'), ('lo', 'w'), ('▁', 'low')]
     """
-    C = _checked(words, special_tokens)
-    V, M = {}, []
-    for v in [*special_tokens, *byte_tokens, *sorted(set("".join(C)))]:
-        V.setdefault(v, len(V))
-    _check_size(V, vocab_size)
-    C_uni = [(list(word), count) for word, count in C.items()]
-
-    while len(V) < vocab_size:
-        C_bi = Counter()
-        for chunk, count in C_uni:
-            for left, right in pairwise(chunk):
-                C_bi[left + right] += count
-        if not C_bi:
+    words = _checked(words, special_tokens)
+    corpus = [(list(word), count) for word, count in words.items()]
+    vocab, merges = _numbered([*special_tokens, *byte_tokens, *sorted(set("".join(words)))]), []
+    _check_size(vocab, vocab_size)
+    while len(vocab) < vocab_size:
+        pairs, counts = count_pairs(corpus), Counter()
+        for pair, count in pairs.items():
+            counts["".join(pair)] += count
+        # Mended, line 44: the best frequency is compared, not the last one seen.
+        candidates = _frequent(counts, min_frequency, first_step=not merges)
+        if not candidates:
             break
-        v = min(C_bi, key=lambda form: (-C_bi[form], len(form), form))
-        if C_bi[v] < min_frequency:  # mended, line 44: the best frequency, not the last one seen
-            if not M:
-                raise _too_rare(min_frequency, C_bi)
-            break
-
-        V.setdefault(v, len(V))
-        merges = []
-        for chunk, _ in C_uni:
-            k = 0
-            while k < len(chunk) - 1:
-                if chunk[k] + chunk[k + 1] == v:
-                    if (chunk[k], chunk[k + 1]) not in merges:
-                        merges.append((chunk[k], chunk[k + 1]))
-                    chunk[k : k + 2] = [v]
-                k += 1
-        # Starting from single characters there is one pair a step, never more: a string between
-        # two token boundaries has been cut in the same way wherever it stands.
-        M += merges
-        if trace is not None:
-            corpus = [(list(chunk), count) for chunk, count in C_uni]
-            trace.append({"counts": dict(C_bi), "token": v, "merges": merges, "corpus": corpus})
-    return V, M
+        token = min(candidates, key=lambda token: (-counts[token], len(token), token))
+        vocab.setdefault(token, len(vocab))
+        # From single characters on there is one pair per step, never more: a string between two
+        # token boundaries has been split in the same way wherever it stands.
+        rules = [pair for pair in pairs if "".join(pair) == token]
+        merges += rules
+        for pair in rules:
+            corpus = [(merge_pair(tokens, pair, token), count) for tokens, count in corpus]
+        _note(trace, counts=dict(counts), token=token, merges=rules, corpus=corpus)
+    return vocab, merges
 
 
-def tokenize_sentencepiece_bpe(text, V, M, *, byte_tokens=BYTE_TOKENS, trace=None):
-    """Algorithm 5: tokenizes with SentencePiece BPE: merge rules in order, then byte fallback.
+def tokenize_sentencepiece_bpe(text, vocab, merges, *, byte_tokens=BYTE_TOKENS, trace=None):
+    """Tokenizes with SentencePiece BPE: the merge rules in order, then byte fallback.
 
-    text: one word or an iterable of words, with spaces already written as U+2581. Returns the
-    list of ids; a character that is not in V becomes the tokens of its UTF-8 bytes.
-    trace: dicts with rule (None at the start) and tokens (after).
-    Raises ValueError for an unknown character where V holds no byte tokens.
+    text: with spaces written as U+2581. Returns the list of ids; a character that is not in vocab
+    becomes the tokens of its UTF-8 bytes. trace: as for `apply_merges`.
+    Raises ValueError if vocab lacks these byte tokens. Source: thesis, Algorithm 5.
 
-    >>> V, M = train_sentencepiece_bpe({"▁low": 5, "▁slow": 2}, 264)
-    >>> [list(V)[i] for i in tokenize_sentencepiece_bpe("▁blow", V, M)]
+    >>> vocab, merges = train_sentencepiece_bpe({"▁low": 5, "▁slow": 2}, 264)
+    >>> [list(vocab)[i] for i in tokenize_sentencepiece_bpe("▁blow", vocab, merges)]
     ['▁', '<0x62>', 'low']
     """
     ids = []
-    for word in [text] if isinstance(text, str) else text:
-        chunk = list(word)
-        if trace is not None:
-            trace.append({"rule": None, "tokens": list(chunk)})
-        for m in map(tuple, M):
-            k, before = 0, len(chunk)
-            while k < len(chunk) - 1:
-                if (chunk[k], chunk[k + 1]) == m:
-                    chunk[k : k + 2] = ["".join(m)]
-                k += 1
-            if trace is not None and len(chunk) < before:
-                trace.append({"rule": m, "tokens": list(chunk)})
-        for token in chunk:
-            if token in V:
-                ids.append(V[token])
+    for word in _word_list(text):
+        for token in apply_merges(word, merges, trace):
+            if token in vocab:
+                ids.append(vocab[token])
                 continue
             for byte in token.encode():  # mended, line 31: over the token, not over the chunk
-                if byte >= len(byte_tokens) or byte_tokens[byte] not in V:
+                if byte >= len(byte_tokens) or byte_tokens[byte] not in vocab:
                     raise ValueError(
                         f"{token!r} is not in the vocabulary, nor is a token for its byte "
                         f"{byte:#04x}: train with byte_tokens=BYTE_TOKENS"
                     )
-                ids.append(V[byte_tokens[byte]])
+                ids.append(vocab[byte_tokens[byte]])
     return ids
 
 
-def extend_sentencepiece_bpe(V, M, V_D, M_D, *, trace=None):
-    """Algorithm 8: extends SentencePiece BPE (V, M) by a supplement (V_D, M_D).
+def extend_sentencepiece_bpe(vocab, merges, supplement, supplement_merges, *, trace=None):
+    """Extends SentencePiece BPE by a supplement, with a rule for every split of a new token.
 
-    Returns (V_N, M_N): the supplement's new single characters first, then its new merged tokens
-    in rule order, each with a rule for every split whose two halves are tokens by then.
-    trace: dicts with token, id and merges (the rules added for it).
+    Returns (extended, rules): the supplement's new single characters come first, then its new
+    merged tokens in rule order, with a rule for every split into two tokens that exist by then.
+    trace: dicts with token, id and merges (the rules added for it). Source: thesis, Algorithm 8.
 
-    >>> V, M = {"a": 0, "b": 1, "ab": 2}, [("a", "b")]
-    >>> V_D, M_D = {"a": 0, "b": 1, "c": 2, "bc": 3, "abc": 4}, [("b", "c"), ("a", "bc")]
-    >>> V_N, M_N = extend_sentencepiece_bpe(V, M, V_D, M_D)
-    >>> list(V_N)
-    ['a', 'b', 'ab', 'c', 'bc', 'abc']
-    >>> M_N
+    >>> old, new = {"a": 0, "b": 1, "ab": 2}, {"a": 0, "b": 1, "c": 2, "bc": 3, "abc": 4}
+    >>> extend_sentencepiece_bpe(old, [("a", "b")], new, [("b", "c"), ("a", "bc")])[1]
     [('a', 'b'), ('b', 'c'), ('a', 'bc'), ('ab', 'c')]
     """
-    V_N, M_N = dict(V), [tuple(m) for m in M]
-    i = max(V_N.values(), default=-1) + 1  # len(V_N), unless V's ids have gaps
-    singles = [v for v in sorted(V_D, key=V_D.get) if len(v) == 1]
-    for v in [*singles, *("".join(m) for m in M_D)]:
-        if v in V_N:
+    extended, rules, new_ids = dict(vocab), [tuple(rule) for rule in merges], _ids_behind(vocab)
+    singles = [token for token in sorted(supplement, key=supplement.get) if len(token) == 1]
+    for token in [*singles, *map("".join, supplement_merges)]:
+        if token in extended:
             continue
         # Mended, line 13: as printed, the supplement's rule m would be appended once for each
         # split; the rule of the split itself is meant.
-        splits = [(v[:k], v[k:]) for k in range(1, len(v))]
-        merges = [(left, right) for left, right in splits if left in V_N and right in V_N]
-        M_N += merges
-        V_N[v] = i
-        i += 1
-        if trace is not None:
-            trace.append({"token": v, "id": V_N[v], "merges": merges})
-    return V_N, M_N
+        splits = [(token[:k], token[k:]) for k in range(1, len(token))]
+        added = [(left, right) for left, right in splits if left in extended and right in extended]
+        rules += added
+        extended[token] = next(new_ids)
+        _note(trace, token=token, id=extended[token], merges=added)
+    return extended, rules
 
 
 # ---- byte-level BPE: Algorithms 3, 6, 9 --------------------------------------------------------
 
 
+def _byte_characters(word):
+    return [BYTE_CHARS[byte] for byte in word.encode()]
+
+
 def train_byte_level_bpe(words, vocab_size, *, min_frequency=0, special_tokens=(), trace=None):
-    """Algorithm 3: trains byte-level BPE: plain BPE over the UTF-8 bytes of the words.
+    """Trains byte-level BPE: plain BPE over the UTF-8 bytes of the words.
 
-    words: word -> count, or an iterable of words, as plain text. Returns (V, M); their tokens
-    are written in byte characters (`BYTE_CHARS`): a space is Ġ. All 256 stand in V, after the
-    special tokens, in the order of their code points; the result is the Hugging Face BPE
-    trainer's. trace: as for `train_bpe`. Raises ValueError as `train_bpe` does.
+    words: as plain text. Returns (vocab, merges); their tokens are written in byte characters
+    (`BYTE_CHARS`): a space is Ġ. All 256 stand in vocab, after the special tokens, by code point;
+    the result is that of the Hugging Face BPE trainer. trace: as for `train_bpe`.
+    Raises ValueError as `train_bpe` does. Source: thesis, Algorithm 3.
 
-    >>> V, M = train_byte_level_bpe({" né": 2, " no": 1}, 259)
-    >>> M
+    >>> train_byte_level_bpe({" né": 2, " no": 1}, 259)[1]
     [('Ġ', 'n'), ('Ã', '©'), ('Ġn', 'Ã©')]
     """
-    C = _checked(words, special_tokens)
-    V, M = {}, []
-    # Mended, lines 24-27: the corpus has no characters but these, which have their indices.
-    for v in [*special_tokens, *sorted(BYTE_CHARS)]:
-        V.setdefault(v, len(V))
-    _check_size(V, vocab_size)
-    C_uni = [([BYTE_CHARS[byte] for byte in word.encode()], count) for word, count in C.items()]
-
-    while len(V) < vocab_size:
-        C_bi = Counter()
-        for chunk, count in C_uni:
-            for pair in pairwise(chunk):
-                C_bi[pair] += count
-        if not C_bi:
-            break
-        pair_best = min(C_bi, key=lambda pair: (-C_bi[pair], V[pair[0]], V[pair[1]]))
-        if C_bi[pair_best] < min_frequency:  # mended, line 44: as in Algorithm 2
-            if not M:
-                raise _too_rare(min_frequency, C_bi)
-            break
-
-        v = "".join(pair_best)
-        V.setdefault(v, len(V))
-        M.append(pair_best)
-        for chunk, _ in C_uni:
-            k = 0
-            while k < len(chunk) - 1:
-                if (chunk[k], chunk[k + 1]) == pair_best:
-                    chunk[k : k + 2] = [v]
-                k += 1
-        if trace is not None:
-            corpus = [(list(chunk), count) for chunk, count in C_uni]
-            trace.append({"counts": dict(C_bi), "merge": pair_best, "token": v, "corpus": corpus})
-    return V, M
+    words = _checked(words, special_tokens)
+    written = {"".join(_byte_characters(word)): count for word, count in words.items()}
+    # Mended, lines 24-27: the corpus has no characters but these, which have their ids by then.
+    # Mended, line 44: `train_bpe` compares the best frequency, not the last one seen.
+    start = list(_numbered([*special_tokens, *sorted(BYTE_CHARS)]))
+    options = {"min_frequency": min_frequency, "trace": trace}
+    return train_bpe(written, vocab_size, special_tokens=start, **options)
 
 
-def tokenize_byte_level_bpe(text, V, M, *, trace=None):
-    """Algorithm 6: tokenizes with byte-level BPE: bytes, then the merge rules in order.
+def tokenize_byte_level_bpe(text, vocab, merges, *, trace=None):
+    """Tokenizes with byte-level BPE: bytes, then the merge rules in order.
 
-    text: one word or an iterable of words, as plain text. Returns the list of ids.
-    trace: dicts with rule (None at the start) and tokens (after).
-    Raises ValueError for a byte that V has no token for (a vocabulary trained here has all).
+    text: as plain text. Returns the list of ids. trace: as for `apply_merges`.
+    Raises ValueError if vocab lacks a byte's token. Source: thesis, Algorithm 6.
 
-    >>> V, M = train_byte_level_bpe({" né": 2, " no": 1}, 259)
-    >>> [list(V)[i] for i in tokenize_byte_level_bpe([" né", " nó"], V, M)]
+    >>> vocab, merges = train_byte_level_bpe({" né": 2, " no": 1}, 259)
+    >>> [list(vocab)[i] for i in tokenize_byte_level_bpe([" né", " nó"], vocab, merges)]
     ['ĠnÃ©', 'Ġn', 'Ã', '³']
     """
     ids = []
-    for word in [text] if isinstance(text, str) else text:
-        chunk = [BYTE_CHARS[byte] for byte in word.encode()]
-        if trace is not None:
-            trace.append({"rule": None, "tokens": list(chunk)})
-        for m in map(tuple, M):
-            k, before = 0, len(chunk)
-            while k < len(chunk) - 1:
-                if (chunk[k], chunk[k + 1]) == m:
-                    chunk[k : k + 2] = ["".join(m)]
-                k += 1
-            if trace is not None and len(chunk) < before:
-                trace.append({"rule": m, "tokens": list(chunk)})
-        for token in chunk:
-            if token not in V:
-                raise ValueError(f"the token {token!r} is not in V: V must hold all 256 bytes")
-            ids.append(V[token])
+    for word in _word_list(text):
+        for token in apply_merges(_byte_characters(word), merges, trace):
+            if token not in vocab:
+                raise ValueError(
+                    f"the token {token!r} is not in vocab: vocab must hold all 256 bytes"
+                )
+            ids.append(vocab[token])
     return ids
 
 
-def extend_byte_level_bpe(V, M, V_D, M_D, *, trace=None):
-    """Algorithm 9: extends byte-level BPE (V, M) by a supplement (V_D, M_D).
+def extend_byte_level_bpe(vocab, merges, supplement, supplement_merges, *, trace=None):
+    """Extends byte-level BPE by a supplement, with the rules that the supplement learned.
 
-    Returns (V_N, M_N): the supplement's new single characters first, then its new merged tokens
-    in rule order, each with the rule that the supplement learned for it and no other.
-    trace: dicts with token, id and merges (the rule added for it).
+    Returns (extended, rules): the supplement's new single characters come first, then its new
+    merged tokens in rule order, each with the rule that the supplement has for it and no other.
+    trace: dicts with token, id and merges (the rule added for it). Source: thesis, Algorithm 9.
 
-    >>> V, M = {"a": 0, "b": 1, "ab": 2}, [("a", "b")]
-    >>> V_D, M_D = {"a": 0, "b": 1, "c": 2, "bc": 3, "abc": 4}, [("b", "c"), ("a", "bc")]
-    >>> extend_byte_level_bpe(V, M, V_D, M_D)[1]
+    >>> old, new = {"a": 0, "b": 1, "ab": 2}, {"a": 0, "b": 1, "c": 2, "bc": 3, "abc": 4}
+    >>> extend_byte_level_bpe(old, [("a", "b")], new, [("b", "c"), ("a", "bc")])[1]
     [('a', 'b'), ('b', 'c'), ('a', 'bc')]
     """
-    V_N, M_N = dict(V), [tuple(m) for m in M]
-    i = max(V_N.values(), default=-1) + 1  # len(V_N), unless V's ids have gaps
-    for v in sorted(V_D, key=V_D.get):
-        if len(v) == 1 and v not in V_N:
-            V_N[v] = i
-            i += 1
-            if trace is not None:
-                trace.append({"token": v, "id": V_N[v], "merges": []})
-    for m in map(tuple, M_D):
-        v = "".join(m)
-        if v not in V_N:
-            M_N.append(m)
-            V_N[v] = i
-            i += 1
-            if trace is not None:
-                trace.append({"token": v, "id": V_N[v], "merges": [m]})
-    return V_N, M_N
+    extended, rules, new_ids = dict(vocab), [tuple(rule) for rule in merges], _ids_behind(vocab)
+    singles = [token for token in sorted(supplement, key=supplement.get) if len(token) == 1]
+    for parts in [*singles, *map(tuple, supplement_merges)]:
+        token = "".join(parts)
+        if token in extended:
+            continue
+        added = [parts] if len(token) > 1 else []
+        rules += added
+        extended[token] = next(new_ids)
+        _note(trace, token=token, id=extended[token], merges=added)
+    return extended, rules
 
 
 # ---- Unigram -----------------------------------------------------------------------------------
@@ -545,9 +510,9 @@ def extend_byte_level_bpe(V, M, V_D, M_D, *, trace=None):
 def unigram_seed(words, *, max_length=16, whole_words=False):
     """Counts the substrings of the words, the tokens that Unigram starts from.
 
-    words: word -> count, or an iterable of words. Returns substring -> count of its occurrences,
-    in code-point order: all single characters, and all longer substrings up to `max_length`
-    characters that are shorter than their word (as in the lecture), or not, with `whole_words`.
+    Returns substring -> count of its occurrences, by code points: all characters, and all longer
+    substrings up to `max_length` characters. As in the lecture, these are shorter than their word;
+    `whole_words` takes whole words, too.
 
     >>> unigram_seed({"run": 3, "bug": 5})
     {'b': 5, 'bu': 5, 'g': 5, 'n': 3, 'r': 3, 'ru': 3, 'u': 8, 'ug': 5, 'un': 3}
@@ -564,35 +529,33 @@ def unigram_seed(words, *, max_length=16, whole_words=False):
 def tokenize_unigram(word, p, *, unk="<unk>", trace=None):
     """Finds a word's most probable segmentation by the Viterbi algorithm.
 
-    p: token -> probability. Returns (tokens, natural logarithm of their probability). Ties (to
-    nine digits): the longer first token, as on the lecture's slide. A character that is no token
-    becomes `unk`, at a factor e**-10 below the least probable token, as in `sentencepiece`.
-    trace: dicts with start, scores (first token from there -> best score to the end), token.
+    p: token -> probability. Returns (tokens, natural logarithm of their probability). Ties, to
+    nine digits, go to the longer first token (lecture). A character that is no token becomes
+    `unk`, at a factor e**-10 below the least probable token, as in `sentencepiece`. trace: dicts
+    with start, scores (first token from there -> best score to the end of the word), token.
 
     >>> tokens, score = tokenize_unigram("run", {"r": 0.02, "u": 0.2, "n": 0.2, "ru": 0.02})
     >>> tokens, round(math.exp(score), 6)
     (['ru', 'n'], 0.004)
     """
     best = [0.0] * (len(word) + 1)  # best[k]: the score of the best segmentation of word[k:]
-    ends = [0] * len(word)  # ends[k]: where the first token of that segmentation ends
+    first = [""] * len(word)  # first[k]: the first token of that segmentation
     for start in reversed(range(len(word))):
         scores = {}
         for end in range(len(word), start, -1):
-            if p.get(word[start:end], 0) > 0:
-                scores[end] = math.log(p[word[start:end]]) + best[end]
-        if start + 1 not in scores:
+            token = word[start:end]
+            if p.get(token, 0) > 0:
+                scores[token] = math.log(p[token]) + best[end]
+        if word[start] not in scores:
             least = min(probability for probability in p.values() if probability > 0)
-            scores[start + 1] = math.log(least) - 10 + best[start + 1]
-        ends[start] = max(scores, key=lambda end: round(scores[end], 9))  # the longest of equals
-        best[start] = scores[ends[start]]
-        if trace is not None:
-            table = {word[start:end]: score for end, score in scores.items()}
-            trace.append({"start": start, "scores": table, "token": word[start : ends[start]]})
+            scores[word[start]] = math.log(least) - 10 + best[start + 1]
+        first[start] = max(scores, key=lambda token: round(scores[token], 9))  # longest of equals
+        best[start] = scores[first[start]]
+        _note(trace, start=start, scores=scores, token=first[start])
     tokens, start = [], 0
     while start < len(word):
-        token = word[start : ends[start]]
-        tokens.append(token if p.get(token, 0) > 0 else unk)
-        start = ends[start]
+        tokens.append(first[start] if p.get(first[start], 0) > 0 else unk)
+        start += len(first[start])
     return tokens, best[0]
 
 
@@ -600,73 +563,59 @@ def unigram_expected_counts(words, p):
     """Counts how often each token is expected, over all segmentations (the E-step of EM).
 
     A segmentation weighs as its probability does; forward and backward sums take the place of a
-    list of all. words: word -> count, or an iterable; p: token -> probability, every character
-    among them. Returns (token -> expected count, log-likelihood of the corpus, natural). Raises
-    ValueError for a word that no tokens spell. Source: Kudo, Subword Regularization, 2018, section 3.2.
+    list of all. p: token -> probability, every character among them. Returns (token -> expected
+    count, natural log-likelihood of the corpus). Raises ValueError if no tokens spell a word.
+    Source: Kudo, Subword Regularization, 2018, section 3.2.
 
     >>> counts, _ = unigram_expected_counts({"ab": 3}, {"a": 0.5, "b": 0.4, "ab": 0.1})
     >>> {token: round(count, 9) for token, count in counts.items()}
     {'a': 2.0, 'b': 2.0, 'ab': 1.0}
     """
-
-    def log_sum(terms):
-        top = max(terms, default=-math.inf)
-        if top == -math.inf:  # no token ends, or begins, at this place
-            return top
-        return top + math.log(sum(math.exp(term - top) for term in terms))
-
-    c, likelihood = dict.fromkeys(p, 0.0), 0.0
+    expected, likelihood = dict.fromkeys(p, 0.0), 0.0
     for word, count in sorted(_checked(words).items()):
-        n = len(word)
-        score = {}  # of each token that fits, by its span
-        for start in range(n):
-            for end in range(start + 1, n + 1):
-                if p.get(word[start:end], 0) > 0:
-                    score[start, end] = math.log(p[word[start:end]])
+        n, score = len(word), {}  # score: of each token that fits, by its span
+        for j, k in itertools.combinations(range(n + 1), 2):
+            if p.get(word[j:k], 0) > 0:
+                score[j, k] = math.log(p[word[j:k]])
         forward, backward = [0.0] * (n + 1), [0.0] * (n + 1)  # logs: up to here, from here on
         for k in range(1, n + 1):
-            forward[k] = log_sum([forward[j] + score[j, k] for j in range(k) if (j, k) in score])
-        for k in reversed(range(n)):
-            ends = [j for j in range(k + 1, n + 1) if (k, j) in score]
-            backward[k] = log_sum([score[k, j] + backward[j] for j in ends])
+            forward[k] = _log_sum([forward[j] + score[j, k] for j in range(k) if (j, k) in score])
+        for j in reversed(range(n)):
+            ends = [k for k in range(j + 1, n + 1) if (j, k) in score]
+            backward[j] = _log_sum([score[j, k] + backward[k] for k in ends])
         if forward[n] == -math.inf:
             raise ValueError(f"no tokens of p spell the word {word!r}: give every character to p")
-        for (start, end), log_p in score.items():
-            share = math.exp(forward[start] + log_p + backward[end] - forward[n])
-            c[word[start:end]] += count * share
+        for (j, k), log_p in score.items():
+            expected[word[j:k]] += count * math.exp(forward[j] + log_p + backward[k] - forward[n])
         likelihood += count * forward[n]
-    return c, likelihood
+    return expected, likelihood
+
+
+def _log_sum(logs):
+    """The logarithm of a sum whose terms are given as logarithms."""
+    top = max(logs, default=-math.inf)
+    if top == -math.inf:  # no token ends, or begins, at this place
+        return top
+    return top + math.log(sum(math.exp(term - top) for term in logs))
 
 
 def train_unigram(
-    words,
-    vocab_size,
-    *,
-    seed=None,
-    e_step="expected",
-    n_em=2,
-    drop=0.1,
-    log=math.log,
-    digits=None,
-    trace=None,
-):
+    words, vocab_size, *, seed=None, e_step="expected", n_em=2, drop=0.1, log=math.log,
+    digits=None, trace=None,
+):  # fmt: skip
     """Trains Unigram: EM for the probabilities, then the tokens that are missed least go.
 
-    words: word -> count, or an iterable of words. seed: token -> count, by default
-    `unigram_seed(words)`. Returns token -> probability, the most probable first (ties, to ten
-    digits: code points), `vocab_size` of them, fewer if the seed has fewer. The corpus'
-    characters stay.
-    e_step: "expected" counts over all segmentations (Kudo, 2018), "viterbi" over the best one,
-    "substrings" takes the seed's counts, as the lecture does. n_em: EM rounds between prunings.
-    Each gives a character a count of at least 1.
-    drop: the share of the longer tokens that goes each time, at least one token; 0: one by one.
-    The loss of a token is that of the corpus, by best segmentations, without it. Ties (to nine
-    digits): the last in code-point order goes first.
+    Returns token -> probability, the most probable first (ties, to ten digits: code points),
+    `vocab_size` of them, fewer if the seed has fewer. The corpus' characters stay.
+    seed: token -> count, by default `unigram_seed(words)`. e_step: "expected" counts over all
+    segmentations (Kudo, 2018), "viterbi" over the best one, "substrings" takes the seed's counts
+    (lecture). n_em: EM rounds between prunings. drop: the share of the longer tokens that goes
+    each time, at least one token. The loss of a token is that of the corpus, by best
+    segmentations, without it; ties, to nine digits: the last by code points goes first. log,
+    digits: the loss' logarithm and the probabilities' digits (on the slides math.log10 and 4).
     trace: dicts with p, segmentation (word -> (tokens, log p)), loss, losses (token -> loss
-    without it), removed; the last has no losses. The slides have log=math.log10 and
-    probabilities rounded to 4 digits, digits=4. Raises ValueError for an empty corpus, a
-    vocab_size below the alphabet, a seed without it. Source: the lecture, section Unigram
-    Tokenization.
+    without it; empty at the end), removed. Raises ValueError if the corpus is empty, vocab_size
+    below the alphabet's, or the seed lacks a character. Source: the lecture, section Unigram.
 
     >>> words, trace = {"run": 3, "bug": 5, "fun": 13, "sun": 10}, []
     >>> slides = {"e_step": "substrings", "drop": 0, "log": math.log10, "digits": 4}
@@ -678,175 +627,162 @@ def train_unigram(
         raise ValueError(f"e_step={e_step!r}: give 'expected', 'viterbi' or 'substrings'")
     if n_em < 1 or not 0 <= drop < 1:
         raise ValueError(f"n_em={n_em}, drop={drop}: give n_em from 1 on, drop from 0 to below 1")
-    C = dict(sorted(_checked(words).items()))
-    seed = unigram_seed(C) if seed is None else dict(sorted(seed.items()))
-    alphabet = set("".join(C))
+    words = dict(sorted(_checked(words).items()))
+    seed = unigram_seed(words) if seed is None else dict(sorted(seed.items()))
+    alphabet = set("".join(words))
     if not alphabet <= seed.keys():
         lacking = sorted(alphabet - seed.keys())
         raise ValueError(f"the seed lacks {lacking}: it must hold every character of the corpus")
     _check_size(alphabet, vocab_size)
-    p = {x: count / sum(seed.values()) for x, count in seed.items()}
 
-    while True:
+    p, removed = {token: count / sum(seed.values()) for token, count in seed.items()}, [""]
+    while removed:
+        p = {token: p[token] for token in p if token not in removed}
         for _ in range(n_em):
-            if e_step == "substrings":
-                c = {x: seed[x] for x in p}
-            elif e_step == "viterbi":
-                c = dict.fromkeys(p, 0)
-                for word, count in C.items():
-                    for x in tokenize_unigram(word, p)[0]:
-                        c[x] += count
-            else:
-                c, _ = unigram_expected_counts(C, p)
-            for x in alphabet:
-                c[x] = max(c[x], 1)  # a character that no word needs alone must stay possible
-            total = math.fsum(c.values())
-            p = {x: count / total for x, count in c.items()}
-            if digits is not None:
-                p = {x: round(probability, digits) for x, probability in p.items()}
+            p = _em_round(words, p, e_step, seed, alphabet, digits)
+        best, unit = {word: tokenize_unigram(word, p) for word in words}, log(math.e)
+        loss = -unit * math.fsum(count * best[word][1] for word, count in words.items())
+        more = {}  # how much the loss grows without a token
+        if len(p) > vocab_size:
+            longer = [token for token in p if token not in alphabet]
+            more = {token: unit * _lost_without(token, words, p, best) for token in longer}
+        order = sorted(sorted(more, reverse=True), key=lambda token: round(more[token], 9))
+        removed = order[: min(max(1, int(drop * len(order))), len(p) - vocab_size)]
+        losses = {token: loss + more[token] for token in more}
+        _note(trace, p=p, segmentation=best, loss=loss, losses=losses, removed=removed)
+    return dict(sorted(p.items(), key=lambda item: (-float(f"{item[1]:.9e}"), item[0])))
 
-        best = {word: tokenize_unigram(word, p) for word in C}
-        unit = log(math.e)
-        loss = -unit * math.fsum(count * best[word][1] for word, count in C.items())
-        step = {"p": p, "segmentation": best, "loss": loss, "losses": {}, "removed": []}
-        if trace is not None:
-            trace.append(step)
-        if len(p) <= vocab_size or p.keys() == alphabet:
-            return dict(sorted(p.items(), key=lambda item: (-float(f"{item[1]:.9e}"), item[0])))
 
-        increase = {}
-        for x in [x for x in p if x not in alphabet]:
-            rest = {token: p[token] for token in p if token != x}
-            using = [word for word in C if x in best[word][0]]  # the others stay as they are
-            lost = [C[w] * (best[w][1] - tokenize_unigram(w, rest)[1]) for w in using]
-            increase[x] = unit * math.fsum(lost)
-        order = sorted(sorted(increase, reverse=True), key=lambda x: round(increase[x], 9))
-        n_drop = min(max(1, int(drop * len(order))), len(p) - vocab_size)
-        step["losses"] = {x: loss + increase[x] for x in increase}
-        step["removed"] = order[:n_drop]
-        p = {x: p[x] for x in p if x not in step["removed"]}
+def _em_round(words, p, e_step, seed, alphabet, digits):
+    """Counts the tokens (E-step), and returns each one's share of all counts (M-step)."""
+    if e_step == "expected":
+        counts, _ = unigram_expected_counts(words, p)
+    elif e_step == "substrings":
+        counts = {token: seed[token] for token in p}
+    else:
+        counts = dict.fromkeys(p, 0)
+        for word, count in words.items():
+            for token in tokenize_unigram(word, p)[0]:
+                counts[token] += count
+    for char in alphabet:
+        counts[char] = max(counts[char], 1)  # one that no word needs alone must stay possible
+    total = math.fsum(counts.values())
+    p = {token: count / total for token, count in counts.items()}
+    return p if digits is None else {token: round(p[token], digits) for token in p}
+
+
+def _lost_without(token, words, p, best):
+    """The log-likelihood that the words' best segmentations lose without a token."""
+    rest = {other: p[other] for other in p if other != token}
+    using = [word for word in words if token in best[word][0]]  # the others stay as they are
+    return math.fsum(words[w] * (best[w][1] - tokenize_unigram(w, rest)[1]) for w in using)
 
 
 # ---- AdaptBPE: Algorithm 1 ---------------------------------------------------------------------
 
 
-def tokenize_adapt_bpe(text, V, M, added, *, trace=None):
-    """AdaptBPE, Algorithm 1: the longest matches of the added tokens first, then BPE.
+def tokenize_adapt_bpe(text, vocab, merges, added, *, trace=None):
+    """Tokenizes with AdaptBPE: the longest matches of the added tokens first, then BPE.
 
-    text: one word (pre-token, line 1) or an iterable of words, written as V's tokens are (byte
-    characters for byte-level BPE). added: tokens, all in V. Returns the list of tokens. Of equally
-    long matches the leftmost is taken. Where a rule ranks above one that makes its parts, BPE
-    encoders that replace one pair at a time can differ; training gives no such rules.
-    trace: dicts with match and tokens (a list of what stands so far) for each match, then with
-    rule and tokens (after). Raises ValueError for a token that V lacks, among added or in the
-    result. Source: Balde et al., 2024, Algorithm 1.
+    text: written as the tokens of vocab are (byte characters for byte-level BPE). added: a list of
+    tokens of vocab. Returns the list of tokens. Of equally long matches the leftmost is taken.
+    Then the pair of lowest rank is merged again and again, everywhere and not only, as in
+    `tokenize_bpe_by_rank`, at one place; with the rules that training learns this is the same.
+    trace: dicts with match and tokens (so far) for each match, then with rule and tokens (after).
+    Raises ValueError if vocab lacks a token among added or in the result.
+    Source: Balde et al., 2024, Algorithm 1.
 
-    >>> V, M = train_bpe({"hyper": 5, "cholera": 3}, 16)
-    >>> V |= {"ester": 16, "chol": 17}
-    >>> tokenize_adapt_bpe("hyperchol", V, M, ["chol"])
+    >>> vocab, merges = train_bpe({"hyper": 5, "cholera": 3}, 16)
+    >>> tokenize_adapt_bpe("hyperchol", vocab | {"chol": 16}, merges, ["chol"])
     ['hyper', 'chol']
     """
     if isinstance(added, str):
         raise TypeError(f"added is one string, {added[:20]!r}: give a list of tokens")
-    ranks = {tuple(m): rank for rank, m in enumerate(M)}
-    tokens = []
-    for word in [text] if isinstance(text, str) else text:
-        # Mended, lines 15-17: the printed mark of what is taken, "-", occurs in words and tokens.
-        split, remaining = {}, list(word)
-        while True:
-            idx_match, longest_match = -1, ""
-            for i in range(len(word)):
-                for v in added:
-                    if len(v) > len(longest_match) and remaining[i : i + len(v)] == list(v):
-                        idx_match, longest_match = i, v
-            if idx_match == -1:
-                break
-            split[idx_match] = longest_match
-            for i in range(idx_match, idx_match + len(longest_match)):
-                remaining[i] = None
-            if trace is not None:
-                rest = {i: char for i, char in enumerate(remaining) if char is not None}
-                now = [sw for _, sw in sorted((split | rest).items())]
-                trace.append({"match": longest_match, "tokens": now})
-
-        # Mended, line 21: as printed only the matches are kept; its comment names the rest too.
-        split |= {i: char for i, char in enumerate(remaining) if char is not None}
-        subwords = [sw for _, sw in sorted(split.items())]
-        # Mended, lines 22 and 45: a word of one subword has no pairs, and is done at once.
-        while pairs := [pair for pair in pairwise(subwords) if pair in ranks]:
-            bigram, new_word, i = min(pairs, key=ranks.get), [], 0
-            while i < len(subwords):  # mended, line 32: index fails behind the last `first`
-                if tuple(subwords[i : i + 2]) == bigram:
-                    new_word.append("".join(bigram))
-                    i += 2
-                else:
-                    new_word.append(subwords[i])
-                    i += 1
-            subwords = new_word
-            if trace is not None:
-                trace.append({"rule": bigram, "tokens": list(subwords)})
-        tokens += subwords  # line 50, once a word: its indentation leaves this open
-    for token in [*added, *tokens]:
-        if token not in V:
+    ranks = {tuple(rule): rank for rank, rule in enumerate(merges)}
+    result = []
+    for word in _word_list(text):
+        tokens = _take_matches(word, added, trace)
+        # Mended, lines 22 and 45: a word of one token has no pairs, and is done at once.
+        while pairs := [pair for pair in pairwise(tokens) if pair in ranks]:
+            rule = min(pairs, key=ranks.get)
+            tokens = merge_pair(tokens, rule, "".join(rule))  # mended, line 32: ends with the word
+            _note(trace, rule=rule, tokens=tokens)
+        result += tokens  # line 50, once per word: its indentation leaves this open
+    for token in [*added, *result]:
+        if token not in vocab:
             raise ValueError(
-                f"the token {token!r} is not in V: V must hold all characters and added"
+                f"the token {token!r} is not in vocab: vocab must hold all characters and added"
             )
-    return tokens
+    return result
+
+
+def _take_matches(word, added, trace):
+    """Splits a word into added tokens, the longest first, and the characters between them."""
+    places = range(len(word))
+    found = [(-len(t), k, t) for t in added for k in places if t and word.startswith(t, k)]
+    # Mended, lines 15-17: the printed mark of what is taken, "-", occurs in words and tokens.
+    # Mended, line 21: as printed only the matches are kept; its comment names the rest too.
+    parts, taken = dict(enumerate(word)), set()  # parts: place -> what begins there
+    for _, start, token in sorted(found):
+        inside = range(start, start + len(token))
+        if taken.isdisjoint(inside):
+            taken.update(inside)
+            parts = {k: part for k, part in parts.items() if k not in inside} | {start: token}
+            _note(trace, match=token, tokens=[parts[k] for k in sorted(parts)])
+    return [parts[k] for k in sorted(parts)]
 
 
 # ---- pruning: the paper's Algorithms 1 and 2 ---------------------------------------------------
 
 
-def prune_leaves(V, M, counts, *, unreachable=(), trace=None):
-    """Frequency leaf pruning, the paper's Algorithm 1: which token goes first, and which then.
+def prune_leaves(vocab, merges, counts, *, unreachable=(), trace=None):
+    """Orders tokens for pruning: the rarest leaf goes first, and its count flows to its parts.
 
-    V: token -> id. M: one merge for each token that has one, the last that leads to it. counts:
-    token -> how often it occurs in a text (0 where it is missing). unreachable: tokens of V that no
-    merge leads to; they are leaves. The other tokens without a merge are atomic and never go.
-    Returns the list of tokens in the order of pruning. Ties go to the larger id. trace: dicts with
-    token, count, and parts (what its count flowed to). Source: Purason et al., 2025, Algorithm 1.
+    merges: one for each token that has one, the last that leads to it. counts: token -> how often
+    it occurs in a text. unreachable: tokens that no merge leads to; they are leaves. The other
+    tokens without a merge are atomic and never go. Returns the tokens in the order of pruning;
+    ties: the larger id. trace: dicts with token, count, parts (to which the count flowed).
+    Source: Purason et al., 2025, Algorithm 1 (frequency leaf pruning).
 
-    >>> V = {token: i for i, token in enumerate(["a", "b", "c", "ab", "abc"])}
-    >>> prune_leaves(V, [("a", "b"), ("ab", "c")], {"ab": 1, "abc": 2})
+    >>> vocab = {token: i for i, token in enumerate(["a", "b", "c", "ab", "abc"])}
+    >>> prune_leaves(vocab, [("a", "b"), ("ab", "c")], {"ab": 1, "abc": 2})
     ['abc', 'ab']
     """
-    token_splits = {"".join(m): tuple(m) for m in M}
-    atomics = V.keys() - token_splits.keys() - set(unreachable)
-    downstream = Counter(part for m in token_splits.values() for part in set(m))
-    counts, prune_order = Counter(counts), []
-    queue = {v: counts[v] for v in V if v not in atomics and not downstream[v]}
-    while queue:
-        token = min(queue, key=lambda v: (queue[v], -V[v]))
-        count = queue.pop(token)
-        prune_order.append(token)
-        parts = token_splits.get(token, ())
-        # Mended: the printed line updates the parts "in queue", where they are not yet.
-        for part in parts:
+    parts_of = {"".join(rule): tuple(rule) for rule in merges}
+    atomic = vocab.keys() - parts_of.keys() - set(unreachable)
+    uses = Counter(part for parts in parts_of.values() for part in set(parts))
+    counts, order = Counter(counts), []
+    leaves = {token: counts[token] for token in vocab if token not in atomic and not uses[token]}
+    while leaves:
+        token = min(leaves, key=lambda leaf: (leaves[leaf], -vocab[leaf]))
+        count = leaves.pop(token)
+        order.append(token)
+        parts = parts_of.get(token, ())
+        for part in parts:  # mended: the printed line updates those "in queue", not there yet
             counts[part] += count
         for part in sorted(set(parts)):
-            downstream[part] -= 1
-            if downstream[part] == 0 and part not in atomics:
-                queue[part] = counts[part]
-        if trace is not None:
-            trace.append({"token": token, "count": count, "parts": list(parts)})
-    return prune_order
+            uses[part] -= 1
+            if uses[part] == 0 and part not in atomic:
+                leaves[part] = counts[part]
+        _note(trace, token=token, count=count, parts=list(parts))
+    return order
 
 
-def prune_by_merges(V, token_counts, merge_counts, *, atomics=()):
-    """Merge-based pruning, the paper's Algorithm 2: tokens by how often they take part.
+def prune_by_merges(vocab, token_counts, merge_counts, *, atomics=()):
+    """Orders tokens for pruning by how often they take part in tokenizing a text.
 
-    V: token -> id. token_counts: token -> how often it occurs in a text as it is tokenized;
-    merge_counts: merge -> how often it was made on the way. atomics never go. Returns the list of
-    tokens in the order of pruning: by count, then the longer (in characters of V's form), then the
-    larger id. Source: Purason et al., 2025, Appendix D.
+    token_counts: token -> how often it occurs in the tokenized text; merge_counts: merge -> how
+    often it was made on the way. atomics never go. Returns the tokens in the order of pruning: by
+    count, then the longer (in characters), then the larger id.
+    Source: Purason et al., 2025, Appendix D, Algorithm 2 (merge-based pruning).
 
-    >>> V = {token: i for i, token in enumerate(["a", "b", "c", "ab", "abc"])}
-    >>> prune_by_merges(V, {"ab": 1, "abc": 1}, {("a", "b"): 2, ("ab", "c"): 1}, atomics="abc")
+    >>> vocab = {token: i for i, token in enumerate(["a", "b", "c", "ab", "abc"])}
+    >>> prune_by_merges(vocab, {"ab": 1, "abc": 1}, {("a", "b"): 2, ("ab", "c"): 1}, atomics="abc")
     ['abc', 'ab']
     """
     counts = Counter(token_counts)
     for (left, right), n in merge_counts.items():
         counts[left] += n
         counts[right] += n
-    free = [v for v in V if v not in set(atomics)]
-    return sorted(free, key=lambda v: (counts[v], -len(v), -V[v]))
+    free = [token for token in vocab if token not in set(atomics)]
+    return sorted(free, key=lambda token: (counts[token], -len(token), -vocab[token]))

@@ -137,15 +137,13 @@ def figures(
     names: Annotated[list[str] | None, typer.Argument(help="notebooks, by number or name")] = None,
     store: Annotated[bool, typer.Option(help="keep the fresh outputs in the notebooks")] = False,
     workers: Annotated[int, typer.Option(help="notebooks at a time")] = 2,
-    times: Annotated[
-        bool, typer.Option(help="run all but solutions, and keep how long each took")
-    ] = False,
+    times: Annotated[bool, typer.Option(help="keep how long each chapter took")] = False,
 ) -> None:
-    """Run the notebooks (all, or those named) and write their figures to figures/."""
+    """Run the chapters (all, or those named) and write their figures; --store: the solutions, too."""
     if times and names:
         raise ValueError("the times are kept for all notebooks together: leave the names out")
     paths = find_notebooks(names or [])
-    if times:
+    if times or not store:  # the solutions make no figures
         paths = [path for path in paths if path.parent.name != "solutions"]
     seconds = run_notebooks(paths, store=store, workers=workers)
     if failed := [path for path in paths if seconds[path] is None]:

@@ -1,6 +1,8 @@
 """The thesis' experiment in full size, from the hub: ``python tools/thesis.py MODEL ARM``."""
 
 import os
+import warnings
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -8,15 +10,22 @@ from typing import Annotated
 import pandas as pd
 import transformers
 import typer
+from tokenizers import Tokenizer, models
 
+from tokhelpers import (
+    continue_bpe,
+    extend,
+    load_corpus,
+    load_tokenizer,
+    read_parts,
+    record_measured,
+    thesis_extension,
+    train_byte_level_bpe,
+    train_sentencepiece_bpe,
+    train_wordpiece,
+)
 from tokhelpers.__main__ import in_one_line
-from tokhelpers.models.architectures import configuration
-from tokhelpers.models.experiments import ARMS, extended_by, two_stages
-from tokhelpers.models.published_questions import load_questions
-from tokhelpers.models.questions import Question
-from tokhelpers.notebook.records import record_measured
-from tokhelpers.text.corpora import load_corpus
-from tokhelpers.tokenizer.vendors import load_tokenizer
+from tokhelpers.models import Question, configuration, load_questions, two_stages
 
 # hub id; commit; rates of thesis, Table 10 (continual pretraining, questions); what stands around a
 # text
@@ -54,6 +63,51 @@ SUBJECTS = (
 )
 
 
+ARMS = ("none", "auto", "crawled", "continued")
+
+
+def extended_by(
+    arm: str, tokenizer: Tokenizer, texts: Iterable[str], terms: Iterable[str], n_tokens: int
+) -> Tokenizer:
+    """Extend a tokenizer by one of the methods that are compared.
+
+    - "none": the tokenizer as it is;
+    - "auto": the first new tokens of a supplement tokenizer trained on ``texts``, with merges by the
+      thesis' algorithms;
+    - "crawled": the same with a supplement tokenizer trained on ``terms``;
+    - "continued": tokens learned on ``texts`` on top of the tokenizer's own (BPE only).
+
+    Raises ValueError for another name.
+
+    Source: thesis, sections 4.2 and 4.3 (Auto, Crawled); Purason et al. 2025, section 3.1 (continued).
+
+    >>> base = train_byte_level_bpe(["bag bat bat"], vocab_size=258)
+    >>> extended_by("continued", base, ["bat bat bat"], [], 1).encode(" bat").tokens
+    ['Ġbat']
+    """
+    if arm not in ARMS:
+        raise ValueError(f"no arm is called {arm!r}: use {', '.join(ARMS)}")
+    if arm == "none":
+        return tokenizer
+    if arm == "continued":
+        return extend(tokenizer, continue_bpe(tokenizer, texts, n_tokens))
+    supplement = _supplement(tokenizer, texts if arm == "auto" else terms, n_tokens)
+    return extend(tokenizer, thesis_extension(tokenizer, supplement, n_tokens))
+
+
+def _supplement(tokenizer: Tokenizer, texts: Iterable[str], n_tokens: int) -> Tokenizer:
+    """A tokenizer of the same family, large enough to bring ``n_tokens`` new ones."""
+    alone = {"isolate_digits": True, "isolate_punctuation": True}  # thesis, section 4.1.1.3
+    rules = {"normalizer": tokenizer.normalizer, "pre_tokenizer": tokenizer.pre_tokenizer}
+    size = 3 * n_tokens + 2_000
+    with warnings.catch_warnings(action="ignore"):  # of a text that yields fewer
+        if isinstance(tokenizer.model, models.WordPiece):
+            return train_wordpiece(texts, vocab_size=size, min_frequency=10, **rules, **alone)
+        if read_parts(tokenizer).byte_level:
+            return train_byte_level_bpe(texts, vocab_size=size, **rules, **alone)
+        return train_sentencepiece_bpe(texts, vocab_size=size, **alone)
+
+
 def thesis(
     name: str,
     arm: str,
@@ -66,7 +120,7 @@ def thesis(
     micro_batch: int | None = None,
     folder: str | os.PathLike = "runs",
 ) -> pd.Series:
-    """The thesis' experiment in full size, from the hub: one model, one way of extending.
+    """Run the thesis' experiment in full size, from the hub: one model, one method of extending.
 
     ``name`` is "bert-base-cased", "mobilellm-125m" or "smollm2-135m". Training settings are the
     thesis' (sections 5.2.1 and 5.2.2, Table 10): batches of 512 sequences, a text each, one epoch

@@ -6,8 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers
 
 import tokhelpers as th
@@ -73,7 +72,7 @@ def test_textbook_by_hand():
         "abab"
     ]  # fmt: skip
     assert tb.tokenize_adapt_bpe(["", "a"], {"a": 0}, [], []) == ["a"]
-    with pytest.raises(ValueError, match="'x' is not in V: V must hold all characters"):
+    with pytest.raises(ValueError, match="'x' is not in vocab: vocab must hold all characters"):
         tb.tokenize_adapt_bpe("ax", {"a": 0}, [], [])
     with pytest.raises(TypeError, match="added is one string, 'ab': give a list of tokens"):
         tb.tokenize_adapt_bpe("ax", {"a": 0}, [], "ab")
@@ -199,9 +198,9 @@ def test_repeats(llama, piece):
     added = [stored * n for n in range(2, 40) if stored * n not in vocab]
     encoder, text = adapt_bpe(llama, added), piece * 10_000
     encoder.ids("a")  # compiled
-    began = time.perf_counter()
+    began = time.process_time()
     ids = encoder.ids(text)
-    assert time.perf_counter() - began < 2
+    assert time.process_time() - began < 60  # in the square of the length it were hours
     assert "".join(map(encoder.parts.tokens.get, ids)) == stored * 10_000
 
 

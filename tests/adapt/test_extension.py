@@ -7,8 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 from strategies import tokenizers_with_gaps
 from tokenizers import AddedToken, Tokenizer, models, normalizers, pre_tokenizers, processors
 

@@ -5,8 +5,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from strategies import tokenizers_with_gaps
 from tokenizers import AddedToken, Tokenizer, models, pre_tokenizers, processors
 

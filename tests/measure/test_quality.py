@@ -6,9 +6,8 @@ from contextlib import redirect_stderr
 import numpy as np
 import pytest
 import tokenization_scorer
-from hypothesis import given
-from hypothesis import strategies as st
-from tokenizers import Tokenizer, models
+from hypothesis import given, strategies as st
+from tokenizers import Tokenizer, models, pre_tokenizers
 
 import tokhelpers as th
 from tokhelpers.measure.quality import renyi_efficiency
@@ -46,7 +45,7 @@ def test_renyi_efficiency_equals_the_scorer(counts):
 
 
 def test_unreachable_equals_the_definition(llama):
-    """Each ordinary token's stored form through the library's own model, skipping off."""
+    """Each ordinary token string through the library's own model, skipping off."""
     model = th.with_merge_skipping(llama, False).model
     vocab, special = read_parts(llama).vocab, read_parts(llama).special
     ordinary = sorted((t for t in vocab if t not in special), key=vocab.get)
@@ -144,3 +143,13 @@ def test_documents_that_can_be_read_only_once(llama):
     texts = ["a qxz", "b qxz c"]
     for tokenizer in (llama, cutting):
         assert th.evaluate(tokenizer, iter(texts)).equals(th.evaluate(tokenizer, texts))
+
+
+def test_a_text_of_which_no_token_results():
+    """Characters that the vocabulary lacks are dropped where there is no unknown token."""
+    tokenizer = Tokenizer(models.BPE({"a": 0}, []))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    measured = th.evaluate(tokenizer, ["b c"], added=["a"])
+    assert measured[["tokens", "tokens_per_word", "unused_added", "chars"]].tolist() == [0, 0, 1, 3]
+    undefined = ["bytes_per_token", "chars_per_token", "renyi_efficiency"]
+    assert measured[undefined].isna().all()

@@ -61,7 +61,7 @@ def test_labels_of_a_classifier_follow_the_configuration():
 
 @pytest.mark.parametrize("size", [0, -1, 1.5, "many", None, True])
 def test_a_vocabulary_has_a_positive_size(size):
-    with pytest.raises(ValueError, match="vocab_size is .*: give a positive integer"):
+    with pytest.raises(ValueError, match="vocab_size is .*: give a whole number from 1 on"):
         costs.parameter_count("small-bert", size, "masked-lm")
 
 
@@ -189,7 +189,7 @@ def test_modelling_leaves_no_trace():
     ("changed", "message"),
     [
         ({"length": 513}, "bert has 512 positions here; got length=513: use fewer"),
-        ({"batch": 0}, "batch is 0: give a positive integer"),
+        ({"batch": 0}, "batch is 0: give a whole number from 1 on"),
         ({"head": "none"}, "the head 'none' has no loss to train on"),
         ({"dtype": "float16"}, "dtype is 'float16': use bfloat16 or float32"),
     ],

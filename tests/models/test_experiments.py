@@ -11,10 +11,10 @@ from typer.testing import CliRunner
 
 import tokhelpers as th
 from tokhelpers.models.architectures import configuration, new_model
-from tokhelpers.models.experiments import ARMS, as_classifier, extended_by, two_stages
+from tokhelpers.models.experiments import as_classifier, two_stages
 from tokhelpers.models.questions import Question
 from tools import thesis
-from tools.thesis import MODELS, app
+from tools.thesis import ARMS, MODELS, app, extended_by
 
 GENERAL = ["the house stands on a hill and the river runs below it", "we walk home in the rain"] * 8
 MEDICAL = ["chronic hepatitis with fibrosis of the liver", "acute nephritis without fever"] * 12

@@ -7,8 +7,7 @@ import pandas as pd
 import pytest
 import torch
 import transformers
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from tokenizers import processors
 
 import tokhelpers as th
@@ -130,7 +129,7 @@ def test_sequences_keep_what_stands_around_them():
     ):
         found = sequences([[1, 2, 3, 4], [5]], 4, [8], [9])
     assert [row.tolist() for row in found] == [[8, 1, 2, 9], [8, 5, 9]]
-    with pytest.raises(ValueError, match="no room for text"):
+    with pytest.raises(ValueError, match="length=2 is filled by what stands around a text"):
         sequences([[1]], 2, [8], [9])
 
 
@@ -214,7 +213,7 @@ def test_bad_input_for_pretraining(tokenizer):
         pretrain(small("text-classification"), tokenizer, TEXTS, **RUN)
     with pytest.raises(ValueError, match="length=65: the model has 64 positions"):
         pretrain(small(), tokenizer, TEXTS, length=65, **RUN)
-    with pytest.raises(ValueError, match="length=0"):
+    with pytest.raises(ValueError, match="length is 0: give a whole number from 1 on"):
         loss_per_byte(small(), tokenizer, TEXTS, length=0, separator="<end>")
     with pytest.raises(ValueError, match="example 0 has the id 274, and .* has 270 rows"):
         pretrain(small(vocab_size=270), tokenizer, ["a bat", " ate the rat" * 20], **RUN)
@@ -420,7 +419,7 @@ def test_adaptbpe_may_cut_the_texts(tokenizer):
     [
         ([0, 1, 3, 0], "the label 3 is no class of this model: it has 0 to 2"),
         ([0, -1, 0, 0], "the label -1"),
-        ([0, 1], "4 texts and 2 labels: give one label a text"),
+        ([0, 1], "4 texts and 2 labels: give one label per text"),
         ([0.5, 1, 1, 1], "the label 0.5"),
         (["a", "b", "c", "a"], "the label 'a'"),
     ],

@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from safetensors import safe_open
 
-from tokhelpers.models import optimisation
+from tokhelpers.models import checkpoints, optimisation
 from tokhelpers.models.architectures import new_model
 from tokhelpers.models.batches import NO_LABEL, Task, blocks, collated, masking
 from tokhelpers.models.finetuning import causal_task, lm_loss
@@ -98,7 +98,7 @@ def gradients(model, task, numbers, micro_batch) -> dict:
     """What SGD with the rate 1 subtracts."""
     before = weights(model)
     sgd = torch.optim.SGD(model.parameters(), lr=1.0)
-    row = optimisation._step(model, task, sgd, numbers, 1.0, micro_batch, 0, 1)
+    row = optimisation._step(model, task, sgd, numbers, micro_batch, 0, 1)
     return {k: before[k] - v for k, v in weights(model).items()}, row
 
 
@@ -190,7 +190,7 @@ def test_a_checkpoint_of_other_examples_or_weights_is_refused(llama_model, rows,
 
 def test_a_kill_while_saving_leaves_the_last_checkpoint(llama_model, rows, tmp_path, monkeypatch):
     task, options = causal_task(rows), {"steps": 4, "save_every": 2, **RUN}
-    save, calls = optimisation.save_file, []
+    save, calls = checkpoints.save_file, []
 
     def half(tensors, draft, metadata):
         calls.append(draft)
@@ -199,16 +199,16 @@ def test_a_kill_while_saving_leaves_the_last_checkpoint(llama_model, rows, tmp_p
             raise KeyboardInterrupt
         save(tensors, draft, metadata=metadata)
 
-    monkeypatch.setattr(optimisation, "save_file", half)
+    monkeypatch.setattr(checkpoints, "save_file", half)
     with pytest.raises(KeyboardInterrupt):
         optimise(llama_model, task, folder=tmp_path, **options)
-    assert [file.name for file in tmp_path.iterdir()] == [optimisation.CHECKPOINT]
+    assert [file.name for file in tmp_path.iterdir()] == [checkpoints.CHECKPOINT]
     resumed, history = optimise(llama_model, task, folder=tmp_path, **options)
     assert len(history) == 4 and same(resumed, optimise(llama_model, task, **options)[0])
 
 
 def test_a_file_that_is_no_checkpoint_is_refused(llama_model, rows, tmp_path):
-    (tmp_path / optimisation.CHECKPOINT).write_bytes(b"nothing of the sort")
+    (tmp_path / checkpoints.CHECKPOINT).write_bytes(b"nothing of the sort")
     with pytest.raises(ValueError, match="no checkpoint that can be read"):
         optimise(llama_model, causal_task(rows), folder=tmp_path, **RUN)
 
@@ -234,7 +234,7 @@ def test_a_loss_that_is_not_finite_names_the_batch(llama_model, rows, tmp_path):
         optimise(llama_model, task, **options)
     named = re.search("examples ([0-9, ]+):", str(found.value))[1]
     assert sorted(map(int, named.split(", "))) == sorted(last_batch(seed))
-    with safe_open(tmp_path / optimisation.CHECKPOINT, "pt") as saved:
+    with safe_open(tmp_path / checkpoints.CHECKPOINT, "pt") as saved:
         history = json.loads(saved.metadata()["history"])
         tensors = [saved.get_tensor(name) for name in saved.keys()]  # noqa: SIM118
     assert [row["step"] for row in history] == [1, 2]
@@ -275,7 +275,7 @@ def test_ids_outside_the_table_are_named_before_any_pass(llama_model, rows):
 )
 def test_sizes_below_one_are_refused(llama_model, rows, wrong):
     name = next(iter(wrong))
-    with pytest.raises(ValueError, match=f"{name}=.*: give a whole number from 1 on"):
+    with pytest.raises(ValueError, match=f"{name} is .*: give a whole number from 1 on"):
         optimise(llama_model, causal_task(rows), **{**RUN, **wrong})
 
 

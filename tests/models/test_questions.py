@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 import tokhelpers as th
-from tokhelpers import questions as room
+from tokhelpers.models import questions
 from tokhelpers.models.published_questions import load_questions
 from tokhelpers.models.questions import (
     Question,
@@ -34,7 +34,7 @@ def hpo():
 @pytest.fixture(scope="module")
 def terms():
     """Terms by name."""
-    by_code, _ = room._hpo()
+    by_code, _ = questions._hpo()
     by_name = {term.name: (code, term) for code, term in by_code.items()}
     assert len(by_name) == len(by_code)
     return by_name
@@ -87,7 +87,7 @@ def test_layouts_have_the_published_parts_in_order():
 
 def test_layouts_by_hand():
     options_only = (
-        f"**Instruction**\n{room.INSTRUCTION}\n**Question**\nWhich is a bone?\n"
+        f"**Instruction**\n{questions.INSTRUCTION}\n**Question**\nWhich is a bone?\n"
         "**Options**\nA) Femur\nB) Liver\nC) Retina\nD) Aorta"
     )
     assert format_question(BONE) == options_only
@@ -209,8 +209,8 @@ def test_draws_do_not_depend_on_the_hash_seed():
     ("arguments", "message"),
     [
         ({"split": "dev"}, "split must be 'train' or 'test', not 'dev'"),
-        ({"n": 0}, "n must be at least 1, or None for all, not 0"),
-        ({"n": 2.5}, "n must be a whole number, not 2.5"),
+        ({"n": 0}, "n is 0: give a whole number from 1 on"),
+        ({"n": 2.5}, "n is 2.5: give a whole number from 1 on"),
         ({"n": 200_000, "split": "test"}, "n must be at most [0-9]+, all in the split 'test'"),
     ],
 )

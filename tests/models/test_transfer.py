@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 import torch
 import transformers
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from strategies import tokenizers_with_gaps
 from tokenizers import AddedToken, Tokenizer, models, pre_tokenizers
 
@@ -55,7 +54,7 @@ def longer(old) -> Tokenizer:
 
 def reordered(tokenizer: Tokenizer, seed: int = 0) -> Tokenizer:
     """The same tokenizer under other ids."""
-    parts = th.surgery.read(tokenizer)
+    parts = th.read_parts(tokenizer)
     every = {**parts.vocab, **{t["content"]: t["id"] for t in parts.settings["added_tokens"]}}
     ids = np.random.default_rng(seed).permutation(max(every.values()) + 1)
     vocab = {token: int(ids[i]) for token, i in every.items()}
@@ -140,7 +139,10 @@ def test_fvt_is_the_formula_row_by_row(base, data):
             assert torch.allclose(now[i].double(), expected, rtol=1e-6, atol=1e-7)
 
 
-@pytest.mark.parametrize("name", ["llama-3", "qwen", "mistral-nemo", "mistral-v1"])
+LONG = [pytest.param(name, marks=pytest.mark.long) for name in ("qwen", "mistral-nemo")]
+
+
+@pytest.mark.parametrize("name", ["llama-3", *LONG, "mistral-v1"])
 def test_pieces_are_those_of_the_encoder(name):
     """On real tokenizers: what a token's text becomes in front of a word, where that is one token."""
     real = th.load_tokenizer(name)
@@ -265,7 +267,7 @@ def test_nothing_to_do_changes_nothing(old):
 
 
 def test_ids_without_a_token_inside_the_vocabulary(old):
-    parts = th.surgery.read(old)
+    parts = th.read_parts(old)
     vocab = {t: i + 5 if i > 270 else i for t, i in parts.vocab.items()}  # a hole of five ids
     new = Tokenizer(models.BPE(vocab, parts.pairs()))
     new.pre_tokenizer, new.decoder = old.pre_tokenizer, old.decoder
@@ -360,8 +362,25 @@ def test_more_ids_than_rows(old, longer):
 
 
 def test_far_fewer_ids_than_rows(old, longer):
-    with pytest.raises(ValueError, match="has 282 tokens.*give the tokenizer that the model was"):
-        th.plan_transfer(a_model("tied", 282 + 1_025), old, longer)
+    padded = a_model("tied", 282 + 1_025)
+    for function in (th.plan_transfer, th.transfer_embeddings):
+        with pytest.raises(ValueError, match="has 282 tokens.*give the tokenizer .* max_padding="):
+            function(padded, old, longer)
+
+
+@pytest.mark.parametrize("allowed", [None, 1_069])
+def test_more_padding_where_the_caller_allows_it(old, longer, allowed):
+    """As gpt-oss has: 1,069 rows without a token."""
+    before = a_model("untied", 282 + 1_069)
+    plan = th.plan_transfer(before, old, longer, max_padding=allowed)
+    assert (plan.padding, plan.new_rows, plan.new_padding) == (1_069, 1_351, 1_060)
+    after = th.transfer_embeddings(before, old, longer, max_padding=allowed)
+    for was, now in zip(rows_of(before), rows_of(after), strict=True):
+        assert torch.equal(now[:282], was[:282]) and torch.equal(now[291:], was[282:-9])
+    with pytest.raises(ValueError, match="max_padding"):
+        th.transfer_embeddings(before, old, longer, max_padding=1_068)
+    with pytest.raises(ValueError, match="281 rows: give the tokenizer .* trained with$"):
+        th.plan_transfer(a_model("tied", 281), old, longer, max_padding=None)
 
 
 def test_no_output_head(old, longer):

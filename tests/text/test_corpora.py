@@ -18,8 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 import wordfreq
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from tokhelpers import load_corpus
 from tokhelpers.text import corpora
@@ -286,8 +285,27 @@ def test_sampled_documents_fall_into_both_splits():
     assert test == parts["test"][: len(test)]
 
 
-def test_sample_without_chars_has_ten_million():
-    assert sum(map(len, load_corpus("wordfreq:hi"))) == 10_000_000
+def test_a_test_sample_without_chars_has_ten_million():
+    corpus = load_corpus("wordfreq:hi", split="test")
+    assert sum(map(len, corpus)) == 10_000_000 and corpus.counts is None
+
+
+def test_a_corpus_of_counts_iterates_over_what_it_counts(monkeypatch):
+    """`counts` and iteration are one text: each chunk as often as it counts."""
+    frequencies = {"the": 5e-9, "cat": 2e-9, "rare": 4e-10}
+    monkeypatch.setattr(wordfreq, "get_frequency_dict", lambda *_: frequencies)
+    corpus = load_corpus("wordfreq:en")
+    assert Counter(corpus) == corpus.counts == {" the": 5, " cat": 2}
+    assert Counter(pickle.loads(pickle.dumps(corpus))) == corpus.counts
+
+
+@pytest.mark.parametrize("options", [{"chars": 1000}, {"split": "test"}])
+def test_a_sample_has_no_counts_and_a_whole_list_none_but_its_own(options):
+    sample = load_corpus("wordfreq:fi", **options)
+    assert sample.counts is None and " " in next(iter(sample))
+    whole = load_corpus("wordfreq:fi")
+    [(commonest, _)] = itertools.islice(whole.counts.items(), 1)
+    assert list(itertools.islice(whole, 3)) == [commonest] * 3
 
 
 # Errors

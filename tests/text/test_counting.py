@@ -14,17 +14,14 @@ from collections import Counter
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import contextmanager
 
-import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from pyarrow import parquet
-from tokenizers import Tokenizer, models
-from tokenizers import pre_tokenizers as pre
+from tokenizers import Tokenizer, models, pre_tokenizers as pre
 
 import tokhelpers as th
-from tokhelpers.text import counting, runs
+from tokhelpers.text import counting, merging
 from tokhelpers.text.corpora import Corpus
 
 SPAWN = multiprocessing.get_context("spawn")
@@ -86,13 +83,14 @@ def dask():
 
 
 # --- the same counts ------------------------------------------------------------------------------
-@pytest.mark.parametrize("workers", [1, 2, 7])
+@pytest.mark.parametrize("workers", [2, pytest.param(7, marks=pytest.mark.long)])
 def test_any_number_of_workers_counts_the_same(corpus, tokenizer, expected, workers):
     with pool(workers) as executor:
         counted = th.count_pretokens(corpus, tokenizer, executor=executor, shard_bytes=100_000)
     assert digest(counted) == expected
 
 
+@pytest.mark.long
 def test_dask_counts_the_same(corpus, tokenizer, expected, texts, dask):
     executor = dask.get_executor()
     counted = th.count_pretokens(corpus, tokenizer, executor=executor, shard_bytes=100_000)
@@ -125,7 +123,7 @@ def test_the_order_of_the_shards_does_not_matter(corpus, tokenizer, expected, mo
 
 def test_equal_texts_make_equal_files(corpus, tokenizer, tmp_path, monkeypatch):
     """In row groups of one size, however the rows come."""
-    monkeypatch.setattr(runs, "ROWS", 5_000)
+    monkeypatch.setattr(merging, "ROWS", 5_000)
     files = []
     for size in (100_000, 1 << 26):
         th.count_pretokens(corpus, tokenizer, folder=tmp_path / str(size), shard_bytes=size)
@@ -153,7 +151,7 @@ def test_runs_of_random_documents(tokenizer, memory, documents):
     assert digest(counted) == digest(th.count_pretokens(documents, tokenizer))
 
 
-def test_the_slow_road_is_bounded_too(texts):
+def test_the_slow_code_path_is_bounded_too(texts):
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre.ByteLevel(add_prefix_space=True)  # not proven
     expected = digest(th.count_pretokens(texts[:100], tokenizer))
@@ -295,6 +293,7 @@ def test_a_pool_that_is_broken_already(corpus, tokenizer, expected):
     assert digest(counted) == expected
 
 
+@pytest.mark.long
 def test_a_killed_worker_of_dask_changes_nothing(corpus, tokenizer, expected, tmp_path, dask):
     pids = list(dask.run(os.getpid).values())
     killer = kill_one_after(tmp_path, lambda: pids)
@@ -336,12 +335,39 @@ def test_a_shard_is_tried_three_times(corpus, tokenizer, expected, tmp_path):
     assert not (tmp_path / "counts.parquet").exists()
 
 
-def test_a_partition_that_cannot_be_merged_is_named(corpus, tokenizer, tmp_path):
-    always = Failing("partition 3", 99, MemoryError())
-    with pytest.raises(RuntimeError, match="partition 3 of the counts failed 3 times, with Memory"):
-        th.count_pretokens(corpus, tokenizer, executor=always, folder=tmp_path)
+def test_a_merge_that_fails_leaves_the_shards_and_no_result(
+    corpus, tokenizer, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(merging, "LEAST_MEMORY", 1 << 10)
+    with pytest.raises(
+        OSError, match=f"the counts in {tmp_path} cannot be added up: Out of Memory"
+    ):
+        th.count_pretokens(corpus, tokenizer, folder=tmp_path, memory=1 << 12)
     left = list(tmp_path.iterdir())
     assert left and all(f.suffix == ".parquet" and f.name != "counts.parquet" for f in left)
+
+
+@pytest.mark.parametrize(
+    "damage", ["in a page", "cut off", "its sizes", "no Parquet", "other columns"]
+)
+def test_a_damaged_run_is_named(corpus, tokenizer, tmp_path, damage):
+    th.count_pretokens(corpus, tokenizer, folder=tmp_path)
+    [file] = [f for f in tmp_path.iterdir() if f.name != "counts.parquet"]
+    whole = file.read_bytes()
+    if damage == "other columns":
+        parquet.write_table(pa.table({"count": [1], "pretoken": ["a"]}), file)
+    else:
+        at = whole.rindex(b'"documents": ') + 12  # in what the file says of its text
+        damaged = {
+            "in a page": whole[:1000] + bytes(1000) + whole[2000:],
+            "cut off": whole[:-9],
+            "its sizes": whole[: at + 1] + b"9" + whole[at + 2 :],
+            "no Parquet": b"PAR1 and no more",
+        }
+        file.write_bytes(damaged[damage])
+    message = rf"{file}: (a damaged file of counts: delete it, and|damaged Parquet|not a Parquet)"
+    with pytest.raises(ValueError, match=message):
+        th.count_pretokens(corpus, tokenizer, folder=tmp_path)
 
 
 @pytest.mark.parametrize("where", ["here", "worker"])
@@ -376,7 +402,7 @@ def test_an_interrupted_run_leaves_finished_shards_and_no_result(corpus, tokeniz
         th.count_pretokens(corpus, tokenizer, executor=stop, folder=tmp_path, shard_bytes=50_000)
     left = {f.name: f.stat().st_mtime_ns for f in tmp_path.iterdir()}
     assert left and "counts.parquet" not in left
-    assert all(parquet.read_metadata(tmp_path / name).metadata[b"sizes"] for name in left)
+    assert all(merging.describe_counts(tmp_path / name)["documents"] for name in left)
     th.count_pretokens(corpus, tokenizer, folder=tmp_path, shard_bytes=50_000)
     again = {f.name: f.stat().st_mtime_ns for f in tmp_path.iterdir()}
     assert {name: again[name] for name in left} == left
@@ -458,48 +484,54 @@ def test_the_split_without_documents_is_named(tokenizer, tmp_path):
 
 
 # --- the merge ----------------------------------------------------------------------------------------
+def written(file, *portions):
+    """A file of counts, with rows as they come."""
+    sizes = dict.fromkeys(merging.SIZES, 1)
+    rows = (pa.table([list(c), list(c.values())], schema=merging.SCHEMA) for c in portions)
+    merging.write_counts(file, rows, lambda: sizes | {"rules": "{}"})
+    return file
+
+
+def merged(files, folder, memory=1):
+    rows = pa.Table.from_batches(merging.merge_counts(files, folder, memory), merging.SCHEMA)
+    return rows["pretoken"].to_pylist(), rows["count"].to_pylist()
+
+
 @given(
-    st.lists(
-        st.dictionaries(st.text(max_size=3).filter(str.isprintable), st.integers(1, 9)), min_size=1
-    ),
-    st.integers(1, 2000),
+    st.lists(st.dictionaries(st.text(max_size=3), st.integers(1, 9)), min_size=1),
+    st.sampled_from([1, 1 << 28]),
 )
 @settings(max_examples=50, deadline=None)
-def test_merged_runs_are_sorted_and_add_up(tmp_path_factory, portions, memory):
+def test_merged_counts_are_in_order_and_add_up(tmp_path_factory, portions, memory):
+    """In the order of their bytes; NUL and what is no character yet are text like any other."""
     folder = tmp_path_factory.mktemp("runs")
-    sizes = np.ones(4, np.int64)
-    files = [folder / "a.parquet", folder / "b.parquet"]
-    runs.write_runs(files[0], ((counts, sizes) for counts in portions))
-    runs.write_runs(files[1], [(portions[0], sizes)])
-    assert runs.sizes_of(files[0]).tolist() == [len(portions)] * 4
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(runs, "AT_ONCE", 2)
-        merged = [runs.merge_partition(files, i, folder, memory) for i in range(runs.PARTITIONS)]
-    total = Counter()
-    for file in merged:
-        rows = pa.concat_tables([runs.SCHEMA.empty_table(), *runs.tables([file])])
-        words, numbers = rows["pretoken"].to_pylist(), rows["count"].to_pylist()
-        assert words == sorted(set(words))
-        total.update(dict(zip(words, numbers, strict=True)))
-    assert total == sum(map(Counter, [*portions, portions[0]]), Counter())
-    assert len(list(folder.iterdir())) == 2 + runs.PARTITIONS  # no file in between is left
+    files = [written(folder / "a.parquet", *portions), written(folder / "b.parquet", portions[0])]
+    words, numbers = merged(files, folder, memory)
+    total = sum(map(Counter, [*portions, portions[0]]), Counter())
+    assert dict(zip(words, numbers, strict=True)) == total
+    assert words == sorted(total, key=str.encode)
+    assert len(list(folder.iterdir())) == 2  # what was spilled is gone
 
 
-def test_a_merge_holds_some_rows_of_each_run(tmp_path, monkeypatch):
-    """A thousand rows a run at least, and not all of them."""
-    counts = {f"{i:06}": 1 for i in range(200_000)}
-    files = [tmp_path / name for name in "abc"]
-    for file in files:
-        runs.write_runs(file, [(counts, np.ones(4, np.int64))])
-    held, real = [], runs.batches
+def test_sums_are_exact_to_64_bits_and_no_further(tmp_path):
+    file, large = tmp_path / "a.parquet", {"a": 2**62, "b": 2**53}
+    written(file, large, {"a": 2**62 - 1, "b": 1})
+    assert merged([file], tmp_path) == (["a", "b"], [2**63 - 1, 2**53 + 1])
+    written(file, large, large)
+    with pytest.raises(ValueError, match="cannot be added up: .*INT128 .*out of range"):
+        merged([file], tmp_path)
 
-    def watched(*arguments):
-        for batch in real(*arguments):
-            held.append(len(batch))
-            yield batch
 
-    monkeypatch.setattr(runs, "batches", watched)
-    merged = runs.merge_partition(files, 0, tmp_path, memory=3 * 2000 * runs.ROW_BYTES)
-    assert max(held) == 2000 and len(held) > 15
-    rows = parquet.read_table(merged)
-    assert set(rows["count"].to_pylist()) == {3}
+def test_a_merge_goes_to_the_disk_and_says_nothing(tmp_path, capfd):
+    """Of 300,000 words of 200 letters, which are more than the 64 MB that it may take."""
+    files, spilled, merged = [], 0, []
+    for i in range(3):
+        counts = {f"{number:0200}": 1 for number in range(50_000 * i, 50_000 * i + 200_000)}
+        files.append(written(tmp_path / f"{i}.parquet", counts))
+    for batch in merging.merge_counts(files, tmp_path, 1):
+        merged.append((batch["pretoken"][0].as_py(), batch["count"].to_numpy().sum()))
+        spilled = max(spilled, sum(f.stat().st_size for f in tmp_path.rglob("*.tmp")))
+    assert spilled > 1_000_000
+    assert sum(n for _, n in merged) == 600_000 and merged == sorted(merged)
+    assert sorted(tmp_path.iterdir()) == files
+    assert capfd.readouterr() == ("", "")  # no progress bar

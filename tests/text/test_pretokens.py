@@ -1,4 +1,4 @@
-"""Pre-token counts: whatever the road, exactly those of the tokenizer's own rules."""
+"""Pre-token counts: on every code path exactly those of the tokenizer's own rules."""
 
 import multiprocessing
 import random
@@ -12,17 +12,26 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import regex
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from tokenizers import Regex, Tokenizer, models, normalizers
-from tokenizers import pre_tokenizers as pre
+from hypothesis import given, settings, strategies as st
+from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers as pre
 
 import tokhelpers as th
 from tokhelpers.text import counting, pretokens
-from tokhelpers.text.chunks import count_chunks, count_chunks_within
+from tokhelpers.text.chunks import count_chunks
 from tokhelpers.text.counting import count_pretokens
 from tokhelpers.tokenizer.parts import read_parts
-from tokhelpers.tokenizer.pretokenization import GPT_2, LLAMA_3, PATTERNS, QWEN, TEKKEN
+from tokhelpers.tokenizer.pretokenization import (
+    BEFORE_META,
+    GPT_2,
+    LLAMA_3,
+    PATTERNS,
+    QWEN,
+    TEKKEN,
+    ChunkCounts,
+    cutting_rules,
+    is_doubtful,
+    proven_pattern,
+)
 from tokhelpers.tokenizer.segmentation import merge_table, segment, symbols_of
 from tokhelpers.tokenizer.token_bytes import token_strings
 
@@ -99,7 +108,7 @@ documents = st.lists(
 ).filter(any)
 
 
-# --- the fast road equals the library ------------------------------------------------------------
+# --- the fast code path equals the library -------------------------------------------------------
 @every_pattern
 @composed_or_not
 @given(texts=documents)
@@ -123,6 +132,7 @@ def around(c):
     return f"a{c}1{c} {c}{c}\n{c}'{c} B{c}b {c}Ab\r"
 
 
+@pytest.mark.long
 @every_pattern
 def test_every_assigned_character_in_every_context(pattern):
     batches = (ASSIGNED[i : i + 1000] for i in range(0, len(ASSIGNED), 1000))
@@ -168,7 +178,7 @@ def test_regex_and_the_library_differ_on_doubtful_characters_only(kind):
     kept = pre.Split(Regex(rf"\p{{{kind}}}+"), "removed").pre_tokenize_str(text)
     by_library = set(EVERY) - set("".join(piece for piece, _ in kept))
     differ = by_library ^ set(regex.findall(rf"\p{{{kind}}}", text))
-    assert [c for c in differ if not pretokens.is_doubtful(c)] == []
+    assert [c for c in differ if not is_doubtful(c)] == []
 
 
 def test_what_is_composed_to_python_the_library_leaves_alone():
@@ -190,7 +200,7 @@ def test_what_is_composed_to_python_the_library_leaves_alone():
 @given(text=st.text(st.sampled_from("aeA\u1100\u1161" + "".join(MARKS)) | st.characters()))
 def test_composed_text_is_composed_to_the_library(text):
     composed = unicodedata.normalize("NFC", text)
-    if not pretokens.is_doubtful(composed):
+    if not is_doubtful(composed):
         assert normalizers.NFC().normalize_str(composed) == composed
 
 
@@ -218,8 +228,8 @@ def real(llama, qwen):
     [("llama-3", LLAMA_3, False), ("qwen", QWEN, True), ("mistral-nemo", TEKKEN, False)],
 )
 def test_real_tokenizers_have_the_proven_rules(real, name, pattern, composed):
-    rules = pretokens.cutting_rules(real[name])
-    assert pretokens.proven_pattern(rules) == pattern
+    rules = cutting_rules(real[name])
+    assert proven_pattern(rules) == pattern
     twin = with_pattern(pattern, composed)
     texts = ["It's 12345 ①\u0301 e\u0301\n\n  x ſ"]
     assert by_the_library(texts, twin) == by_the_library(texts, real[name])
@@ -255,7 +265,7 @@ def table(parts):
 def assert_pieces_make_the_tokens(text, tokenizer, parts, table):
     """Without pre-tokenizer: pieces join to the normalised text, their tokens are the text's."""
     whole = tokenizer.normalizer.normalize_str(text)
-    pieces = pretokens.BEFORE_META.split(whole)
+    pieces = BEFORE_META.split(whole)
     assert "".join(pieces) == whole
     ids, _ = segment(*symbols_of(pieces, parts), table)
     assert ids.tolist() == tokenizer.encode(text, add_special_tokens=False).ids
@@ -301,7 +311,7 @@ each_by_words = pytest.mark.parametrize("kind", BY_WORDS)
 
 @each_by_words
 def test_rules_by_which_words_are_cut_alone_are_known(kind):
-    assert pretokens._cuts_at_spaces(pretokens.cutting_rules(BY_WORDS[kind]))
+    assert pretokens._cuts_at_spaces(cutting_rules(BY_WORDS[kind]))
 
 
 @each_by_words
@@ -311,6 +321,7 @@ def test_words_cut_alone_equal_the_librarys(kind, texts):
     assert_same(texts, BY_WORDS[kind])
 
 
+@pytest.mark.long
 @each_by_words
 def test_every_assigned_character_beside_a_space(kind):
     batches = (ASSIGNED[i : i + 1000] for i in range(0, len(ASSIGNED), 1000))
@@ -322,23 +333,20 @@ def test_chunks_end_at_single_spaces_between_words():
     texts = [f"a{c} {c}b" for c in EVERY if not 0xAC00 <= ord(c) < 0xD7A4]
     between = re.compile(r"(?<=[^\s▁]) (?=[^\s▁])")
     expected = Counter(chain.from_iterable(map(between.split, texts)))
-    chunks, counts, sizes = count_chunks([([t.encode() for t in texts], [1] * len(texts))])
-    assert dict(zip(chunks, counts.sum(1).tolist(), strict=True)) == expected
+    [(alone, behind, sizes)] = count_chunks([([t.encode() for t in texts], [1] * len(texts))])
+    assert Counter(alone) + Counter(behind) == expected
     lengths = [sum(map(len, texts)), sum(len(t.encode()) for t in texts)]
     assert sizes.tolist() == [*lengths, sum(len(t.split()) for t in texts), len(texts)]
 
 
 @pytest.mark.parametrize("memory", [None, 1, 1_000_000])
 def test_batches_of_chunks_add_up(memory):
-    """Whichever thread counts a batch, and however often there is no more room."""
+    """In however many batches and portions they come."""
     texts = [f"{i} {i // 2} é{i % 7}\n" for i in range(5_000)]
     batches = [([t.encode() for t in texts[i::3]], [2] * len(texts[i::3])) for i in range(3)]
-    portions = (
-        [count_chunks(batches)] if memory is None else count_chunks_within(batches, False, memory)
-    )
     found, total = Counter(), 0
-    for chunks, counts, sizes in portions:
-        found.update(dict(zip(chunks, counts.sum(1).tolist(), strict=True)))
+    for alone, behind, sizes in count_chunks(batches, memory=memory):
+        found += Counter(alone) + Counter(behind)
         total = total + sizes
     expected = Counter(chain.from_iterable(t.split(" ") for t in texts))
     assert found == {chunk: 2 * n for chunk, n in expected.items()}
@@ -346,7 +354,7 @@ def test_batches_of_chunks_add_up(memory):
     assert total.tolist() == [2 * n for n in (*lengths, 3 * len(texts), len(texts))]
 
 
-# --- rules that are not proven take the library's road -------------------------------------------
+# --- rules that are not proven are left to the library -------------------------------------------
 UNPROVEN = {
     "metaspace": with_rules(pre.Metaspace()),
     "spaces, stripped": with_rules(
@@ -396,8 +404,8 @@ def test_unproven_rules_are_the_librarys(kind, texts):
 
 @pytest.mark.parametrize("kind", UNPROVEN)
 def test_unproven_rules_are_not_taken_for_proven(kind):
-    rules = pretokens.cutting_rules(UNPROVEN[kind])
-    assert pretokens.proven_pattern(rules) is None and not pretokens._cuts_at_spaces(rules)
+    rules = cutting_rules(UNPROVEN[kind])
+    assert proven_pattern(rules) is None and not pretokens._cuts_at_spaces(rules)
 
 
 @pytest.mark.parametrize("kind", UNPROVEN)
@@ -576,7 +584,9 @@ def test_metaspace_that_does_not_cut_is_cut_before_runs_of_spaces():
 
 
 def test_no_tokenizer_at_all():
-    with pytest.raises(TypeError, match="a tokenizer is needed, got str: use load_tokenizer"):
+    with pytest.raises(
+        TypeError, match="a tokenizer is needed, got str: load one with load_tokenizer"
+    ):
         count_pretokens(["a"], "llama-3")
 
 
@@ -601,3 +611,83 @@ def test_documents_mapped_to_counts():
     for n in (-1, 1.5, "2", None):
         with pytest.raises(ValueError, match=f"the document 'bat' has the count {n!r}: give whole"):
             count_pretokens({"bat": n}, tokenizer)
+
+
+# --- chunks with the space before them ---------------------------------------------------------------
+PUTS_META_FIRST = {
+    "as mistral": with_rules(AT_META, normalizers.Sequence(META)),
+    "metaspace": with_rules(pre.Metaspace()),
+    "metaspace, first": with_rules(pre.Metaspace(prepend_scheme="first")),
+}
+CHUNKS = {" ja": 5, "See": 2, " 2,5": 1, "  x": 1, ".": 3}
+
+
+@pytest.mark.parametrize("kind", PUTS_META_FIRST)
+@pytest.mark.parametrize("options", [{}, {"memory": 1}])
+def test_one_space_goes_before_a_tokenizer_that_puts_one_there(kind, options):
+    """Chunks have the pre-tokens that they have in running text, and the sizes of it."""
+    tokenizer = PUTS_META_FIRST[kind]
+    counted = count_pretokens(ChunkCounts(CHUNKS), tokenizer, **options)
+    expected = Counter()
+    for chunk, n in CHUNKS.items():
+        for piece in by_the_library([chunk.removeprefix(" ")], tokenizer):
+            expected[piece] += n
+    assert dict(counted) == expected and counted["▁ja"] == 5 and "▁▁ja" not in counted
+    assert (counted.documents, counted.spaced_words) == (12, 12)
+    assert counted.chars == counted.bytes == sum(n * len(chunk) for chunk, n in CHUNKS.items())
+
+
+@pytest.mark.parametrize("kind", PUTS_META_FIRST)
+def test_documents_with_counts_of_a_user_are_left_alone(kind):
+    """A mapping of whole documents means them as they are, their leading spaces too."""
+    tokenizer = PUTS_META_FIRST[kind]
+    repeated = [document for document, n in CHUNKS.items() for _ in range(n)]
+    counted = count_pretokens(CHUNKS, tokenizer)
+    assert everything(counted) == everything(count_pretokens(repeated, tokenizer))
+    assert dict(counted) == by_the_library(repeated, tokenizer)
+
+
+def test_other_tokenizers_count_chunks_with_their_space():
+    for tokenizer in (with_pattern(LLAMA_3), UNPROVEN["prefix space"], BY_WORDS["bert"]):
+        assert everything(count_pretokens(ChunkCounts(CHUNKS), tokenizer)) == everything(
+            count_pretokens(CHUNKS, tokenizer)
+        )
+
+
+def test_the_plainest_call(mistral, llama):
+    """A word list, a tokenizer that puts ``▁`` before a text, and one that does not."""
+    corpus = th.load_corpus("wordfreq:is")
+    words, others = (count_pretokens(corpus, tokenizer) for tokenizer in (mistral, llama))
+    assert "▁og" in words and not any(word.startswith("▁▁") for word in words)
+    assert words["▁og"] == corpus.counts[" og"]
+    sizes = [(w.chars, w.bytes, w.documents, w.spaced_words) for w in (words, others)]
+    assert sizes[0] == sizes[1]
+    assert everything(count_pretokens(corpus.counts, mistral)) == everything(words)
+
+
+@pytest.mark.parametrize("with_added", [False, True])
+def test_chunks_are_measured_as_the_running_text(mistral, with_added):
+    """The same tokens as of the text that the chunks are of, and the same bytes; an added token, which
+    is looked for in raw text, changes nothing about that."""
+    line = "Koer haugub ja koer magab"
+    first, *others = line.split(" ")
+    chunks = ChunkCounts(Counter([first, *(f" {word}" for word in others)]))
+    tokenizer = mistral
+    if with_added:
+        tokenizer = Tokenizer.from_str(mistral.to_str())
+        tokenizer.add_tokens(["haugub"])
+    measured, expected = (th.evaluate(tokenizer, text) for text in (chunks, [line]))
+    same = ["tokens", "words", "chars", "bytes", "bytes_per_token", "tokens_per_word"]
+    assert measured[same].tolist() == expected[same].tolist()
+
+
+def test_counts_are_exact_as_far_as_they_are_taken():
+    """Beyond 2^52 characters, two counts may be one and the same 64-bit float."""
+    tokenizer = with_pattern(GPT_2)
+    counted = count_pretokens({"abc": 2**50 - 1, "": 1, "de": 1}, tokenizer)
+    assert counted["abc"] == 2**50 - 1
+    for corpus in ({"abc": 2**50, "d": 1}, {"a": 2**52}, ChunkCounts({" a": 2**51})):
+        with pytest.raises(
+            ValueError, match=r"more than 2\^52 characters, .*not exact: divide the"
+        ):
+            count_pretokens(corpus, tokenizer)

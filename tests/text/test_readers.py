@@ -15,8 +15,7 @@ from types import SimpleNamespace
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from tokhelpers import load_corpus
 from tokhelpers.text import parquet_files, readers

@@ -12,8 +12,7 @@ from itertools import pairwise
 
 import pytest
 import sentencepiece
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
 
 import tokhelpers as th

@@ -4,6 +4,7 @@ import warnings
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import lru_cache, partial
+from heapq import nsmallest
 from itertools import product
 from multiprocessing import get_context
 
@@ -14,24 +15,14 @@ from ..adapt.extension import Extension, continue_bpe, naive_extension
 from ..text.corpora import load_corpus
 from ..text.counting import count_pretokens
 from ..text.pretokens import Pretokens
+from ..text.stored_counts import training_languages
+from ..tokenizer.checks import positive
 from ..tokenizer.parts import parts_with_skipping, read_parts
+from ..tokenizer.pretokenization import ChunkCounts
 from ..tokenizer.vendors import load_tokenizer
 from ..train.trainers import train_byte_level_bpe, train_sentencepiece_bpe
 from .quality import evaluate, evaluate_sizes
 
-# Languages with a list in wordfreq that the paper has, too: their codes here and there. Chinese and
-# Japanese are left out: written without spaces, they have no words of which a list would be text.
-# wordfreq writes Serbian, Croatian and Bosnian as one language, in Latin letters.
-LANGUAGES = {
-    "ar": "arb_Arab", "bg": "bul_Cyrl", "bn": "ben_Beng", "ca": "cat_Latn", "cs": "ces_Latn",
-    "da": "dan_Latn", "de": "deu_Latn", "el": "ell_Grek", "es": "spa_Latn", "fa": "fas_Arab",
-    "fi": "fin_Latn", "fr": "fra_Latn", "he": "heb_Hebr", "hi": "hin_Deva", "hu": "hun_Latn",
-    "id": "ind_Latn", "is": "isl_Latn", "it": "ita_Latn", "ko": "kor_Hang", "lt": "lit_Latn",
-    "lv": "lvs_Latn", "mk": "mkd_Cyrl", "ms": "zsm_Latn", "nb": "nob_Latn", "nl": "nld_Latn",
-    "pl": "pol_Latn", "pt": "por_Latn", "ro": "ron_Latn", "ru": "rus_Cyrl", "sh": "hrv_Latn",
-    "sk": "slk_Latn", "sl": "slv_Latn", "sv": "swe_Latn", "ta": "tam_Taml", "tr": "tur_Latn",
-    "uk": "ukr_Cyrl", "ur": "urd_Arab", "vi": "vie_Latn",
-}  # fmt: skip
 SIZES = (1_000, 2_000, 4_000, 8_000, 16_000, 32_000)
 
 
@@ -40,30 +31,33 @@ def compare_language(
     language: str,
     *,
     sizes: Sequence[int] = SIZES,
-    train_chars: int = 3_500_000,
-    test_chars: int = 1_000_000,
-    seed: int = 0,
+    train: Iterable[str] | None = None,
+    test: Iterable[str] | None = None,
+    chunks: int | None = 100_000,
 ) -> pd.DataFrame:
     """Extend a tokenizer by a language's tokens, naively and by continued training, and measure.
 
-    ``language`` is one of wordfreq's; the texts are samples by word frequency, ``train_chars`` and
-    ``test_chars`` characters long. One row a way (``base``, ``continued``, ``naive``), number of
-    tokens ``added`` and ``merge_skipping`` (on and off where the tokenizer has it, else off), with
-    ``bytes_per_token``, ``renyi_efficiency``, ``unused_added`` (share) and ``unreachable_added``
-    (number, by merges). Sizes for which the text yields too few tokens are left out. Raises
-    ValueError for an unknown language, naming the known ones.
+    ``language`` is one of the paper's codes, such as ``"ekk_Latn"``. Tokens are learned from
+    ``train``, by default the language's ``training:CODE``, and measured on ``test``, by default the
+    paper's own text, ``flores:CODE``; the exact counts of both are used, of a ``train`` that is counts
+    only those of its most frequent ``chunks`` (None: all), which saves time. Returns one row per method
+    (column ``way``: ``base``, ``continued``, ``naive``), number of tokens ``added`` and
+    ``merge_skipping`` (on and off where the tokenizer has it, else off), with ``bytes_per_token``,
+    ``renyi_efficiency``, ``unused_added`` (share) and ``unreachable_added`` (number, by merges).
+    Sizes for which the text yields too few tokens are left out. Raises ValueError for an unknown
+    language, naming near ones.
 
     Source: Purason et al. 2025, sections 4 and 5, Appendix K; naive is its "regen" (Appendix F).
 
-    >>> table = compare_language("qwen", "fi", sizes=[50], train_chars=30_000, test_chars=10_000)
+    >>> table = compare_language("qwen", "ekk_Latn", sizes=[50], train=load_corpus("ntrex:est"))
     >>> table[["way", "added", "merge_skipping", "unreachable_added"]].values.tolist()
     [['base', 0, False, 0], ['continued', 50, False, 0], ['naive', 50, False, 0]]
     """
     backend = load_tokenizer(tokenizer) if isinstance(tokenizer, str) else tokenizer
-    base, most = read_parts(backend), max(sizes)
-    train = load_corpus(f"wordfreq:{language}", chars=train_chars, seed=seed)
-    test = load_corpus(f"wordfreq:{language}", chars=test_chars, split="test", seed=seed)
-    words, test = count_pretokens(train, base), count_pretokens(test, base)
+    base, most = read_parts(backend), max(positive("sizes", size) for size in sizes)
+    test = count_pretokens(load_corpus(f"flores:{language}") if test is None else test, base)
+    train = load_corpus(f"training:{language}") if train is None else train
+    words = count_pretokens(_most_frequent(train, chunks), base)
     with warnings.catch_warnings(action="ignore", category=UserWarning):  # a text may yield fewer
         continued = continue_bpe(base, words, most)
         naive = supplement_tokens(backend, words, continued, most)
@@ -81,14 +75,22 @@ def compare_language(
     return table[["way", "added", "merge_skipping", *measures]]
 
 
+def _most_frequent(corpus: Iterable[str], chunks: int | None) -> Iterable[str]:
+    """A corpus, or of one that is counts the most frequent chunks; equal counts in order of text."""
+    counts = getattr(corpus, "counts", None)
+    if counts is None or chunks is None:
+        return corpus
+    return ChunkCounts(nsmallest(chunks, counts.items(), key=lambda item: (-item[1], item[0])))
+
+
 def supplement_tokens(
     tokenizer: Tokenizer, words: Pretokens, continued: Extension, n_tokens: int
 ) -> Extension:
-    """Take the naive way: tokens of a tokenizer of the same family, trained on the text alone.
+    """Make a naive extension from a supplement: a tokenizer of the same family, trained on the text.
 
-    ``words`` are counts by the tokenizer's rules, ``continued`` what continued training learned from
-    them: a SentencePiece supplement keeps to the characters that this has. The supplement is as
-    large as it takes to give ``n_tokens`` or more; where the text yields fewer, all come back.
+    ``words`` are counts by the tokenizer's rules, ``continued`` is what continued training learned
+    from them: a SentencePiece supplement keeps to the characters that this has. The supplement is
+    as large as it takes to give ``n_tokens`` or more; where the text yields fewer, all come back.
 
     Source: Purason et al. 2025, section 3.1 (the naive approach).
 
@@ -119,37 +121,36 @@ def supplement_tokens(
 
 def compare_languages(
     tokenizers: Iterable[str] = ("llama-3", "qwen", "mistral-nemo", "mistral-v1"),
-    languages: Iterable[str] = LANGUAGES,
+    languages: Iterable[str] | None = None,
     *,
     workers: int = 2,
     **options,
 ) -> pd.DataFrame:
-    """``compare_language`` for many tokenizers and languages, in ``workers`` processes.
+    """Run ``compare_language`` for many tokenizers and languages, in ``workers`` processes.
 
-    ``options`` are those of ``compare_language``. The rows come in the order asked for, whatever
-    the number of workers, behind the columns ``tokenizer`` and ``language``.
+    ``languages`` are codes; by default all that have a training text and a FLORES text, English
+    apart. ``options`` are those of ``compare_language``. The rows come in the order asked for, whatever
+    the number of workers, with ``tokenizer`` and ``language`` as the first columns. Raises
+    ValueError for ``workers`` below 1.
 
-    >>> few = {"sizes": [50], "train_chars": 30_000, "test_chars": 10_000}
-    >>> compare_languages(["qwen"], ["fi", "hi"], workers=1, **few).groupby("language").size().tolist()
+    >>> few = {"sizes": [50], "train": load_corpus("ntrex:est"), "workers": 1}
+    >>> table = compare_languages(["qwen"], ["ekk_Latn", "fin_Latn"], **few)
+    >>> table.groupby("language").size().tolist()
     [3, 3]
     """
-    pairs = list(product(tokenizers, languages))
-    if workers == 1:
-        return _stacked(pairs, map(partial(_compare, options), pairs))
+    compare = partial(_compare, options)
+    pairs = product(tokenizers, languages or training_languages())
+    if positive("workers", workers) == 1:
+        return pd.concat(map(compare, pairs), ignore_index=True)
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        return _stacked(pairs, pool.map(partial(_compare, options), pairs))
+        return pd.concat(pool.map(compare, pairs), ignore_index=True)
 
 
 def _compare(options: dict, pair: tuple[str, str]) -> pd.DataFrame:
     name, language = pair
-    return compare_language(_loaded(name), language, **options)
+    table = compare_language(_loaded(name), language, **options)
+    names = pd.DataFrame({"tokenizer": name, "language": language}, index=table.index)
+    return names.join(table)
 
 
 _loaded = lru_cache(maxsize=1)(load_tokenizer)  # once for all languages
-
-
-def _stacked(pairs, tables) -> pd.DataFrame:
-    tables = zip(pairs, tables, strict=True)
-    rows = [table.assign(tokenizer=name, language=language) for (name, language), table in tables]
-    table = pd.concat(rows, ignore_index=True)
-    return table[["tokenizer", "language", *table.columns[:-2]]]

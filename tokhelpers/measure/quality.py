@@ -1,4 +1,4 @@
-"""How well a tokenizer does: compression, fertility, Renyi efficiency, tokens unused or unreachable."""
+"""How well a tokenizer does: compression, fertility, Rényi efficiency, unused and unreachable tokens."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -11,7 +11,7 @@ from ..adapt.extension import Extension
 from ..adapt.methods import extend_parts
 from ..text.counting import counted
 from ..text.pretokens import Pretokens
-from ..tokenizer.parts import BYTE_TOKENS, Parts, build_tokenizer, read_parts
+from ..tokenizer.parts import BYTE_TOKENS, Parts, backend_of, build_tokenizer, read_parts
 from ..tokenizer.pretokenization import documents_with_counts, token_text
 from ..tokenizer.segmentation import is_bpe, segment, size_of, symbols_of, token_counts
 
@@ -19,11 +19,11 @@ from ..tokenizer.segmentation import is_bpe, segment, size_of, symbols_of, token
 def unreachable(tokenizer: Tokenizer | Parts, tokens: Iterable[str] | None = None) -> list[str]:
     """The tokens that no sequence of merges produces: the Self-Tokenization Test.
 
-    Each token's stored form is given to the model alone, without normalizer and pre-tokenizer,
-    merge skipping off; a token that does not come back whole is unreachable by merges. Looks at
-    all ordinary tokens (special, added and byte-fallback tokens such as ``<0x0A>`` are none), or
-    at ``tokens`` only. Returns them in order of their ids. Raises ValueError for tokens that are
-    not in the vocabulary.
+    Each token string is given to the model alone, without normalizer and pre-tokenizer, merge
+    skipping off; a token that does not come back whole is unreachable by merges. Tries all
+    ordinary tokens (special, added and byte-fallback tokens such as ``<0x0A>`` are none), or
+    ``tokens`` only. Returns the unreachable ones in order of their ids. Raises ValueError for
+    tokens that are not in the vocabulary.
 
     Source: Purason et al. 2025, section 3.3.
 
@@ -34,15 +34,15 @@ def unreachable(tokenizer: Tokenizer | Parts, tokens: Iterable[str] | None = Non
     parts = read_parts(tokenizer)
     if tokens is None:
         fallback = parts.settings["model"].get("byte_fallback")
-        added = {token["content"] for token in parts.settings["added_tokens"]}
-        left_out = added | set(BYTE_TOKENS if fallback else ())
+        left_out = {t["content"] for t in parts.settings["added_tokens"]}
+        left_out.update(BYTE_TOKENS if fallback else ())
         tokens = [t for t in parts.vocab if t not in left_out]
     tokens = list(tokens)
     unknown = [token for token in tokens if token not in parts.vocab]
     if unknown:
         raise ValueError(
-            f"{len(unknown):,} tokens are not in this tokenizer, first {unknown[0]!a:.60}: give tokens "
-            "of its vocabulary, in stored form"
+            f"{len(unknown):,} tokens are not in this tokenizer, first {unknown[0]!a:.60}: give token "
+            "strings of its vocabulary, such as 'Ġcat' for a space and cat"
         )
     _, offsets = segment(*symbols_of(tokens, parts), parts.merges)
     missed = [tokens[i] for i in np.flatnonzero(np.diff(offsets) != 1)]
@@ -58,13 +58,13 @@ def evaluate(
     """Measure a tokenizer, or an AdaptBPE encoder, on a corpus.
 
     ``corpus`` iterates over documents (or maps them to counts), or is counts by this tokenizer's
-    rules; ``added`` are tokens whose use is asked for. Special tokens in the text count as plain
-    text, and none are added. Returns ``bytes_per_token`` and ``chars_per_token`` (of the text as
-    given, UTF-8), ``tokens_per_word`` (words between white space), ``renyi_efficiency`` (power 2.5,
-    over the tokens produced), ``unused_added`` (share of ``added`` never produced; NaN without
-    ``added``), ``tokens``, ``words``, ``chars`` and ``bytes``. Raises ValueError for an empty
-    corpus, and for counts where the tokenizer has added tokens that are not special: they cut raw
-    text.
+    rules; ``added`` are token strings whose use is asked for. Special tokens in the text count as
+    plain text, and none are put around it. Returns ``bytes_per_token`` and ``chars_per_token`` (of
+    the text as given, in UTF-8; NaN where the tokenizer makes no token of it), ``tokens_per_word``
+    (words stand between white space; NaN without words), ``renyi_efficiency`` (power 2.5, over the
+    tokens produced), ``unused_added`` (share of ``added`` never produced; NaN without ``added``),
+    ``tokens``, ``words``, ``chars`` and ``bytes``. Raises ValueError for an empty corpus, and for
+    counts where the tokenizer has added tokens that are not special: they cut raw text.
 
     Source: Purason et al. 2025, sections 4.1 and 5; Zouhar et al. 2023 for the efficiency.
 
@@ -79,21 +79,20 @@ def evaluate(
     elif is_bpe(tokenizer):
         tokenizer = read_parts(tokenizer)  # taken apart once
     added_tokens = _added_tokens(tokenizer)
-    cuts_text = any(not t["special"] for t in added_tokens)
+    cuts_text = any(not token["special"] for token in added_tokens)
     if cuts_text and isinstance(corpus, Iterator):
         corpus = list(corpus)  # it is read twice
     words = counted(corpus, tokenizer)
     if cuts_text:
-        counts = _counts_in_text(encoder or tokenizer, corpus)
+        counts = _counts_in_text(encoder or tokenizer, corpus, words.rules)
     else:
         counts = encoder.token_counts(words) if encoder else token_counts(tokenizer, words)
     ids = _ids_of(tokenizer, added_tokens, added)
-    total = int(counts.sum())
-    nan = float("nan")
+    total, nan = int(counts.sum()), float("nan")
     return pd.Series(
         {
-            "bytes_per_token": words.bytes / total,
-            "chars_per_token": words.chars / total,
+            "bytes_per_token": words.bytes / total if total else nan,
+            "chars_per_token": words.chars / total if total else nan,
             "tokens_per_word": total / words.spaced_words if words.spaced_words else nan,
             "renyi_efficiency": renyi_efficiency(counts),
             "unused_added": float(np.mean(counts[ids] == 0)) if ids else nan,
@@ -108,25 +107,23 @@ def evaluate(
 def _added_tokens(tokenizer: Tokenizer | Parts) -> list[dict]:
     if isinstance(tokenizer, Parts):
         return tokenizer.settings["added_tokens"]
-    backend = getattr(tokenizer, "backend_tokenizer", tokenizer)
-    added = backend.get_added_tokens_decoder().items()
+    added = backend_of(tokenizer).get_added_tokens_decoder().items()
     return [{"id": i, "content": t.content, "special": t.special} for i, t in added]
 
 
-def _counts_in_text(tokenizer: Tokenizer | Parts | AdaptBPE, corpus) -> np.ndarray:
-    """Token counts by encoding whole documents: the only way when added tokens cut raw text."""
+def _counts_in_text(tokenizer: Tokenizer | Parts | AdaptBPE, corpus, rules: str) -> np.ndarray:
+    """Count tokens by encoding whole documents, as is needed when added tokens cut raw text."""
     if isinstance(corpus, Pretokens):
         raise ValueError(
             "this tokenizer has added tokens, which cut raw text: give documents, not counts"
         )
-    texts, times = zip(*documents_with_counts(corpus), strict=True)
+    texts, times = zip(*documents_with_counts(corpus, rules), strict=True)
     if isinstance(tokenizer, AdaptBPE):
         size, ids = tokenizer.parts.next_id, tokenizer.ids_batch(texts)
     else:
-        backend = build_tokenizer(tokenizer) if isinstance(tokenizer, Parts) else tokenizer
-        backend = getattr(backend, "backend_tokenizer", backend)
-        encoded = backend.encode_batch_fast(list(texts), add_special_tokens=False)
-        size, ids = size_of(backend), (encoding.ids for encoding in encoded)
+        built = build_tokenizer(tokenizer) if isinstance(tokenizer, Parts) else tokenizer
+        encoded = backend_of(built).encode_batch_fast(list(texts), add_special_tokens=False)
+        size, ids = size_of(backend_of(built)), (encoding.ids for encoding in encoded)
     counts = np.zeros(size, np.int64)
     for some, n in zip(ids, times, strict=True):
         np.add.at(counts, some, n)
@@ -135,8 +132,6 @@ def _counts_in_text(tokenizer: Tokenizer | Parts | AdaptBPE, corpus) -> np.ndarr
 
 def _ids_of(tokenizer: Tokenizer | Parts, added_tokens, tokens: Sequence[str]) -> list[int]:
     """Ids of added tokens, whether they stand in the vocabulary or among the added tokens."""
-    if not tokens:
-        return []
     known = {t["content"]: t["id"] for t in added_tokens}
     if isinstance(tokenizer, Parts):
         ids = {t: tokenizer.vocab.get(t) for t in tokens}
@@ -153,17 +148,20 @@ def _ids_of(tokenizer: Tokenizer | Parts, added_tokens, tokens: Sequence[str]) -
 
 
 def renyi_efficiency(counts: np.ndarray, power: float = 2.5) -> float:
-    """Renyi efficiency of a token distribution: its Renyi entropy over that of a uniform one.
+    """Compute the Rényi efficiency of a token distribution.
 
-    ``counts`` holds how often each token occurs; tokens that never occur are left out. 1 is
-    uniform. Source: Zouhar et al. 2023; Purason et al. 2025 use power 2.5.
+    That is its Rényi entropy over the entropy of a uniform distribution: with the shares p of the
+    n tokens that occur, log(sum(p ** power)) / (1 - power) / log(n). 1 is uniform. ``counts`` is
+    an array of how often each token occurs; the result is NaN where fewer than two do.
+
+    Source: Zouhar et al. 2023; Purason et al. 2025 use power 2.5.
 
     >>> round(renyi_efficiency(np.array([1, 1, 0, 1, 1])), 12)
     1.0
     """
     seen = np.sort(counts[counts > 0])
     if len(seen) < 2:
-        return float("nan")  # one token only: nothing to be efficient about
+        return float("nan")
     shares = seen / seen.sum()
     return float(np.log(np.sum(shares**power)) / (1 - power) / np.log(len(seen)))
 
@@ -174,11 +172,11 @@ def evaluate_sizes(
     sizes: Sequence[int],
     test: Pretokens,
 ) -> pd.DataFrame:
-    """Measure several ways of extending a tokenizer at several sizes, without building each one.
+    """Measure several extensions of a tokenizer at several sizes, without building each one.
 
-    ``ways`` gives each way a name, an extension and the ``how`` of ``extend``; ``test`` is counted
-    text. One row a way and size: ``way``, ``added`` (tokens), what ``evaluate`` measures, and
-    ``unreachable_added`` (how many of the added tokens no merges produce).
+    ``ways`` maps a name to an extension and the ``how`` of ``extend``; ``test`` is counted text.
+    Returns one row per name and size: ``way`` (the name), ``added`` (tokens), what ``evaluate``
+    measures, and ``unreachable_added`` (how many of the added tokens no merges produce).
 
     >>> from tokhelpers.train.trainers import train_byte_level_bpe
     >>> from tokhelpers.text.counting import counted

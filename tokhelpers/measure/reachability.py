@@ -1,4 +1,4 @@
-"""Which tokens of a BPE tokenizer any text can produce, and where: one row a token."""
+"""Which tokens of a BPE tokenizer any text can produce, and where: one row per token."""
 
 import json
 from collections.abc import Callable
@@ -11,7 +11,7 @@ import regex
 from tokenizers import Tokenizer
 from tokenizers.normalizers import NFC
 
-from ..tokenizer.parts import BYTE_TOKENS, Parts, build_tokenizer, read_parts
+from ..tokenizer.parts import BYTE_TOKENS, Parts, backend_of, build_tokenizer, read_parts
 from ..tokenizer.pretokenization import (
     cutting_rules,
     is_doubtful,
@@ -45,9 +45,9 @@ OWN_LETTERS = 64  # of the tokenizer, tried beside tokens not found otherwise
 def reachability(tokenizer: Tokenizer | Parts) -> pd.DataFrame:
     """Say of each token of a BPE tokenizer whether, how and where a text can produce it.
 
-    One row an id, in order of ids, with the columns
+    Returns one row per id, in order of ids, with the columns
 
-    - ``token``: its stored form; ``text``: what it stands for, None for bytes that are no text;
+    - ``token``: the token string; ``text``: what it stands for, None for bytes that are no text;
     - ``category``: ``by merges``; ``only by merge skipping`` (as a whole pre-token, merges do not
       lead there); ``never: merges blocked`` (it fails the Self-Tokenization Test and is no whole
       pre-token, or skipping is off); ``never: always split`` (the normalizer changes it, or the
@@ -57,17 +57,17 @@ def reachability(tokenizer: Tokenizer | Parts) -> pd.DataFrame:
     - ``where``: ``at the start`` of a text, ``after a space`` (its own or before it), ``inside a
       word`` (directly after a letter), several joined by "or", all three as ``anywhere``;
       ``elsewhere`` (after a bracket, digit or line break only); ``inside a character``; None where
-      nothing was found or looked for;
+      nothing was found or searched for;
     - ``self_test``: the Self-Tokenization Test, as in ``unreachable`` (NA for special, added and
       byte-fallback tokens); ``round_trip``: the token decoded and encoded again gives its one id;
     - ``example``: a text whose encoding holds the token, or None (as for special, added, byte tokens).
 
-    Reaching is by search: the token's text stands alone, between each of ``BEFORE`` and ``BEHIND``,
-    then beside up to ``OWN_LETTERS`` letters of the vocabulary. What is found is certain, and so is
+    A search tries texts: the token's text alone, between each of ``BEFORE`` and ``BEHIND``, then
+    beside up to ``OWN_LETTERS`` letters of the vocabulary. What is found is certain, and so is
     ``never: merges blocked`` where merge skipping is off. ``always split`` means in all these
-    contexts; for the patterns in ``pretokens.PATTERNS`` no other context would do either. A token
-    with part of a character is completed with up to ``COMPLETIONS`` characters a side: with an
-    ``example`` it can be produced, without one it cannot if it fails the Self-Tokenization Test,
+    contexts; for the patterns in ``pretokenization.PATTERNS`` no other context would do either. A
+    token with part of a character is completed with up to ``COMPLETIONS`` characters per side: with
+    an ``example`` it can be produced, without one it cannot if it fails the Self-Tokenization Test,
     and was not found otherwise. Raises ValueError for models other than BPE, for BPE with word-end
     or continuation marks, and for tokenizers without any rule that cuts text into words.
 
@@ -86,8 +86,7 @@ def reachability(tokenizer: Tokenizer | Parts) -> pd.DataFrame:
             "this BPE tokenizer marks word ends or continuations (end_of_word_suffix, "
             "continuing_subword_prefix): give one without, such as Llama-3, Qwen or Mistral"
         )
-    backend = getattr(tokenizer, "backend_tokenizer", tokenizer)
-    backend = build_tokenizer(parts) if isinstance(tokenizer, Parts) else backend
+    backend = build_tokenizer(parts) if isinstance(tokenizer, Parts) else backend_of(tokenizer)
     table = _tokens(parts)
     ordinary = ~table.category.isin([SPECIAL, ADDED, BYTE]).to_numpy()
     passed = np.zeros(len(table), bool)
@@ -110,14 +109,15 @@ def _ids(backend: Tokenizer, texts: list[str]) -> list[list[int]]:
 
 
 def _tokens(parts: Parts) -> pd.DataFrame:
-    """One row a token: stored form, text, and the category of those that are not ordinary."""
+    """One row per token: token string, text, and the category of those that are not ordinary."""
     added = {t["id"]: t for t in parts.settings["added_tokens"]}
-    stored = dict(sorted({**parts.tokens, **{i: t["content"] for i, t in added.items()}}.items()))
+    strings = parts.tokens | {i: t["content"] for i, t in added.items()}
+    strings = dict(sorted(strings.items()))
     fallback = parts.settings["model"].get("byte_fallback")
     raw = {token: byte for byte, token in enumerate(BYTE_TOKENS)} if fallback else {}
     spaces = parts.byte_level or "▁" in cutting_rules(parts)
     texts, kinds = [], []
-    for i, token in stored.items():
+    for i, token in strings.items():
         text, kind = token, None
         if i in added:
             kind = SPECIAL if added[i]["special"] else ADDED
@@ -130,13 +130,13 @@ def _tokens(parts: Parts) -> pd.DataFrame:
             kind = FRAGMENT if text is None else None
         texts.append(text)
         kinds.append(kind)
-    columns = {"token": stored.values(), "text": texts, "category": kinds}
-    return pd.DataFrame(columns, index=pd.Index(stored, name="id"), dtype=object)
+    columns = {"token": strings.values(), "text": texts, "category": kinds}
+    return pd.DataFrame(columns, index=pd.Index(strings, name="id"), dtype=object)
 
 
 # --- is a token in the encoding of a text? --------------------------------------------------------
 def _cutter(rules: str) -> Callable[[list[str]], tuple[list[str], np.ndarray]]:
-    """Texts into pre-tokens in stored form, flat, and the number of each one's text."""
+    """A function that cuts texts into pre-tokens, flat, and says which text each one is from."""
     pattern, by_library = proven_pattern(rules), library_cutter(rules)
     find = regex.compile(pattern or "").findall
     composed, compose = json.loads(rules)["normalizer"] is not None, NFC().normalize_str
@@ -160,9 +160,10 @@ def _cutter(rules: str) -> Callable[[list[str]], tuple[list[str], np.ndarray]]:
 
 
 def _finder(backend: Tokenizer, parts: Parts, table: pd.DataFrame) -> Callable:
-    """A function that says of tokens (row numbers) and texts, one each, two things.
+    """A function that takes tokens, as row numbers, and one text for each, and says two things.
 
-    Whether the text leaves the token inside one pre-token, and whether its encoding has the token.
+    The first is whether the text leaves the token inside one pre-token, the second whether the
+    text's encoding has the token.
     """
     tokens, ids = table.token.tolist(), table.index.tolist()
     passed = table.self_test.fillna(False).to_numpy(bool)
@@ -199,7 +200,7 @@ def _finder(backend: Tokenizer, parts: Parts, table: pd.DataFrame) -> Callable:
 
 
 def _cut_by_added(parts: Parts, table: pd.DataFrame) -> np.ndarray:
-    """Which tokens' texts, in any context, may hold an added token: the library is to encode them."""
+    """Which tokens' texts, in some context, may hold an added token: the library encodes those."""
     added = parts.settings["added_tokens"]
     contents = [t["content"] for t in added]
     edges = tuple(set("".join(BEFORE + BEHIND)))
@@ -220,20 +221,19 @@ def _search(table: pd.DataFrame, parts: Parts, find: Callable) -> None:
     rows = np.flatnonzero(table.category.isna())
     held = np.zeros(len(table), bool)
 
-    def look(rows: np.ndarray, asked: list[str]) -> np.ndarray:
+    def search(rows: np.ndarray, asked: list[str]) -> np.ndarray:
         whole, made = find(rows, asked)
         held[rows] |= whole
         for k in np.flatnonzero(made):
             examples[rows[k]] = examples[rows[k]] or asked[k]
         return made
 
-    places = _places(rows, texts, proven_pattern(cutting_rules(parts)) is not None, look)
+    places = _places(rows, texts, proven_pattern(cutting_rules(parts)) is not None, search)
     missing = np.array([i for i in rows if examples[i] is None], np.int64)
-    own = [letter for letter in map(texts.__getitem__, rows) if letter and letter.isalpha()]
-    own = [letter for letter in own if len(letter) == 1][:OWN_LETTERS]
+    own = [texts[i] for i in rows if len(texts[i]) == 1 and texts[i].isalpha()][:OWN_LETTERS]
     beside_own = [pair for letter in own for pair in ((letter, ""), ("", letter), (letter, letter))]
     for before, behind in [*product(BEFORE, BEHIND), *beside_own]:
-        made = look(missing, [before + texts[i] + behind for i in missing])
+        made = search(missing, [before + texts[i] + behind for i in missing])
         for i in missing[made]:
             places[i] = _place(before, texts[i])
         missing = missing[~made]
@@ -250,7 +250,7 @@ def _search(table: pd.DataFrame, parts: Parts, find: Callable) -> None:
     _set(table, category=categories, where=where, example=examples)
 
 
-def _places(rows: np.ndarray, texts: list, proven: bool, look: Callable) -> dict[int, str]:
+def _places(rows: np.ndarray, texts: list, proven: bool, search: Callable) -> dict[int, str]:
     """Where each token is found, in words."""
     spaced = np.array([texts[i][:1] == " " for i in rows], bool)
     found = {i: [] for i in rows}
@@ -258,10 +258,12 @@ def _places(rows: np.ndarray, texts: list, proven: bool, look: Callable) -> dict
     for place, contexts in PLACES.items():
         after_space = place == "after a space"
         missing = rows
-        if proven:  # a space is a space of the text then, so some contexts cannot do
+        if (
+            proven
+        ):  # a space of the token is a space of the text, so some contexts cannot produce it
             missing, contexts = (rows, contexts[:1]) if after_space else (rows[~spaced], contexts)
         for before, behind in product(contexts, ["", LETTER]):
-            made = look(missing, [before + cores[i] + behind for i in missing])
+            made = search(missing, [before + cores[i] + behind for i in missing])
             for i in missing[made]:
                 found[i].append(place)
             missing = missing[~made]
@@ -285,7 +287,7 @@ def _set(table: pd.DataFrame, **columns: list) -> None:
 
 
 def _complete(table: pd.DataFrame, find: Callable) -> None:
-    """Look for texts with the tokens that hold part of a character, by completing the character."""
+    """Search texts for the tokens that hold part of a character, by completing the character."""
     rows = np.flatnonzero((table.category == FRAGMENT) & table.self_test.fillna(False))
     around = {i: completions(bytes(map(byte_of().get, table.token.iat[i]))) for i in rows}
     example, where = table["example"].tolist(), table["where"].tolist()

@@ -1,28 +1,34 @@
 """From texts to batches of ids: encoding, cutting into sequences, masking, padding, checks."""
 
 import hashlib
+import operator
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 from numbers import Integral
+from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
 import torch
 from tokenizers import Tokenizer
+from torch.nn.utils.rnn import pad_sequence
+
+from ..adapt.adaptbpe import AdaptBPE
+from ..tokenizer.parts import backend_of
 
 NO_LABEL = -100  # the label of a place that is not learned, as in torch and transformers
-MASKED, REPLACED = 0.8, 0.1  # of the chosen tokens; thesis, section 3.2.1
+MASKED, REPLACED = 0.8, 0.1  # shares of the chosen tokens; thesis, section 3.2.1
 CHOSEN = 0.15
-LENGTH = 2_048  # ids of a sequence at most, where the caller sets no other; thesis, section 5.2.1
+LENGTH = 2_048  # most ids of a sequence, where the caller sets no other; thesis, section 5.2.1
 
 
 class Task(NamedTuple):
     """What a model is trained on: examples, and the loss on some of them.
 
-    ``row(number, rng)`` gives one example: ``ids``, and ``labels`` that are one number or one a
-    place (``NO_LABEL``: none). ``loss(model, batch)`` is the sum over the labels of rows collated.
-    ``mark`` stands for all the examples: a training is resumed only with the same.
+    ``row(number, rng)`` gives one example: ``ids``, and ``labels``, which are one number or one per
+    place (``NO_LABEL``: none). ``loss(model, batch)`` is the sum over the labels of collated rows.
+    ``mark`` identifies the examples: a training is resumed only with the same ones.
     """
 
     size: int
@@ -32,13 +38,13 @@ class Task(NamedTuple):
 
 
 def encode_texts(tokenizer, texts: Iterable[str]) -> list[list[int]]:
-    """The ids of each text, with no special tokens around it, not cut off and not padded.
+    """Encode each text: no special tokens around it, nothing cut off, no padding.
 
     ``tokenizer`` is a ``tokenizers.Tokenizer``, one of ``transformers``, or an AdaptBPE encoder.
     Raises TypeError for one string instead of many, ValueError for no text at all.
 
-    >>> from tokhelpers.train.trainers import train_byte_level_bpe
-    >>> encode_texts(train_byte_level_bpe(["bat bat"], vocab_size=258), ["bat", ""])
+    >>> import tokhelpers as th
+    >>> encode_texts(th.train_byte_level_bpe(["bat bat"], vocab_size=258), ["bat", ""])
     [[257], []]
     """
     if isinstance(texts, str):
@@ -46,16 +52,15 @@ def encode_texts(tokenizer, texts: Iterable[str]) -> list[list[int]]:
     texts = list(texts)
     if not texts:
         raise ValueError("there is no text: give one at least")
-    if hasattr(tokenizer, "ids_batch"):
+    if isinstance(tokenizer, AdaptBPE):
         return tokenizer.ids_batch(texts)
     found = backend(tokenizer).encode_batch_fast(texts, add_special_tokens=False)
     return [encoding.ids for encoding in found]
 
 
 def backend(tokenizer) -> Tokenizer:
-    """The ``tokenizers.Tokenizer`` inside, without truncation and padding."""
-    inner = tokenizer.tokenizer if hasattr(tokenizer, "ids_batch") else tokenizer
-    inner = getattr(inner, "backend_tokenizer", inner)
+    """Return the ``tokenizers.Tokenizer`` inside, without truncation and padding."""
+    inner = backend_of(tokenizer.tokenizer if isinstance(tokenizer, AdaptBPE) else tokenizer)
     if inner.truncation is not None or inner.padding is not None:
         inner = Tokenizer.from_str(inner.to_str())
         inner.no_truncation()
@@ -69,7 +74,7 @@ def special_ids(tokenizer) -> list[int]:
 
 
 def token_id(tokenizer, token: str | int) -> int:
-    """The id of a token given by its stored form, or by its id."""
+    """Return the id of a token that is given by its token string or by its id."""
     found = token if isinstance(token, Integral) else backend(tokenizer).token_to_id(token)
     if found is None or found < 0:
         raise ValueError(f"this tokenizer has no token {token!r}: give one that it has, or its id")
@@ -77,11 +82,11 @@ def token_id(tokenizer, token: str | int) -> int:
 
 
 def around(tokenizer, separator: str | int | None = None) -> tuple[list[int], list[int]]:
-    """Ids to put before and after a text.
+    """Return the ids to put before and after a text.
 
-    ``separator`` on both sides where it is given; else what the tokenizer's post-processor puts
-    there ([CLS] and [SEP]); else its special token, where it has only one. Raises ValueError where
-    none of these is there.
+    A given ``separator`` stands on both sides. Otherwise it is what the tokenizer's post-processor
+    puts there ([CLS] and [SEP]), or the only special token of the tokenizer. Raises ValueError
+    where there is none of these.
     """
     if separator is not None:
         return [token_id(tokenizer, separator)], [token_id(tokenizer, separator)]
@@ -97,7 +102,7 @@ def around(tokenizer, separator: str | int | None = None) -> tuple[list[int], li
         return special, special
     some = ", ".join(str(inner.id_to_token(i)) for i in special[:8]) or "it has none"
     raise ValueError(
-        "which token stands between texts is not clear: give separator= a special token of the "
+        "it is not clear which token stands between texts: give separator= a special token of the "
         f"tokenizer ({some}), or an id"
     )
 
@@ -105,16 +110,17 @@ def around(tokenizer, separator: str | int | None = None) -> tuple[list[int], li
 def blocks(
     documents: Iterable[Sequence[int]], length: int, separator: int, *, causal: bool = True
 ) -> list[np.ndarray]:
-    """Cut documents, as one stream with a separator before, between and after them, into blocks.
+    """Cut documents into blocks, as one stream with a separator before, between and after them.
 
-    ``documents`` are lists of ids. Causal: blocks of ``length`` + 1 ids that share one with their
-    neighbours, so that each id but the first of the stream is predicted once. Otherwise: blocks of
-    ``length``. The last may be shorter; nothing is left out. Raises ValueError for a length below 1.
+    ``documents`` are lists of ids. Causal blocks have ``length`` + 1 ids and share one with their
+    neighbours, so that each id but the first of the stream is predicted once. The others have
+    ``length`` ids. The last block may be shorter; nothing is left out. Raises ValueError for a
+    length below 1.
 
     >>> [block.tolist() for block in blocks([[5, 6, 7], [8]], 4, 0)]
     [[0, 5, 6, 7, 0], [0, 8, 0]]
     """
-    positive(length=length)
+    positive("length", length)
     ids = chain([separator], *((*document, separator) for document in documents))
     stream = np.fromiter(ids, np.int64)
     extra = int(causal)
@@ -124,15 +130,15 @@ def blocks(
 def sequences(
     documents: Iterable[Sequence[int]], length: int, before: list[int], after: list[int]
 ) -> list[np.ndarray]:
-    """One sequence a document, cut off at ``length`` ids; what is put around it stays on.
+    """Make one sequence per document, cut off at ``length`` ids, ``before`` and ``after`` included.
 
-    Warns of what is cut off.
+    Warns of what is cut off. Raises ValueError for a length that the ids around a text fill.
     """
-    room = length - len(before) - len(after)
-    if room < 1:
-        raise ValueError(f"length={length} leaves no room for text between special tokens")
+    most = length - len(before) - len(after)
+    if most < 1:
+        raise ValueError(f"length={length} is filled by what stands around a text: give more")
     documents = list(documents)
-    lost = sum(max(0, len(document) - room) for document in documents)
+    lost = sum(max(0, len(document) - most) for document in documents)
     if lost:
         share = lost / sum(map(len, documents))
         warnings.warn(
@@ -140,16 +146,17 @@ def sequences(
             "larger length, or shorter texts",
             stacklevel=2,
         )
-    return [np.array([*before, *document[:room], *after], np.int64) for document in documents]
+    return [np.array([*before, *document[:most], *after], np.int64) for document in documents]
 
 
 def masking(mask: int, special: Iterable[int], vocabulary: int, *, all_masked: bool = False):
-    """A function that hides tokens of a row: ``row(ids, rng)`` gives ``ids`` and ``labels``.
+    """Return a function that hides tokens: ``row(ids, rng)`` gives a row's ``ids`` and ``labels``.
 
-    15 % of the row's tokens that are not special are chosen, one at least; of them 80 % become the
-    mask, 10 % a token drawn from the others, 10 % stay (``all_masked``: all become the mask).
+    15 % of the row's tokens that are not special are chosen, one at least. Of these 80 % become the
+    mask, 10 % a token drawn from the others, and 10 % stay (``all_masked``: all become the mask).
+    The library's collator draws each token by itself, so that a short row often has none.
 
-    Source: BERT, as in the thesis, section 3.2.1; there of words, here of tokens.
+    Source: BERT, as in the thesis, section 3.2.1; there whole words are chosen, here tokens.
     """
     free = np.ones(vocabulary, bool)
     free[[i for i in {*special, mask} if i < vocabulary]] = False
@@ -160,70 +167,73 @@ def masking(mask: int, special: Iterable[int], vocabulary: int, *, all_masked: b
         n = min(len(places), max(1, round(CHOSEN * len(places))))
         chosen = rng.choice(places, n, replace=False) if n else places
         dice, drawn = rng.random(n), rng.choice(ordinary, n)
-        labels = np.full(len(ids), NO_LABEL)
+        labels, hidden = np.full(len(ids), NO_LABEL), ids.copy()
         labels[chosen] = ids[chosen]
         new = np.where(dice < MASKED + REPLACED, drawn, ids[chosen])
-        new = np.where((dice < MASKED) | all_masked, mask, new)
-        hidden = ids.copy()
-        hidden[chosen] = new
+        hidden[chosen] = np.where((dice < MASKED) | all_masked, mask, new)
         return {"ids": hidden, "labels": labels}
 
     return row
 
 
 def collated(rows: list[dict]) -> dict[str, torch.Tensor]:
-    """Rows as one batch: arrays padded on the right to the longest, and a mask for each of ids.
+    """Make one batch of rows: arrays padded on the right to the longest, and a mask for ids.
 
-    Padding has the id 0: the mask keeps it out of attention, whatever the token 0 is.
+    Padding has the id 0. The mask keeps it out of attention, whatever the token 0 is; so a
+    tokenizer needs no padding token, which the library's collators ask for.
+
+    >>> collated([{"ids": [4, 5]}, {"ids": [7]}])["mask"].tolist()
+    [[1, 1], [1, 0]]
     """
     batch = {}
     for key in rows[0]:
-        values = [row[key] for row in rows]
-        if np.ndim(values[0]) == 0:
-            batch[key] = torch.tensor(values, dtype=torch.int64)
+        values = [torch.as_tensor(row[key], dtype=torch.int64) for row in rows]
+        if values[0].dim() == 0:
+            batch[key] = torch.stack(values)
             continue
-        sizes = np.array([len(value) for value in values])
-        real = np.arange(sizes.max()) < sizes[:, None]
-        padded = np.full(real.shape, NO_LABEL if key == "labels" else 0, np.int64)
-        padded[real] = np.concatenate(values)
-        batch[key] = torch.from_numpy(padded)
+        padding = NO_LABEL if key == "labels" else 0
+        batch[key] = pad_sequence(values, batch_first=True, padding_value=padding)
         if key.endswith("ids"):
-            batch[key.replace("ids", "mask")] = torch.from_numpy(real.astype(np.int64))
+            real = [torch.ones_like(value) for value in values]
+            batch[key.replace("ids", "mask")] = pad_sequence(real, batch_first=True)
     return batch
 
 
 def check_ids(model, examples: Iterable, numbers: Iterable[int] | None = None) -> None:
     """Refuse ids outside the embedding table: on a GPU they would end the whole process."""
-    rows = model.get_input_embeddings().num_embeddings
-    examples = list(examples)
-    numbers = range(len(examples)) if numbers is None else list(numbers)
-    largest = [int(np.max(example, initial=0)) for example in examples]
-    lowest = [int(np.min(example, initial=0)) for example in examples]
-    if largest and (max(largest) >= rows or min(lowest) < 0):
-        worst = int(np.argmin(lowest) if min(lowest) < 0 else np.argmax(largest))
-        found = lowest[worst] if min(lowest) < 0 else largest[worst]
-        raise ValueError(
-            f"example {numbers[worst]} has the id {found}, and the embedding table has {rows} rows, "
-            f"0 to {rows - 1}: use the tokenizer that the model was made for, or transfer_embeddings"
-        )
+    rows, examples = model.get_input_embeddings().num_embeddings, list(examples)
+    numbers = range(len(examples)) if numbers is None else numbers
+    spans = [
+        (int(np.min(example, initial=0)), int(np.max(example, initial=0)), number)
+        for number, example in zip(numbers, examples, strict=True)
+    ]
+    lowest = min(spans, key=itemgetter(0), default=(0, 0, 0))  # the first of equal ones
+    largest = max(spans, key=itemgetter(1), default=(0, 0, 0))
+    for found, number in ((lowest[0], lowest[2]), (largest[1], largest[2])):
+        if not 0 <= found < rows:
+            raise ValueError(
+                f"example {number} has the id {found}, and the embedding table has {rows} rows, "
+                f"0 to {rows - 1}: use the tokenizer that the model was made for, or "
+                "transfer_embeddings"
+            )
 
 
 def sequence_length(model, length: int | None = None) -> int:
-    """The length to cut sequences at: the one asked for, if the model has so many positions.
+    """Return the length to cut sequences at: the one asked for, if the model has so many positions.
 
-    None: all its positions, 2,048 at most.
+    None stands for all its positions, 2,048 at most.
     """
     limit = positions(model)
     if length is None:
         return min(LENGTH, limit or LENGTH)
-    positive(length=length)
+    positive("length", length)
     if limit is not None and length > limit:
         raise ValueError(f"length={length}: the model has {limit} positions, so give that at most")
     return length
 
 
 def positions(model) -> int | None:
-    """The longest sequence that a model takes; None where its configuration sets no limit."""
+    """Return the longest sequence that a model takes; None where its configuration sets no limit."""
     limit = getattr(model.config, "max_position_embeddings", None)
     table = getattr(getattr(model.base_model, "embeddings", None), "position_embeddings", None)
     if limit is not None and getattr(table, "padding_idx", None) is not None:
@@ -231,15 +241,18 @@ def positions(model) -> int | None:
     return limit
 
 
-def positive(**numbers) -> None:
-    for name, number in numbers.items():
-        if not isinstance(number, Integral) or number < 1:
-            raise ValueError(f"{name}={number!r}: give a whole number from 1 on")
+def positive(name: str, value) -> int:
+    """Return the value as an int from 1 on, or raise ValueError by the argument's name."""
+    try:
+        number = 0 if isinstance(value, bool) else operator.index(value)
+    except TypeError:
+        number = 0
+    if number < 1:
+        raise ValueError(f"{name} is {value!r}: give a whole number from 1 on")
+    return number
 
 
 def texts_digest(*arrays) -> str:
-    """A mark by which to know the same examples again."""
-    found = hashlib.sha256()
-    for array in arrays:
-        found.update(np.asarray(array, np.int64).tobytes() + b"|")
-    return found.hexdigest()[:16]
+    """Return a mark by which to know the same examples again."""
+    raw = (np.asarray(array, np.int64).tobytes() for array in arrays)
+    return hashlib.sha256(b"|".join(raw)).hexdigest()[:16]

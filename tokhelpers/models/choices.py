@@ -25,21 +25,20 @@ def finetune_choices(
     epochs: int = 5,
     **options,
 ):
-    """Fine-tune a model on four-option questions, in the way of its head.
+    """Fine-tune a model on four-option questions, as its head asks.
 
-    Causal: causal language modelling of the whole text, with the answer and, if ``explanation``,
-    why; a sequence a question. With a classification head of four classes: the layout up to the
-    options, labelled with the answer's place. Returns the trained model and the history of its
-    steps; ``options`` are those of ``pretrain`` or ``finetune_classes``, learning_rate among them.
-    Raises ValueError for another head or another number of classes.
+    A causal model learns the whole text, one sequence per question, with the answer and, if
+    ``explanation``, the reason for it. A model with a classification head of four classes gets the
+    layout up to the options, labelled with the answer's place. Returns the trained model and the
+    history of its steps; ``options`` are those of ``pretrain`` or ``finetune_classes``,
+    learning_rate among them. Raises ValueError for another head or another number of classes.
 
     Source: thesis, section 5.1.2 and Table 7.
 
-    >>> from tokhelpers.models.architectures import new_model
-    >>> from tokhelpers.train.trainers import train_byte_level_bpe
-    >>> tokenizer = train_byte_level_bpe(["bone"], vocab_size=260, special_tokens=["<end>"])
+    >>> import tokhelpers as th
+    >>> tokenizer = th.train_byte_level_bpe(["bone"], vocab_size=260, special_tokens=["<end>"])
     >>> bone = Question("Which is a bone?", ("Femur", "Liver", "Retina", "Aorta"), 0)
-    >>> small = new_model("small-llama", 260, hidden_size=6)
+    >>> small = th.new_model("small-llama", 260, hidden_size=6)
     >>> trained, _ = finetune_choices(
     ...     small, tokenizer, [bone], learning_rate=0.05, epochs=20, device="cpu")
     >>> answer_questions(trained, tokenizer, [bone])
@@ -73,23 +72,23 @@ def answer_questions(
     length: int | None = None,
     separator: str | int | None = None,
 ) -> pd.DataFrame:
-    """What a model answers to four-option questions: subject, answer, chosen (0 to 3) and right.
+    """Answer four-option questions: a table of subject, answer, chosen (0 to 3) and right.
 
-    Causal: the letter that is likeliest after the layout with the answer's heading. Where letters
-    are not told apart by one token, the likelihoods of their whole strings, "A)" to "D)", are
-    compared. The start of what is longer than ``length`` ids (default: the model's positions, 2,048
-    at most) is cut off. With a classification head: the class. ``separator`` and errors as in
-    ``finetune_choices``.
+    A causal model chooses the letter that is likeliest after the layout with the answer's heading.
+    Where one token does not tell the letters apart, the likelihoods of the whole strings, "A)" to
+    "D)", are compared. The start of a text longer than ``length`` ids (default: the model's
+    positions, 2,048 at most) is cut off. A model with a classification head chooses the class.
+    ``separator`` and errors are those of ``finetune_choices``.
 
     Source: thesis, section 6.1; how it reads a causal model's choice is not said there.
 
-    >>> from tokhelpers.models.architectures import new_model
-    >>> from tokhelpers.train.trainers import train_byte_level_bpe
-    >>> tokenizer = train_byte_level_bpe(["bone"], vocab_size=260, special_tokens=["<end>"])
+    >>> import tokhelpers as th
+    >>> tokenizer = th.train_byte_level_bpe(["bone"], vocab_size=260, special_tokens=["<end>"])
     >>> bone = Question("Which is a bone?", ("Femur", "Liver", "Retina", "Aorta"), 0)
-    >>> small = new_model("small-llama", 260, hidden_size=6)
-    >>> answer_questions(small, tokenizer, [bone, bone]).answer.tolist()
-    [0, 0]
+    >>> small = th.new_model("small-llama", 260, hidden_size=6)
+    >>> table = answer_questions(small, tokenizer, [bone, bone])
+    >>> table.shape, table.chosen.nunique()  # equal questions have equal answers
+    ((2, 4), 1)
     """
     questions = list(questions)
     if _choosing_head(model) == "classes":
@@ -109,23 +108,34 @@ def answer_questions(
 
 
 def _likelihoods(model, four: list[list[list[int]]], length: int) -> np.ndarray:
-    """Logarithms of likelihoods (questions, 4), up to a number a question, of what differs."""
+    """Log likelihoods (questions, 4) of what differs, up to one constant per question."""
     shared = [len(os.path.commonprefix(options)) for options in four]
-    next_ids = [
-        [ids[k : k + 1] for ids in options] for options, k in zip(four, shared, strict=True)
-    ]
-    scores = np.empty((len(four), 4))
-    if all(len({*map(tuple, found)} - {()}) == 4 for found in next_ids):
-        rows = [
-            {"ids": np.array(o[0][:k][-length:]), "options": np.ravel(f)}
-            for o, k, f in zip(four, shared, next_ids, strict=True)
-        ]
-        for row in rows:
-            row["labels"] = np.full(len(row["ids"]), NO_LABEL)
-            row["labels"][-1] = 0  # any: the logits are wanted there
-        for part, found in evaluated(model, rows, _option_logits):
-            scores[part] = found.float().cpu()
-        return scores
+    told_apart = (
+        len({ids[k] for ids in options if len(ids) > k}) == 4
+        for options, k in zip(four, shared, strict=True)
+    )
+    by = _next_token_rows if all(told_apart) else _whole_string_rows
+    rows, function = by(four, shared, length)
+    found = evaluated(model, rows, function)
+    scores = np.empty((len(rows), 4 * len(four) // len(rows)))
+    for part, values in found:
+        scores[part] = values.float().cpu().reshape(len(part), -1)
+    return scores.reshape(-1, 4)
+
+
+def _next_token_rows(four, shared, length):
+    """One row per question: what the options share, and the token that differs in each."""
+    rows = []
+    for options, k in zip(four, shared, strict=True):
+        ids = np.array(options[0][:k][-length:])
+        labels = np.full(len(ids), NO_LABEL)
+        labels[-1] = 0  # any label will do: the logits are wanted there
+        rows.append({"ids": ids, "labels": labels, "options": [ids[k] for ids in options]})
+    return rows, lambda model, batch: label_logits(model, batch).gather(1, batch["options"])
+
+
+def _whole_string_rows(four, shared, length):
+    """One row per option, with labels from where the options begin to differ."""
     rows = []
     for options, k in zip(four, shared, strict=True):
         if len({*map(tuple, options)}) < 4:
@@ -134,13 +144,7 @@ def _likelihoods(model, four: list[list[list[int]]], length: int) -> np.ndarray:
             labels = np.array(ids[1:])
             labels[: k - 1] = NO_LABEL
             rows.append({"ids": np.array(ids[:-1])[-length:], "labels": labels[-length:]})
-    for part, found in evaluated(model, rows, _row_likelihoods):
-        scores.reshape(-1)[part] = found.cpu()
-    return scores
-
-
-def _option_logits(model, batch: dict) -> torch.Tensor:
-    return label_logits(model, batch).gather(1, batch["options"])
+    return rows, _row_likelihoods
 
 
 def _row_likelihoods(model, batch: dict) -> torch.Tensor:
@@ -153,10 +157,10 @@ def _row_likelihoods(model, batch: dict) -> torch.Tensor:
 
 
 def answer_accuracy(answers: pd.DataFrame, *, by_subject: bool = False) -> pd.Series:
-    """The share of right answers: micro, over all questions, and macro, the mean over subjects.
+    """Compute the share of right answers: micro over all questions, macro as the mean of subjects.
 
-    ``answers`` is what ``answer_questions`` gives; ``by_subject``: the share in each subject instead.
-    Raises ValueError for no answers.
+    ``answers`` is what ``answer_questions`` gives; ``by_subject`` asks for the share in each subject
+    instead. Raises ValueError for no answers.
 
     Source: thesis, section 6.1.
 

@@ -40,38 +40,34 @@ def finetune_classes(
     """Fine-tune a model with a classification head on texts with labels 0, 1, ...
 
     Returns the trained model and the history of its steps; further ``options`` are those of
-    ``optimise``. ``tokenizer`` may be an AdaptBPE encoder. The ``separator`` stands before and after
-    each text (default: what the tokenizer's post-processor puts there, or its only special token);
-    texts are cut off at ``length`` ids (default: the model's positions, 2,048 at most).
+    ``optimise``. ``tokenizer`` may be an AdaptBPE encoder. The ``separator`` stands before and
+    after each text (default: what the tokenizer's post-processor puts there, or its only special
+    token). Texts are cut off at ``length`` ids (default: the model's positions, 2,048 at most).
 
-    ``contrast``, the old tokenizer, adds AVocaDo's regularisation: each text goes through the model
-    by both tokenizers, old ids as the new tokenizer's of the same token; the two are to be alike and
-    unlike the other texts of the batch (``nt_xent`` of the states that are classified, at this
+    ``contrast``, the old tokenizer, adds AVocaDo's regularisation. Each text then goes through the
+    model twice, cut by either tokenizer, and the loss asks that the two states that are classified
+    be like each other and unlike those of the batch's other texts (``nt_xent`` at this
     ``temperature``, times ``weight``). With a ``micro_batch`` the others are those of its part.
     Raises ValueError for a model without such a head, labels outside its classes, no text, and
     tokens of the old tokenizer that the new one lacks.
 
     Source: Hong et al. 2021 (AVocaDo), as used by Balde et al. 2024, section 2.
 
-    >>> from tokhelpers.models.architectures import new_model
-    >>> from tokhelpers.train.trainers import train_byte_level_bpe
-    >>> tokenizer = train_byte_level_bpe(["bat"], vocab_size=258, special_tokens=["<end>"])
-    >>> small = new_model("small-llama", 258, "text-classification", hidden_size=6)
+    >>> import tokhelpers as th
+    >>> tokenizer = th.train_byte_level_bpe(["bat"], vocab_size=258, special_tokens=["<end>"])
+    >>> small = th.new_model("small-llama", 258, "text-classification", hidden_size=6)
     >>> trained, _ = finetune_classes(
     ...     small, tokenizer, ["at", "ag"] * 8, [0, 1] * 8, learning_rate=0.02, device="cpu")
     >>> classify(trained, tokenizer, ["at", "ag"]).tolist()
     [0, 1]
     """
-    texts = list(texts)
+    texts, old = list(texts), None
     rows = framed(model, tokenizer, texts, length, separator)
-    if contrast is None:
-        old = None
-    elif not temperature > 0:
-        raise ValueError(f"temperature={temperature!r}: give a number above 0")
-    else:
+    if contrast is not None:
+        if not temperature > 0:
+            raise ValueError(f"temperature={temperature!r}: give a number above 0")
         old = framed(model, tokenizer, texts, length, separator, by=contrast)
-        whole = options.get("batch_size", len(rows))
-        micro_batch = whole if micro_batch is None else micro_batch
+        micro_batch = options.get("batch_size", len(rows)) if micro_batch is None else micro_batch
     task = class_task(model, rows, labels, old, temperature=temperature, weight=weight)
     options |= {"learning_rate": learning_rate, "epochs": epochs, "micro_batch": micro_batch}
     return optimise(model, task, **options)
@@ -85,16 +81,17 @@ def classify(
     length: int | None = None,
     separator: str | int | None = None,
 ) -> np.ndarray:
-    """The class of each text, an int64 array; ``length`` and ``separator`` as in the fine-tuning.
+    """Return the class of each text, an int64 array.
 
-    Raises ValueError for a model without a classification head and for no text.
+    ``length`` and ``separator`` are as for ``finetune_classes``. Raises ValueError for a model
+    without a classification head and for no text.
 
-    >>> from tokhelpers.models.architectures import new_model
-    >>> from tokhelpers.train.trainers import train_byte_level_bpe
-    >>> tokenizer = train_byte_level_bpe(["bat"], vocab_size=258, special_tokens=["<end>"])
-    >>> small = new_model("small-bert", 258, "text-classification", num_labels=1)
+    >>> import tokhelpers as th
+    >>> tokenizer = th.train_byte_level_bpe(["bat"], vocab_size=258, special_tokens=["<end>"])
+    >>> small = th.new_model("small-bert", 258, "text-classification")
+    >>> small.classifier.bias.data += torch.tensor([0, 9])
     >>> classify(small, tokenizer, ["bat", "bag"]).tolist()
-    [0, 0]
+    [1, 1]
     """
     rows = [{"ids": ids} for ids in framed(model, tokenizer, texts, length, separator)]
     chosen = np.empty(len(rows), np.int64)
@@ -104,7 +101,7 @@ def classify(
 
 
 def classification_scores(labels: Sequence[int], predicted: Sequence[int]) -> pd.Series:
-    """Accuracy and macro-F1: the mean of the F1 of all classes among the labels or predictions.
+    """Compute accuracy and macro-F1, the mean over all classes among the labels or predictions.
 
     Raises ValueError for different numbers of labels and predictions, and for none.
 
@@ -118,18 +115,16 @@ def classification_scores(labels: Sequence[int], predicted: Sequence[int]) -> pd
         )
     right = labels == predicted
     names = np.union1d(labels, predicted)
-    f1 = [
-        2 * right[labels == name].sum() / ((labels == name).sum() + (predicted == name).sum())
-        for name in names
-    ]
+    both = {name: (labels == name).sum() + (predicted == name).sum() for name in names}
+    f1 = [2 * right[labels == name].sum() / both[name] for name in names]
     return pd.Series({"accuracy": float(right.mean()), "macro_f1": float(np.mean(f1))})
 
 
 def nt_xent(one: torch.Tensor, two: torch.Tensor, temperature: float) -> torch.Tensor:
-    """The mean contrastive loss of pairs: row i of ``one`` and row i of ``two``, both (n, width).
+    """Compute the mean contrastive loss of pairs: rows i of ``one`` and ``two``, both (n, width).
 
-    Each of the 2n vectors is to be more like its partner than like the 2n - 2 others, by the cosine
-    divided by the temperature.
+    The loss is low where each of the 2n vectors has a larger cosine with its partner than with the
+    2n - 2 others. Cosines are divided by the temperature.
 
     Source: Chen et al. 2020, section 2.1 (NT-Xent).
 
@@ -145,10 +140,10 @@ def nt_xent(one: torch.Tensor, two: torch.Tensor, temperature: float) -> torch.T
 
 
 def states(model, ids: torch.Tensor, mask: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """The pooled last hidden states (n, width) and the classes' logits of padded rows.
+    """Compute the pooled last hidden states (n, width) and the classes' logits of padded rows.
 
-    Pooled is a decoder's last token, found by the mask and not by the padding's id, and an encoder's
-    first.
+    A decoder's pooled state is that of its last token, which is found by the mask and not by the
+    padding's id; an encoder's is that of its first token.
     """
     if hasattr(model, "score"):  # the library's decoders with a classification head
         found = model.base_model(input_ids=ids, attention_mask=mask, use_cache=False)
@@ -165,7 +160,7 @@ def states(model, ids: torch.Tensor, mask: torch.Tensor) -> tuple[torch.Tensor, 
 
 
 def head(model) -> str:
-    """What a model's head is for: "masked", "causal" or "classes"; ValueError where it has none."""
+    """Return what a model's head is for, "masked", "causal" or "classes"; ValueError for no head."""
     name = type(model).__name__
     if name.endswith("ForSequenceClassification"):
         return "classes"
@@ -179,9 +174,10 @@ def head(model) -> str:
 
 
 def framed(model, tokenizer, texts, length=None, separator=None, by=None) -> list[np.ndarray]:
-    """Each text's ids with the separators around them, cut off at a length; checked.
+    """Return each text's ids with the separators around them, cut off at a length; checked.
 
-    ``by`` is another tokenizer to cut the texts with, its ids then those of the same tokens here.
+    ``by`` is another tokenizer that cuts the texts; its ids are replaced by those that the same
+    tokens have under ``tokenizer``.
     """
     if head(model) != "classes":
         raise ValueError(
@@ -221,13 +217,8 @@ def class_task(
     temperature: float = 2.5,
     weight: float = 1.0,
 ) -> Task:
-    """Rows of ids with their classes as a task; ``old`` are the same texts by the old tokenizer."""
-    labels, n = np.asarray(labels), model.config.num_labels
-    if labels.shape != (len(rows),):
-        raise ValueError(f"{len(rows)} texts and {labels.size} labels: give one label a text")
-    if labels.dtype.kind not in "iu" or not ((labels >= 0) & (labels < n)).all():
-        wrong = next(x for x in labels.tolist() if type(x) is not int or not 0 <= x < n)
-        raise ValueError(f"the label {wrong!r} is no class of this model: it has 0 to {n - 1}")
+    """Make a task of rows of ids and their classes; ``old`` are the texts by the old tokenizer."""
+    labels = _checked_labels(labels, len(rows), model.config.num_labels)
 
     def row(i: int, rng) -> dict:
         found = {"ids": rows[i], "labels": labels[i]}
@@ -243,3 +234,13 @@ def class_task(
 
     how = [] if old is None else [*old, np.frombuffer(np.array([temperature, weight]), np.int64)]
     return Task(len(rows), row, loss, texts_digest(labels, *rows, *how))
+
+
+def _checked_labels(labels, texts: int, n: int) -> np.ndarray:
+    labels = np.asarray(labels)
+    if labels.shape != (texts,):
+        raise ValueError(f"{texts} texts and {labels.size} labels: give one label per text")
+    wrong = [x for x in labels.tolist() if type(x) is not int or not 0 <= x < n]
+    if wrong:
+        raise ValueError(f"the label {wrong[0]!r} is no class of this model: it has 0 to {n - 1}")
+    return labels

@@ -1,7 +1,6 @@
-"""What a vocabulary costs in training: parameters, memory and time, modelled and measured."""
+"""What a vocabulary costs in training: parameters, and memory by a model of a step."""
 
 import copy
-import operator
 import weakref
 from collections import Counter
 
@@ -12,19 +11,21 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from .architectures import configuration, new_model
+from .batches import positive
 
 DTYPES = {"bfloat16": torch.bfloat16, "float32": torch.float32}
 KINDS = ["weights", "gradients", "adamw", "activations", "logits"]
 
 
 def parameter_count(architecture, vocab_size: int, head: str) -> int:
-    """The number of a model's parameters, a tied head's counted once.
+    """Count a model's parameters, a tied head's once.
 
-    ``architecture`` and ``head`` are as for ``models.new_model``; ``vocab_size`` counts rows of the
+    ``architecture`` and ``head`` are as for ``new_model``; ``vocab_size`` counts rows of the
     embedding table and takes the place of a configuration's own. The model is built without memory.
     Text classification has two labels unless a configuration says otherwise. Raises ValueError for
-    an unknown name, a head that the architecture does not have, and a size that is no positive
-    integer. Thesis, Table 9.
+    an unknown name, a head that the architecture does not have, and a size below 1.
+
+    Source: thesis, Table 9.
 
     >>> parameter_count("SmolLM2-135M", 49_152, "causal-lm")
     134515008
@@ -34,7 +35,7 @@ def parameter_count(architecture, vocab_size: int, head: str) -> int:
 
 
 def embedding_share(architecture, vocab_size: int, head: str) -> float:
-    """The share of a model's parameters whose number grows with the vocabulary, from 0 to 1.
+    """Compute the share, from 0 to 1, of the parameters whose number grows with the vocabulary.
 
     These are the embedding table, the head's own table where it is not tied, and its bias. Arguments
     and errors are those of ``parameter_count``.
@@ -50,14 +51,14 @@ def embedding_share(architecture, vocab_size: int, head: str) -> float:
 def training_memory(
     architecture, vocab_size: int, *, head: str, batch: int, length: int, dtype: str = "bfloat16"
 ) -> pd.Series:
-    """Modelled memory of one training step, in bytes, at the moment when most of it is in use.
+    """Model the memory of one training step, in bytes, at the moment when most of it is in use.
 
     The step is forward, backward and a fused AdamW on ``batch`` sequences of ``length`` tokens, with
     weights, gradients and AdamW's two averages in ``dtype`` ("bfloat16" or "float32"). It is run
-    with tensors that have shapes and no memory; each is counted from when it is made until it is let
-    go. "logits" is what lives between the language-model head and its gradient: scores over the
+    with tensors that have shapes and no memory; each is counted from when it is made until it is
+    freed. "logits" is what lives between the language-model head and its gradient: scores over the
     vocabulary in ``dtype`` and, where the library's loss wants them, in float32. "activations" is
-    the rest, temporary tensors among it; "total" is the sum.
+    the rest, temporary tensors included; "total" is the sum.
 
     The total is what torch's allocator gives out on a CPU, to one in ten thousand. Not modelled:
     work space inside kernels, the allocator's fragments and caches, the libraries themselves, and
@@ -74,24 +75,16 @@ def training_memory(
     """
     config = trainable(architecture, vocab_size, head, batch, length)
     model = new_model(config, head=head, device="meta").to(dtype_of(dtype)).train()
-    ledger = _Ledger()
+    ledger = Ledger()
     with FakeTensorMode():
-        tensors = {
-            name: torch.empty(old.shape, dtype=old.dtype, requires_grad=old.requires_grad)
-            for name, old in [*model.named_parameters(), *model.named_buffers()]
-        }
-        for tensor in tensors.values():
-            ledger.add(tensor, "weights")
-            if tensor.requires_grad:
-                tensor.register_post_accumulate_grad_hook(
-                    lambda tensor: ledger.add(tensor.grad, "gradients")
-                )
-        states = [torch.empty_like(t) for t in tensors.values() if t.requires_grad for _ in "mv"]
-        for state in states:
-            ledger.add(state, "adamw")
+        tensors = without_memory(model)
+        optimiser = [torch.empty_like(t) for t in tensors.values() if t.requires_grad for _ in "mv"]
+        ledger.enter("weights", tensors.values())
+        ledger.enter("adamw", optimiser)
+        ledger.enter_gradients_of(tensors.values())
+        ledger.enter_logits_of(model)
         inputs = inputs_for(config, head, batch, length, "cpu")
-        _watch_logits(model, ledger)
-        with ledger:
+        with ledger:  # enters all that is made, and strikes out what is freed
             loss = torch.func.functional_call(model, tensors, kwargs=inputs).loss
             ledger.table = vocab_size * config.hidden_size
             loss.backward()
@@ -99,7 +92,15 @@ def training_memory(
     return pd.Series({**bill, "total": sum(bill.values())}, name="bytes")
 
 
-class _Ledger(TorchDispatchMode):
+def without_memory(model) -> dict[str, torch.Tensor]:
+    """Return parameters and buffers as tensors of the mode in force, which have shapes only."""
+    return {
+        name: torch.empty(old.shape, dtype=old.dtype, requires_grad=old.requires_grad)
+        for name, old in [*model.named_parameters(), *model.named_buffers()]
+    }
+
+
+class Ledger(TorchDispatchMode):
     """The bytes that are alive, by kind, and what they were at the peak."""
 
     def __init__(self):
@@ -136,27 +137,38 @@ class _Ledger(TorchDispatchMode):
         self.alive[kind] += size
 
     def free(self, key, size):
+        """Strike out memory that is freed."""
         self.alive[self.kinds.pop(key)] -= size
 
+    def enter(self, kind, tensors):
+        """Enter tensors that are there before the step."""
+        for tensor in tensors:
+            self.add(tensor, kind)
 
-def _watch_logits(model, ledger) -> None:
-    """Enter as logits what is made from the head on, until the gradient of the logits is there."""
+    def enter_gradients_of(self, tensors):
+        """Enter gradients as such once they are whole."""
+        for tensor in tensors:
+            if tensor.requires_grad:
+                tensor.register_post_accumulate_grad_hook(lambda t: self.add(t.grad, "gradients"))
 
-    def begin(module, inputs):
-        ledger.now = "logits"
+    def enter_logits_of(self, model):
+        """Enter as logits what is made from the head on, until their gradient is there."""
 
-    def end(module, inputs, logits):
-        logits.register_hook(lambda gradient: setattr(ledger, "now", "activations"))
+        def begin(module, inputs):
+            self.now = "logits"
 
-    head = model.get_output_embeddings()
-    if head is not None:
-        head.register_forward_pre_hook(begin)
-        head.register_forward_hook(end)
+        def end(module, inputs, logits):
+            logits.register_hook(lambda gradient: setattr(self, "now", "activations"))
+
+        head = model.get_output_embeddings()
+        if head is not None:
+            head.register_forward_pre_hook(begin)
+            head.register_forward_hook(end)
 
 
 def _resized(architecture, vocab_size):
     """The configuration of an architecture with another vocabulary; a given one is left as it is."""
-    size = positive_integer(vocab_size, "vocab_size")
+    size = positive("vocab_size", vocab_size)
     if isinstance(architecture, str):
         return configuration(architecture, size)
     config = copy.deepcopy(architecture)
@@ -165,13 +177,13 @@ def _resized(architecture, vocab_size):
 
 
 def trainable(architecture, vocab_size, head, batch, length):
-    """The configuration for a training step, with fused attention and a padding id."""
+    """Return the configuration for a training step, with fused attention and a padding id."""
     config = _resized(architecture, vocab_size)
     if head.strip().lower() == "none":
-        raise ValueError("the head 'none' has no loss to train on: use a language model's, say")
-    positive_integer(batch, "batch")
+        raise ValueError("the head 'none' has no loss to train on: use 'causal-lm' or 'masked-lm'")
+    positive("batch", batch)
     limit = getattr(config, "max_position_embeddings", length)
-    if positive_integer(length, "length") > limit:
+    if positive("length", length) > limit:
         raise ValueError(
             f"{config.model_type} has {limit:,} positions here; got length={length:,}: use fewer"
         )
@@ -182,23 +194,15 @@ def trainable(architecture, vocab_size, head, batch, length):
     return config
 
 
-def inputs_for(config, head, batch, length, device):
+def inputs_for(config, head, batch, length, device) -> dict[str, torch.Tensor]:
+    """Draw a batch of random ids and labels."""
     ids = torch.randint(config.vocab_size, (batch, length), device=device)
     classes = torch.randint(getattr(config, "num_labels", 2), (batch,), device=device)
     return {"input_ids": ids, "labels": classes if "class" in head.lower() else ids}
 
 
-def positive_integer(value, what: str) -> int:
-    try:
-        number = 0 if isinstance(value, bool) else operator.index(value)
-    except TypeError:
-        number = 0
-    if number < 1:
-        raise ValueError(f"{what} is {value!r}: give a positive integer")
-    return number
-
-
 def dtype_of(name: str) -> torch.dtype:
+    """Return torch's type of this name, or raise ValueError."""
     if name not in DTYPES:
         raise ValueError(f"dtype is {name!r}: use {' or '.join(DTYPES)}")
     return DTYPES[name]

@@ -1,68 +1,20 @@
-"""The thesis' experiment: extend a tokenizer, transfer, pretrain on, fine-tune on questions, answer.
-
-Notebook 16 runs it in small. With a GPU and the hub, ``python -m tokhelpers thesis`` runs it with the
-thesis' own models, texts and questions.
-"""
+"""The thesis' experiment: transfer, pretrain on, fine-tune on questions, answer."""
 
 import time
-import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from copy import deepcopy
 
 import pandas as pd
 import torch
 import transformers
-from tokenizers import Tokenizer, models
+from tokenizers import Tokenizer
 
-from ..adapt.extension import continue_bpe, extend, thesis_extension
 from ..measure.quality import evaluate
-from ..tokenizer.parts import read_parts
-from ..train.trainers import train_byte_level_bpe, train_sentencepiece_bpe, train_wordpiece
 from .choices import answer_accuracy, answer_questions, finetune_choices
 from .classification import head
 from .finetuning import loss_per_byte, pretrain
 from .questions import Question
 from .transfer import transfer_embeddings
-
-ARMS = ("none", "auto", "crawled", "continued")
-
-
-def extended_by(
-    arm: str, tokenizer: Tokenizer, texts: Iterable[str], terms: Iterable[str], n_tokens: int
-) -> Tokenizer:
-    """A tokenizer extended in one of the ways that are compared.
-
-    "none"; "auto": the first new tokens of a supplement tokenizer trained on ``texts``, wired in by
-    the thesis' algorithms; "crawled": of one trained on ``terms``; "continued": learned on ``texts``
-    on top of the tokenizer's own (BPE only). Raises ValueError for another name.
-
-    Source: thesis, sections 4.2 and 4.3 (Auto, Crawled); Purason et al. 2025, section 3.1 (continued).
-
-    >>> base = train_byte_level_bpe(["bag bat bat"], vocab_size=258)
-    >>> extended_by("continued", base, ["bat bat bat"], [], 1).encode(" bat").tokens
-    ['Ġbat']
-    """
-    if arm not in ARMS:
-        raise ValueError(f"no arm is called {arm!r}: use {', '.join(ARMS)}")
-    if arm == "none":
-        return tokenizer
-    if arm == "continued":
-        return extend(tokenizer, continue_bpe(tokenizer, texts, n_tokens))
-    supplement = _supplement(tokenizer, texts if arm == "auto" else terms, n_tokens)
-    return extend(tokenizer, thesis_extension(tokenizer, supplement, n_tokens))
-
-
-def _supplement(tokenizer: Tokenizer, texts: Iterable[str], n_tokens: int) -> Tokenizer:
-    """A tokenizer of the same family, large enough to bring ``n_tokens`` new ones."""
-    alone = {"isolate_digits": True, "isolate_punctuation": True}  # thesis, section 4.1.1.3
-    rules = {"normalizer": tokenizer.normalizer, "pre_tokenizer": tokenizer.pre_tokenizer}
-    size = 3 * n_tokens + 2_000
-    with warnings.catch_warnings(action="ignore"):  # of a text that yields fewer
-        if isinstance(tokenizer.model, models.WordPiece):
-            return train_wordpiece(texts, vocab_size=size, min_frequency=10, **rules, **alone)
-        if read_parts(tokenizer).byte_level:
-            return train_byte_level_bpe(texts, vocab_size=size, **rules, **alone)
-        return train_sentencepiece_bpe(texts, vocab_size=size, **alone)
 
 
 def two_stages(
@@ -77,21 +29,22 @@ def two_stages(
     pretraining: dict,
     choices: dict,
 ) -> pd.Series:
-    """What a model makes of a changed tokenizer: costs, loss and answers after both stages.
+    """Train a model with a changed tokenizer in both stages; return its costs, loss and answers.
 
-    The model, which has the tokenizer ``old``, gets ``new``'s rows (fvt), is pretrained on ``texts``
-    and fine-tuned on the questions ``train``; encoders get a fresh head of four classes for that.
-    ``pretraining`` and ``choices`` are the options of ``pretrain`` and ``finetune_choices``. Returns
-    the vocabulary's tokens, parameters, bytes_per_token and loss_per_byte (nats) of ``held_out``,
-    seconds, and accuracies on ``test``: micro, macro and by subject. The model stays as it was.
+    The model, which has the tokenizer ``old``, gets rows for ``new`` (fvt), is pretrained on
+    ``texts`` and fine-tuned on the questions ``train``; an encoder gets a fresh head of four classes
+    for that. ``pretraining`` and ``choices`` are the options of ``pretrain`` and
+    ``finetune_choices``. Returns the vocabulary's tokens, parameters, bytes_per_token and
+    loss_per_byte (nats) of ``held_out``, seconds, and accuracies on ``test``: micro, macro and by
+    subject. The model stays as it was. Raises what these functions raise.
 
     Source: thesis, sections 5 and 6.
 
-    >>> base = train_byte_level_bpe(["bat bat"], vocab_size=260, special_tokens=["<end>"])
-    >>> longer = extended_by("continued", base, ["bats bats"], [], 1)
+    >>> import tokhelpers as th
+    >>> base = th.train_byte_level_bpe(["bat bat"], vocab_size=260, special_tokens=["<end>"])
+    >>> longer = th.extend(base, th.continue_bpe(base, ["bats bats"], 1))
     >>> bone = Question("Which is a bone?", ("Femur", "Liver", "Retina", "Aorta"), 0, "anatomy")
-    >>> small = transformers.AutoModelForCausalLM.from_config(
-    ...     configuration("small-llama", base.get_vocab_size(), hidden_size=6))
+    >>> small = th.new_model("small-llama", base.get_vocab_size(), hidden_size=6)
     >>> how = {"learning_rate": 0.01, "epochs": 1, "device": "cpu"}
     >>> row = two_stages(small, base, longer, ["bats"], ["bat"], [bone], [bone],
     ...     pretraining=how, choices=how)
@@ -124,13 +77,13 @@ def two_stages(
 
 
 def as_classifier(model, classes: int, *, seed: int = 42):
-    """A model's body under a fresh head of so many classes; the model itself stays as it was.
+    """Put a model's body under a fresh head of so many classes; the model itself stays as it was.
 
     Source: thesis, section 5.1.3.
 
-    >>> from tokhelpers.models.architectures import new_model
-    >>> as_classifier(new_model("small-bert", 300, "masked-lm"), 4).config.num_labels
-    4
+    >>> import tokhelpers as th
+    >>> as_classifier(th.new_model("small-bert", 300, "masked-lm"), 4).classifier.weight.shape
+    torch.Size([4, 192])
     """
     config = deepcopy(model.config)
     config.num_labels = classes

@@ -1,4 +1,4 @@
-"""Continual pretraining, causal or masked; the loss by byte; the search for a learning rate."""
+"""Continual pretraining, causal or masked; the loss per byte; the search for a learning rate."""
 
 import inspect
 import math
@@ -46,22 +46,25 @@ def pretrain(
     """Continue the pretraining of a model on texts: causal or masked, as its head is.
 
     Returns the trained model and the history of its steps; further ``options`` are those of
-    ``optimise``: batch_size, epochs, steps, seed, evaluate, folder and others. Packed: the texts,
-    with a ``separator`` between them, are one stream in blocks of ``length`` ids (default: the
-    model's positions, 2,048 at most); nothing is left out, and a block's texts see each other. Not
-    packed, as in the thesis: a sequence a text, cut off at ``length``, padded to the longest. The
-    default separator is what the tokenizer's post-processor puts behind or before a text, or its
-    only special token. Masked: 15 % of the tokens that are not special are chosen anew at each step;
-    80 % of them become the ``mask`` (default: the special token with "mask" in its name), 10 %
-    another token, 10 % stay. Raises ValueError for a model without an output head, a length above
-    the model's positions, ids outside the table, and no text.
+    ``optimise``: batch_size, epochs, steps, seed, evaluate, folder and others.
+
+    - Packed, the texts are one stream, with a ``separator`` between them, in blocks of ``length``
+      ids (default: the model's positions, 2,048 at most). Nothing is left out, and the texts of a
+      block see each other.
+    - Not packed, as in the thesis, each text is a sequence, cut off at ``length`` and padded to the
+      longest.
+
+    The default separator is what the tokenizer's post-processor puts behind or before a text, or its
+    only special token. A masked model guesses 15 % of the tokens that are not special, chosen anew
+    at each step: 80 % of them become the ``mask`` (default: the special token with "mask" in its
+    name), 10 % another token, and 10 % stay. Raises ValueError for a model without an output head, a
+    length above the model's positions, ids outside the table, and no text.
 
     Source: thesis, sections 3.2.1, 5.1.1 and 5.2.
 
-    >>> from tokhelpers.models.architectures import new_model
-    >>> from tokhelpers.train.trainers import train_byte_level_bpe
-    >>> tokenizer = train_byte_level_bpe(["bat"], vocab_size=258, special_tokens=["<end>"])
-    >>> small = new_model("small-llama", 258, hidden_size=6)
+    >>> import tokhelpers as th
+    >>> tokenizer = th.train_byte_level_bpe(["bat"], vocab_size=258, special_tokens=["<end>"])
+    >>> small = th.new_model("small-llama", 258, hidden_size=6)
     >>> trained, history = pretrain(small, tokenizer, ["bat"] * 50, learning_rate=0.02, length=8,
     ...     batch_size=4, device="cpu")
     >>> history.columns.tolist(), int(history["items"].sum())  # 50 texts of 2 ids, 50 separators
@@ -95,7 +98,7 @@ def _lm_head(model) -> str:
 
 
 def causal_task(rows: list[np.ndarray]) -> Task:
-    """Predict each id of a row, but the first, from those before it."""
+    """Make the task to predict each id of a row, but the first, from those before it."""
     return Task(
         len(rows),
         lambda i, rng: {"ids": rows[i][:-1], "labels": rows[i][1:]},
@@ -105,36 +108,34 @@ def causal_task(rows: list[np.ndarray]) -> Task:
 
 
 def masked_task(model, tokenizer, rows, mask=None, *, all_masked=False) -> Task:
-    """Predict hidden ids of a row from all the others."""
-    names = {i: backend(tokenizer).id_to_token(i) for i in special_ids(tokenizer)}
+    """Make the task to predict hidden ids of a row from all the others."""
+    inner = backend(tokenizer)
+    names = {i: inner.id_to_token(i) for i in special_ids(inner)}
     found = [i for i, name in names.items() if "mask" in name.lower()]
     if mask is None and len(found) != 1:
         raise ValueError(
             "the mask is the special token with 'mask' in its name, and this tokenizer has "
             f"{len(found)}: give mask= a token or its id"
         )
-    mask = found[0] if mask is None else token_id(tokenizer, mask)
+    mask = found[0] if mask is None else token_id(inner, mask)
     check_ids(model, [[mask]])
-    size = min(model.get_input_embeddings().num_embeddings, _ids(tokenizer))
+    size = min(model.get_input_embeddings().num_embeddings, max(inner.get_vocab().values()) + 1)
     hide = masking(mask, names, size, all_masked=all_masked)
     return Task(len(rows), lambda i, rng: hide(rows[i], rng), lm_loss, texts_digest([mask], *rows))
 
 
-def _ids(tokenizer) -> int:
-    return max(backend(tokenizer).get_vocab().values()) + 1
-
-
 def lm_loss(model, batch: dict) -> torch.Tensor:
-    """The sum of the losses of a batch's labels, in nats."""
+    """Compute the sum of the losses of a batch's labels, in nats."""
     logits = label_logits(model, batch)
     labels = batch["labels"][batch["labels"] != NO_LABEL]
     return F.cross_entropy(logits.float(), labels, reduction="sum")
 
 
 def label_logits(model, batch: dict) -> torch.Tensor:
-    """Logits (labels, vocabulary) of the places that have labels.
+    """Compute the logits (labels, vocabulary) of the places that have labels.
 
-    Only their hidden states reach the head: with masks it would work in vain for the other 85 %.
+    Only their hidden states reach the head. With masks it would otherwise work in vain for 85 % of
+    the places.
     """
     wanted = batch["labels"] != NO_LABEL
 
@@ -164,19 +165,19 @@ def loss_per_byte(
     mask: str | int | None = None,
     seed: int = 42,
 ) -> float:
-    """The loss on texts in nats per UTF-8 byte, which is comparable under different tokenizers.
+    """Compute the loss on texts in nats per UTF-8 byte, comparable under different tokenizers.
 
-    Each text goes alone, behind the separator, in pieces of ``length`` ids (default: the model's
-    positions, 2,048 at most). Causal: the sum of the losses of all the text's tokens, by its bytes.
-    Masked: the mean loss of 15 % of the tokens, drawn from the seed and all replaced by the mask,
-    times the number of tokens, by the bytes; an approximation, for tokens that hide more text leave
-    less to guess from. A token for unknown words hides what it stands for: then the figure is too
-    low. Raises ValueError as ``pretrain``, and for texts without a byte.
+    Each text stands alone behind the separator, in pieces of ``length`` ids (default: the model's
+    positions, 2,048 at most). For a causal model it is the sum of the losses of all the text's
+    tokens, divided by its bytes. For a masked model it is an approximation: the mean loss of 15 % of
+    the tokens, drawn from the seed and all replaced by the mask, times the number of tokens, divided
+    by the bytes. Tokens that hide more text leave less to guess from. A token for unknown words
+    hides what it stands for, and the figure is then too low. Raises ValueError as ``pretrain`` does,
+    and for texts without a byte.
 
-    >>> from tokhelpers.models.architectures import new_model
-    >>> from tokhelpers.train.trainers import train_byte_level_bpe
-    >>> tokenizer = train_byte_level_bpe(["bat"], vocab_size=258, special_tokens=["<end>"])
-    >>> small = new_model("small-llama", 258, hidden_size=6)
+    >>> import tokhelpers as th
+    >>> tokenizer = th.train_byte_level_bpe(["bat"], vocab_size=258, special_tokens=["<end>"])
+    >>> small = th.new_model("small-llama", 258, hidden_size=6)
     >>> _ = small.get_output_embeddings().weight.data.zero_()
     >>> loss_per_byte(small, tokenizer, ["bat"]), 2 * math.log(258) / 3  # all ids are as likely
     (3.7019..., 3.7019...)
@@ -190,15 +191,19 @@ def loss_per_byte(
         raise ValueError("the texts are all empty: there is no byte to divide by")
     before, after = around(tokenizer, separator)
     if causal:
-        rows = [np.array(before[-1:] + list(ids), np.int64) for ids in documents]
-        rows = [r[i : i + length + 1] for r in rows for i in range(0, len(r) - 1, length)]
-        return total_loss(model, causal_task(rows))[0] / size
-    room = max(1, length - len(before) - len(after))
-    pieces = [ids[i : i + room] for ids in documents for i in range(0, len(ids), room)]
+        return _causal_loss(model, documents, length, before[-1:]) / size
+    most = max(1, length - len(before) - len(after))
+    pieces = [ids[i : i + most] for ids in documents for i in range(0, len(ids), most)]
     rows = sequences(pieces, length, before, after)
     task = masked_task(model, tokenizer, rows, mask, all_masked=True)
     total, items = total_loss(model, task, seed=seed)
     return total / items * sum(map(len, documents)) / size
+
+
+def _causal_loss(model, documents: list[list[int]], length: int, first: list[int]) -> float:
+    rows = [np.array(first + list(ids), np.int64) for ids in documents]
+    rows = [row[i : i + length + 1] for row in rows for i in range(0, len(row) - 1, length)]
+    return total_loss(model, causal_task(rows))[0]
 
 
 def search_learning_rate(
@@ -217,20 +222,19 @@ def search_learning_rate(
     seed: int = 42,
     **options,
 ) -> pd.DataFrame:
-    """The loss on unseen examples after a short training with each learning rate as the peak.
+    """Try learning rates: the loss on unseen examples after a short training with each as the peak.
 
-    One row a rate: rate and loss, the mean over the labels in nats, or inf where the training or
-    the loss diverges. All start from the given model, learn the same examples and are tried on the
-    same ``held_out`` others, drawn from the seed. With ``labels`` the task is classification, else
-    that of ``pretrain``; further ``options`` are those of ``optimise``. Raises ValueError for no
-    more examples than are held out, and as the training does.
+    Returns one row per rate: rate and loss, the mean over the labels in nats, or inf where the
+    training or the loss diverges. All trainings start from the given model, learn the same examples
+    and are tried on the same ``held_out`` others, which are drawn from the seed. With ``labels`` the
+    task is classification, otherwise that of ``pretrain``; further ``options`` are those of
+    ``optimise``. Raises ValueError for no more examples than are held out, and as the training does.
 
     Source: thesis, section 5.2.2: seven rates, 100 steps, 512 unseen samples.
 
-    >>> from tokhelpers.models.architectures import new_model
-    >>> from tokhelpers.train.trainers import train_byte_level_bpe
-    >>> tokenizer = train_byte_level_bpe(["bat"], vocab_size=258, special_tokens=["<end>"])
-    >>> small = new_model("small-llama", 258, hidden_size=6)
+    >>> import tokhelpers as th
+    >>> tokenizer = th.train_byte_level_bpe(["bat"], vocab_size=258, special_tokens=["<end>"])
+    >>> small = th.new_model("small-llama", 258, hidden_size=6)
     >>> found = search_learning_rate(small, tokenizer, ["bat"] * 50, rates=[0.01, 1e-5], steps=5,
     ...     held_out=4, length=8, batch_size=8, device="cpu")
     >>> float(found.rate[found.loss.idxmin()])
@@ -238,7 +242,7 @@ def search_learning_rate(
     """
     if options.get("inplace"):
         raise ValueError("inplace=True: each rate starts from the same model, so leave it out")
-    positive(held_out=held_out)
+    positive("held_out", held_out)
     if labels is None:
         task = _text_task(model, tokenizer, texts, length, packed, separator, mask)
     else:
@@ -252,12 +256,13 @@ def search_learning_rate(
     learned = order[held_out:]
     part = task._replace(size=len(learned), row=lambda i, rng: task.row(learned[i], rng))
     options |= {"steps": steps, "seed": seed}
-    losses = []
-    for rate in rates:
+
+    def loss_with(rate: float) -> float:
         try:
             trained, _ = optimise(model, part, learning_rate=rate, **options)
-            total, items = total_loss(trained, task, order[:held_out], seed=seed)
         except FloatingPointError:
-            total, items = math.inf, 1
-        losses.append(total / items if math.isfinite(total) else math.inf)
-    return pd.DataFrame({"rate": list(rates), "loss": losses})
+            return math.inf
+        total, items = total_loss(trained, task, order[:held_out], seed=seed)
+        return total / items if math.isfinite(total) else math.inf
+
+    return pd.DataFrame({"rate": list(rates), "loss": [loss_with(rate) for rate in rates]})

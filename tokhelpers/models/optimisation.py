@@ -1,33 +1,29 @@
 """The training loop: one for all tasks, resumed from its last checkpoint, stopped by a bad loss."""
 
 import copy
-import hashlib
-import json
 import math
 import os
 from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import safetensors
 import torch
-from safetensors.torch import save_file
+import transformers
 
-from ..tokenizer.files import write_whole
 from .batches import NO_LABEL, Task, check_ids, collated, positive
+from .checkpoints import Checkpoint, fingerprint, shapes
 
-CHECKPOINT = "checkpoint.safetensors"
 PLACES = 8_192  # ids, with padding, that go through a model at once
 
 
 def learning_rate_schedule(
     step: int, steps: int, *, warmup: float = 0.01, floor: float = 0.01
 ) -> float:
-    """The share of the peak learning rate at a step, counted from 1 to ``steps``.
+    """Return the share of the peak learning rate at a step, counted from 1 to ``steps``.
 
-    Linear from 0 to 1 over the first ``warmup`` of the steps (one at least), then a half cosine down
-    to ``floor``, which the last step has. Raises ValueError for a step outside 0 to ``steps``.
+    It is the library's schedule: linear from 0 to 1 over the first ``warmup`` of the steps (one at
+    least), then half a cosine down to ``floor``, which the last step has. Raises ValueError for a
+    step outside 0 to ``steps``.
 
     Source: thesis, section 5.2.2.
 
@@ -36,11 +32,16 @@ def learning_rate_schedule(
     """
     if not 0 <= step <= steps:
         raise ValueError(f"step {step} of {steps}: give one from 0 to {steps}")
+    peak_of_one = torch.optim.SGD([torch.zeros(1)], lr=1.0)
+    return _schedule(peak_of_one, steps, warmup, floor).lr_lambdas[0](step)
+
+
+def _schedule(optimiser, steps: int, warmup: float, floor: float, done: int = -1):
+    """Set the rate for the step after ``done``, and at each call of its ``step`` for the next."""
     rising = max(1, math.ceil(round(warmup * steps, 9)))
-    if step <= rising:
-        return step / rising
-    fallen = (step - rising) / (steps - rising)
-    return floor + (1 - floor) * (1 + math.cos(math.pi * fallen)) / 2
+    return transformers.get_cosine_with_min_lr_schedule_with_warmup(
+        optimiser, rising, steps, last_epoch=done, min_lr_rate=floor
+    )
 
 
 def optimise(
@@ -63,45 +64,39 @@ def optimise(
     device: str | torch.device | None = None,
     inplace: bool = False,
 ):
-    """Train a model with AdamW on a task: returns the trained model and the history of its steps.
+    """Train a model with AdamW on a task; return the trained model and the history of its steps.
 
     A step's loss is the mean over the labels of ``batch_size`` examples. Gradients are summed over
-    parts of ``micro_batch`` examples (None: so many that a part has about 8,192 ids), which changes
-    memory and rounding, not the result; dropout alone is drawn anew with other parts. ``steps``
-    overrules ``epochs``. The order of examples is drawn from the seed and the epoch; dropout and
-    masks from the seed and the step. On CUDA, the default where there is one, bfloat16 is used for
-    computing where the device has it; weights keep their type. The model that came in stays as it
-    was unless ``inplace``. Where other programs use the cores too, ``torch.set_num_threads(1)`` can
-    be many times faster: threads wait for each other.
+    parts of ``micro_batch`` examples (None: as many as have about 8,192 ids). That changes memory
+    and rounding, not the result; only dropout is drawn anew with other parts. ``steps`` overrules
+    ``epochs``. The order of examples is drawn from the seed and the epoch; dropout and masks from
+    the seed and the step. The rate follows ``learning_rate_schedule``. On CUDA, the default where
+    there is one, the computing is done in bfloat16 where the device has it; weights keep their
+    type. The model that came in stays as it was unless ``inplace``. Where other programs use the
+    cores too, ``torch.set_num_threads(1)`` can be many times faster: threads wait for each other.
 
-    The history has a row a step: step, learning_rate, loss (in nats), items (labels), and what
+    The history has one row per step: step, learning_rate, loss (in nats), items (labels), and what
     ``evaluate(model)``, a number or a dict of them, gives before the first step, every
     ``evaluate_every`` steps, and after the last.
 
     With a ``folder``, weights and AdamW's state are saved there every ``save_every`` steps and at
-    the end, whole or not at all, and a run that finds a checkpoint goes on from it: on the same
-    machine bit by bit as if it had never stopped. Raises ValueError for a checkpoint of another run,
-    for ids outside the embedding table, and for numbers below 1; FloatingPointError, with the step
-    and the examples, for a loss or gradients that are not finite.
+    the end, whole or not at all. A run that finds a checkpoint goes on from it; on the same machine
+    its result is bit by bit that of a run that never stopped. Raises ValueError for a checkpoint of
+    another run, for ids outside the embedding table, and for numbers below 1; FloatingPointError,
+    with the step and the examples, for a loss or gradients that are not finite.
 
     Source: thesis, section 5.2: AdamW with betas 0.9 and 0.999, epsilon 1e-8, no weight decay.
 
-    >>> from tokhelpers.models.batches import blocks
-    >>> from tokhelpers.models.finetuning import causal_task
-    >>> from tokhelpers.models.architectures import new_model
-    >>> small = new_model("small-llama", 10, hidden_size=6, num_hidden_layers=1)
-    >>> task = causal_task(blocks([[1, 2, 3] * 20], 8, 0))
+    >>> import tokhelpers as th
+    >>> small = th.new_model("small-llama", 10, hidden_size=6, num_hidden_layers=1)
+    >>> task = th.models.causal_task(th.models.blocks([[1, 2, 3] * 20], 8, 0))
     >>> _, history = optimise(small, task, learning_rate=0.01, batch_size=4, epochs=10, device="cpu")
     >>> len(history), bool(history.loss.iloc[-1] < history.loss.iloc[0])
     (20, True)
     """
+    sizes = {"batch_size": batch_size, "epochs": epochs, "save_every": save_every}
     optional = {"micro_batch": micro_batch, "steps": steps, "evaluate_every": evaluate_every}
-    positive(batch_size=batch_size, epochs=epochs, save_every=save_every)
-    positive(**{name: size for name, size in optional.items() if size is not None})
-    if not (math.isfinite(learning_rate) and learning_rate > 0):
-        raise ValueError(f"learning_rate={learning_rate!r}: give a number above 0")
-    if not task.size:
-        raise ValueError("there is no example to learn from: give more text")
+    _check(task, learning_rate, sizes | {k: v for k, v in optional.items() if v is not None})
     steps = steps or epochs * math.ceil(task.size / batch_size)
     settings = {
         "learning_rate": learning_rate,
@@ -112,44 +107,57 @@ def optimise(
         "floor": floor,
         "seed": seed,
         "examples": f"{task.size} {task.mark}",
-        "parameters": _shapes(model),
-        "weights to start from": "any" if inplace or folder is None else _fingerprint(model),
+        "parameters": shapes(model),
+        "weights to start from": "any" if inplace or folder is None else fingerprint(model),
     }
     device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
-    file = None if folder is None else Path(folder) / CHECKPOINT
     trained, mode = (model if inplace else copy.deepcopy(model)).to(device), model.training
     optimiser = _adamw(trained, learning_rate, weight_decay)
-    history = _resumed(file, settings, trained, optimiser) if file and file.exists() else []
+    checkpoint = Checkpoint(folder, settings, trained, optimiser)
+    history = checkpoint.resumed()
+    done = history[-1]["step"] if history else 0
+    schedule = _schedule(optimiser, steps, warmup, floor, done)
+    numbers = _numbers(task.size, batch_size, seed, done)
     if evaluate and not history:
         start = {"step": 0, "learning_rate": 0.0, "loss": math.nan, "items": 0}
         history.append(start | _evaluation(trained, evaluate))
-    done = history[-1]["step"] if history else 0
-    numbers = _numbers(task.size, batch_size, seed, done)
     with torch.random.fork_rng([device] if device.type == "cuda" else []):
         try:
             for step in range(done + 1, steps + 1):
-                rate = learning_rate * learning_rate_schedule(
-                    step, steps, warmup=warmup, floor=floor
-                )
-                row = _step(trained, task, optimiser, next(numbers), rate, micro_batch, seed, step)
-                if evaluate and (step == steps or (evaluate_every and step % evaluate_every == 0)):
+                row = _step(trained, task, optimiser, next(numbers), micro_batch, seed, step)
+                schedule.step()
+                if evaluate and _due(step, steps, evaluate_every):
                     row |= _evaluation(trained, evaluate)
                 history.append(row)
-                if file and (step == steps or step % save_every == 0):
-                    _save(file, settings, trained, optimiser, history)
+                if folder is not None and _due(step, steps, save_every):
+                    checkpoint.save(history)
         finally:
             trained.train(mode).zero_grad(set_to_none=True)
     return trained, pd.DataFrame(history)
 
 
+def _check(task: Task, learning_rate: float, sizes: dict) -> None:
+    for name, size in sizes.items():
+        positive(name, size)
+    if not (math.isfinite(learning_rate) and learning_rate > 0):
+        raise ValueError(f"learning_rate={learning_rate!r}: give a number above 0")
+    if not task.size:
+        raise ValueError("there is no example to learn from: give more text")
+
+
+def _due(step: int, steps: int, every: int | None) -> bool:
+    return step == steps or (every is not None and step % every == 0)
+
+
 def _adamw(model, learning_rate: float, weight_decay: float) -> torch.optim.AdamW:
     learned = [p for p in model.parameters() if p.requires_grad]
+    group = {"params": learned, "initial_lr": learning_rate}  # what a resumed schedule starts from
     options = {"betas": (0.9, 0.999), "eps": 1e-8, "weight_decay": weight_decay}
-    return torch.optim.AdamW(learned, lr=learning_rate, fused=True, **options)
+    return torch.optim.AdamW([group], lr=learning_rate, fused=True, **options)
 
 
 def _numbers(size: int, batch_size: int, seed: int, done: int) -> Iterator[np.ndarray]:
-    """The numbers of each batch's examples, from behind the step ``done`` on."""
+    """Yield the numbers of each batch's examples, beginning after the step ``done``."""
     a_pass = math.ceil(size / batch_size)
     epoch, start = divmod(done, a_pass)
     while True:
@@ -159,30 +167,17 @@ def _numbers(size: int, batch_size: int, seed: int, done: int) -> Iterator[np.nd
         epoch, start = epoch + 1, 0
 
 
-def _step(model, task, optimiser, numbers, rate, micro_batch, seed, step) -> dict:
-    """One step of the optimiser, as a row of the history."""
-    device = next(model.parameters()).device
-    _seed(device, seed, step)
-    rng = np.random.default_rng([seed, 1, step])
-    rows = _rows(model, task, numbers, rng)
+def _step(model, task, optimiser, numbers, micro_batch, seed, step) -> dict:
+    """Make one step of the optimiser; returns its row of the history."""
+    _seed(next(model.parameters()).device, seed, step)
+    rows = _rows(model, task, numbers, np.random.default_rng([seed, 1, step]))
     items = _labels(rows)
     if not items:
         raise ValueError(f"the batch of step {step} has no token to predict: give longer texts")
-    order = sorted(
-        range(len(rows)), key=lambda i: len(rows[i]["ids"])
-    )  # like lengths, less padding
-    size = micro_batch or max(1, PLACES // len(rows[order[-1]]["ids"]))
-    parts = [order[i : i + size] for i in range(0, len(order), size)]
-    model.train()
-    losses = []
-    for part in parts:
-        loss = _apply(task.loss, model, [rows[i] for i in part]) / items
-        loss.backward()
-        losses.append(loss.detach())
-    losses = torch.stack(losses).cpu().double()
+    parts = _parts(rows, micro_batch)
+    losses = _gradients(model, task.loss, [[rows[i] for i in part] for part in parts], items)
     _check_finite(losses, model, [numbers[part].tolist() for part in parts], step)
-    for group in optimiser.param_groups:
-        group["lr"] = rate
+    rate = optimiser.param_groups[0]["lr"]
     optimiser.step()
     optimiser.zero_grad(set_to_none=True)
     return {"step": step, "learning_rate": rate, "loss": losses.sum().item(), "items": items}
@@ -206,6 +201,28 @@ def _rows(model, task: Task, numbers: Iterable[int], rng: np.random.Generator) -
 
 def _labels(rows: list[dict]) -> int:
     return sum(int(np.sum(np.asarray(row["labels"]) != NO_LABEL)) for row in rows)
+
+
+def _by_length(rows: list[dict]) -> list[int]:
+    return sorted(range(len(rows)), key=lambda i: len(rows[i]["ids"]))
+
+
+def _parts(rows: list[dict], micro_batch: int | None) -> list[list[int]]:
+    """The places of the rows of each part: rows of like lengths, which need less padding."""
+    order = _by_length(rows)
+    size = micro_batch or max(1, PLACES // len(rows[order[-1]]["ids"]))
+    return [order[i : i + size] for i in range(0, len(order), size)]
+
+
+def _gradients(model, loss: Callable, parts: list[list[dict]], items: int) -> torch.Tensor:
+    """Sum up the gradients of all parts; returns the parts' shares of the loss."""
+    model.train()
+    losses = []
+    for rows in parts:
+        share = _apply(loss, model, rows) / items
+        share.backward()
+        losses.append(share.detach())
+    return torch.stack(losses).cpu().double()
 
 
 def _apply(function: Callable, model, rows: list[dict]) -> torch.Tensor:
@@ -238,7 +255,7 @@ def _evaluation(model, evaluate: Callable) -> dict[str, float]:
 def total_loss(
     model, task: Task, numbers: Iterable[int] | None = None, *, seed: int = 42, places: int = PLACES
 ) -> tuple[float, int]:
-    """The sum of the losses of a task's examples, without training, and the number of labels.
+    """Return the sum of the losses of a task's examples, without training, and their labels' number.
 
     ``numbers`` are the examples (None: all); masks are drawn from the seed. See ``evaluated``.
     """
@@ -252,85 +269,20 @@ def total_loss(
 def evaluated(
     model, rows: list[dict], function: Callable, places: int = PLACES
 ) -> list[tuple[list[int], torch.Tensor]]:
-    """What ``function(model, batch)`` gives for rows, sorted by length, ``places`` ids at a time.
+    """Apply ``function(model, batch)`` to rows, sorted by length, ``places`` ids at a time.
 
     Returns pairs: places in ``rows``, and the result for these. Dropout is off; the model stays on
     its device.
     """
     check_ids(model, [row["ids"] for row in rows])
-    part, parts = [], []
-    for i in sorted(range(len(rows)), key=lambda i: len(rows[i]["ids"])):
-        if part and (len(part) + 1) * len(rows[i]["ids"]) > places:
-            parts.append(part)
-            part = []
-        part.append(i)
-    parts.append(part)
+    parts = [[]]
+    for i in _by_length(rows):
+        if parts[-1] and (len(parts[-1]) + 1) * len(rows[i]["ids"]) > places:
+            parts.append([])
+        parts[-1].append(i)
     mode = model.training
     model.eval()
     try:
         return [(part, _apply(function, model, [rows[i] for i in part])) for part in parts]
     finally:
         model.train(mode)
-
-
-# --- checkpoints ----------------------------------------------------------------------------------
-def _save(file: Path, settings: dict, model, optimiser, history: list[dict]) -> None:
-    """Weights and AdamW's state in one file, settings and history in its metadata."""
-    tensors = {f"weights {name}": tensor for name, tensor in _held(model)}
-    for name, p in model.named_parameters():
-        for key, value in optimiser.state.get(p, {}).items():
-            tensors[f"{key} {name}"] = value
-    tensors = {name: tensor.detach().contiguous() for name, tensor in tensors.items()}
-    about = {"settings": json.dumps(settings), "history": json.dumps(history)}
-    file.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(file, lambda draft: save_file(tensors, draft, metadata=about))
-
-
-def _held(model) -> Iterator[tuple[str, torch.Tensor]]:
-    """Parameters, tied ones once, and buffers."""
-    yield from model.named_parameters()
-    yield from model.named_buffers()
-
-
-@torch.no_grad()
-def _resumed(file: Path, settings: dict, model, optimiser) -> list[dict]:
-    """Take weights and AdamW's state from a checkpoint; returns its history."""
-    try:
-        checkpoint = safetensors.safe_open(file, "pt")
-    except safetensors.SafetensorError as error:
-        raise ValueError(f"{file} is no checkpoint that can be read: remove it") from error
-    with checkpoint as saved:
-        about = saved.metadata() or {}
-        _check_same(file, json.loads(about.get("settings", "{}")), settings)
-        names = set(saved.keys())
-        for name, tensor in _held(model):
-            tensor.copy_(saved.get_tensor(f"weights {name}"))
-        for name, p in model.named_parameters():
-            state = {key: f"{key} {name}" for key in ("step", "exp_avg", "exp_avg_sq")}
-            if names.issuperset(state.values()):
-                read = {key: saved.get_tensor(stored) for key, stored in state.items()}
-                optimiser.state[p] = {k: v.clone().to(p.device) for k, v in read.items()}
-        return json.loads(about["history"])
-
-
-def _check_same(file: Path, before: dict, now: dict) -> None:
-    for name in now:
-        if before.get(name) != now[name]:
-            raise ValueError(
-                f"{file} is the checkpoint of another run: there {name} is {before.get(name)}, here "
-                f"{now[name]}; give the same again, or another folder"
-            )
-
-
-def _shapes(model) -> str:
-    described = [f"{n} {tuple(p.shape)} {p.dtype} {p.requires_grad}" for n, p in _held(model)]
-    mark = hashlib.sha256("\n".join(described).encode()).hexdigest()[:16]
-    return f"{sum(p.numel() for p in model.parameters())} {mark}"
-
-
-def _fingerprint(model) -> str:
-    found = hashlib.sha256()
-    for _, tensor in _held(model):
-        raw = tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8)
-        found.update(raw.numpy())
-    return found.hexdigest()[:16]

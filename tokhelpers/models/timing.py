@@ -14,7 +14,8 @@ import pandas as pd
 import torch
 
 from .architectures import configuration, new_model
-from .costs import DTYPES, dtype_of, inputs_for, positive_integer, trainable, training_memory
+from .batches import positive
+from .costs import DTYPES, dtype_of, inputs_for, trainable, training_memory
 
 # thesis, section 5.1: what each model is trained on, and how many tokens of input at most
 STAGES = [
@@ -39,24 +40,26 @@ def measure_step(
     dtype: str | None = None,
     seed: int = 0,
 ) -> pd.Series:
-    """Measured time and memory of a training step: forward, backward and a fused AdamW.
+    """Measure time and memory of a training step: forward, backward and a fused AdamW.
 
-    Fresh weights and random ids, in a new process. "seconds" is the median of ``steps`` steps after
-    one to warm up, "processor_seconds" the same in processor time of all threads, which other work
-    on the machine disturbs less. "memory" is the peak in bytes: on CUDA what the allocator gave out,
-    on a CPU resident memory above what the process had before the model was built. ``device`` is
-    "cuda" or "cpu" (default: CUDA where there is one), ``dtype`` "bfloat16" or "float32" (default:
-    bfloat16 on a GPU that has it, else float32). Where a GPU's memory does not suffice, all three
-    are NaN. "device", "dtype" and "threads" say on what. Attention is as in ``training_memory``.
+    The model has fresh weights, the ids are random, and the step runs in a new process. "seconds" is
+    the median of ``steps`` steps after one to warm up; "processor_seconds" is the same in processor
+    time of all threads, which other work on the machine disturbs less. "memory" is the peak in
+    bytes: on CUDA what the allocator gave out, on a CPU resident memory above what the process had
+    before the model was built. ``device`` is "cuda" or "cpu" (default: CUDA where there is one),
+    ``dtype`` "bfloat16" or "float32" (default: bfloat16 on a GPU that has it, else float32). Where a
+    GPU's memory does not suffice, all three are NaN. "device", "dtype" and "threads" say what it was
+    measured on. Attention is as in ``training_memory``.
 
-    Raises ValueError as that does, and RuntimeError where the process was killed for its memory.
+    Raises ValueError as ``training_memory`` does, and RuntimeError where the process was killed,
+    most likely for its memory.
 
     >>> step = measure_step("small-bert", 500, head="masked-lm", batch=1, length=16, steps=1)
     >>> bool(step.seconds > 0)
     True
     """
     config = trainable(architecture, vocab_size, head, batch, length)
-    positive_integer(steps, "steps")
+    positive("steps", steps)
     device = device or ("cuda" if torch.cuda.is_available() else "cpu")
     if dtype is None:
         half = device != "cpu" and torch.cuda.is_bf16_supported()
@@ -64,16 +67,14 @@ def measure_step(
     dtype_of(dtype)
     threads = torch.get_num_threads()
     name = processor() if device == "cpu" else torch.cuda.get_device_name(device)
+    step = threads, config, head, batch, length, steps, device, dtype, seed
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        run = pool.submit(
-            _measure, threads, config, head, batch, length, steps, device, dtype, seed
-        )
         try:
-            found = run.result()
+            found = pool.submit(_measure, *step).result()
         except BrokenProcessPool:
-            asked = f"batch={batch}, length={length:,}"
             raise RuntimeError(
-                f"the process was killed at {asked}, most likely for its memory: ask for less"
+                f"the process was killed at batch={batch}, length={length:,}, most likely for its "
+                "memory: ask for less"
             ) from None
     what = {"vocab_size": config.vocab_size, "head": head, "batch": batch, "length": length}
     where = {"dtype": dtype, "device": name, "threads": threads}
@@ -120,7 +121,10 @@ def _train(config, head, *, batch, length, steps, device, dtype, seed) -> list:
 
 
 def _resident(peak: bool = False) -> int:
-    """This process's resident bytes, now or at most; now also starts the peak afresh on Linux."""
+    """This process's resident bytes, now or at most; now also starts the peak afresh on Linux.
+
+    psutil knows no peak, and a peak between two of its looks would be missed.
+    """
     status = Path("/proc/self/status")
     if not status.exists():  # elsewhere only the peak is known
         import resource
@@ -134,11 +138,13 @@ def _resident(peak: bool = False) -> int:
 
 
 def thesis_runs(sizes: pd.DataFrame) -> pd.DataFrame:
-    """The trainings whose costs the thesis shows: three models, ten tokenizers, two stages.
+    """List the trainings whose costs the thesis shows: three models, ten tokenizers, two stages.
 
     ``sizes`` is the published ``thesis_table_06``. Columns: model, extension, stage ("pretraining",
     "fine-tuning"), architecture, head, length (the largest input, in tokens), added (tokens) and
-    vocab_size. Thesis, Table 6 and section 5.1.
+    vocab_size.
+
+    Source: thesis, Table 6 and section 5.1.
 
     >>> import tokhelpers as th
     >>> len(thesis_runs(th.published("thesis_table_06")))
@@ -156,16 +162,17 @@ def thesis_runs(sizes: pd.DataFrame) -> pd.DataFrame:
 
 
 def measure_runs(runs: pd.DataFrame, batches, *, length: int | None = None, **how) -> pd.DataFrame:
-    """Measure runs such as ``thesis_runs`` has, at each of some batch sizes, smallest first.
+    """Measure runs such as those of ``thesis_runs``, each at some batch sizes, smallest first.
 
-    ``length`` takes the place of longer inputs; ``how`` goes to ``measure_step``. One row for a run
-    and batch, with all that ``measure_step`` returns and "modelled", the total of
+    ``length`` takes the place of longer inputs; ``how`` are the options of ``measure_step``. Returns
+    one row per run and batch: the run, all that ``measure_step`` found, and "modelled", the total of
     ``training_memory``, in bytes. Batches above one that a GPU could not hold are not tried: NaN.
+    Raises what these functions raise.
 
-    >>> import tokhelpers as th
-    >>> runs = thesis_runs(th.published("thesis_table_06"))
-    >>> measure_runs(runs.query("added > 1e6"), [1, 2]).empty
-    True
+    >>> run = {"architecture": "small-bert", "head": "masked-lm", "vocab_size": 500, "length": 64}
+    >>> table = measure_runs(pd.DataFrame([run]), [1, 2], length=8, steps=1, device="cpu")
+    >>> table.batch.tolist(), bool((table.seconds > 0).all())
+    ([1, 2], True)
     """
     rows = []
     for run in runs.to_dict("records"):
@@ -180,7 +187,7 @@ def measure_runs(runs: pd.DataFrame, batches, *, length: int | None = None, **ho
 
 
 def processor() -> str:
-    """The processor's name."""
+    """Return the processor's name."""
     info = Path("/proc/cpuinfo")
     lines = info.read_text().splitlines() if info.exists() else []
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]

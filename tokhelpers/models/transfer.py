@@ -4,6 +4,7 @@ import math
 import warnings
 from copy import deepcopy
 
+import numpy as np
 import pandas as pd
 import torch
 from tokenizers import Tokenizer
@@ -13,47 +14,40 @@ from ..tokenizer.parts import backend_of
 from .rows import row_sources
 
 INITS = ("fvt", "mean", "normal", "zero")
-# Released tables have up to about 900 rows more than their tokenizer has ids (phi-2: 905).
-MOST_PADDING = 1_024
+# Most released tables have up to about 900 rows more than their tokenizer has tokens (phi-2: 905).
+MAX_PADDING = 1_024
 
 
-def plan_transfer(model, old: Tokenizer, new: Tokenizer) -> pd.Series:
-    """What ``transfer_embeddings`` would do, before anything is changed.
+def plan_transfer(
+    model, old: Tokenizer, new: Tokenizer, *, max_padding: int | None = MAX_PADDING
+) -> pd.Series:
+    """Say what ``transfer_embeddings`` would do, before anything is changed.
 
-    ``tokens`` and ``largest_id`` are the new tokenizer's; ``configured_size``, ``table_rows`` and
-    ``padding`` (rows without a token) the model's as it is; ``new_rows`` and ``new_padding`` what it
-    would have. Rows are ``copied``, ``initialised`` (new tokens) or ``dropped`` (old tokens that
-    went). ``head`` is "tied", "untied" or "none". A table with padding keeps it: its size stays
-    while the tokens fit, and otherwise is a multiple of 64 again, or of the power of two below it
-    that the old size was. Raises ValueError when ``old`` is not the model's tokenizer: more ids than
-    rows, or over a thousand fewer.
+    ``tokens`` and ``largest_id`` are the new tokenizer's. ``configured_size``, ``table_rows`` and
+    ``padding`` (rows without a token) are the model's as it is; ``new_rows`` and ``new_padding`` are
+    those that it would have. Rows are ``copied``, ``initialised`` (new tokens) or ``dropped`` (old
+    tokens that went). ``head`` is "tied", "untied" or "none". A table with padding keeps it: its
+    size stays while the tokens fit, and otherwise is a multiple of 64 again, or of the power of two
+    below it that the old size was.
 
-    >>> from tokhelpers.models.architectures import new_model
-    >>> from tokhelpers.train.trainers import train_byte_level_bpe
-    >>> old = train_byte_level_bpe(["bat bat"], vocab_size=257)
-    >>> new = train_byte_level_bpe(["bat bat"], vocab_size=258)
-    >>> plan = plan_transfer(new_model("small-llama", 320, device="meta"), old, new)
+    Raises ValueError when ``old`` cannot be the model's tokenizer: when it has more ids than the
+    table has rows, or leaves more than ``max_padding`` rows without a token. Some models have more
+    of these (gpt-oss: 201,088 rows for 200,019 tokens); None allows any number.
+
+    >>> import tokhelpers as th
+    >>> old = th.train_byte_level_bpe(["bat bat"], vocab_size=257)
+    >>> new = th.train_byte_level_bpe(["bat bat"], vocab_size=258)
+    >>> plan = plan_transfer(th.new_model("small-llama", 320, device="meta"), old, new)
     >>> plan[["table_rows", "padding", "new_rows", "copied", "initialised"]].tolist()
     [320, 63, 320, 257, 1]
     """
-    return _plan(model, old, new, row_sources(old, new))
+    return _plan(model, old, row_sources(old, new), max_padding)
 
 
-def _plan(model, old, new, sources: pd.DataFrame) -> pd.Series:
+def _plan(model, old, sources: pd.DataFrame, max_padding: int | None) -> pd.Series:
     table, head = model.get_input_embeddings().weight, model.get_output_embeddings()
     rows, ids = len(table), backend_of(old).get_vocab().values()
-    if max(ids) >= rows or rows - len(ids) > MOST_PADDING:
-        raise ValueError(
-            f"the old tokenizer has {len(ids):,} tokens with ids up to {max(ids):,}, the model's "
-            f"embedding table {rows:,} rows: give the tokenizer that the model was trained with"
-        )
-    if not table.is_floating_point():
-        raise ValueError(f"rows of {table.dtype} cannot be averaged: load the model unquantised")
-    if head is not None and len(head.weight) != rows:
-        raise ValueError(
-            f"the embedding table has {rows:,} rows, the output head {len(head.weight):,}: "
-            "make them equal first (resize_token_embeddings)"
-        )
+    _check_tables(table, head, ids, max_padding)
     origins, before, needed = sources.origin.value_counts(), 1 + max(ids), len(sources)
     multiple = math.gcd(rows, 64) if rows > before else 1
     fits = before <= needed <= rows
@@ -82,6 +76,26 @@ def _plan(model, old, new, sources: pd.DataFrame) -> pd.Series:
     )
 
 
+def _check_tables(table, head, ids, max_padding: int | None) -> None:
+    """Refuse a tokenizer that cannot be the model's, and tables that cannot be averaged."""
+    rows = len(table)
+    found = (
+        f"the old tokenizer has {len(ids):,} tokens with ids up to {max(ids):,}, the model's "
+        f"embedding table {rows:,} rows: give the tokenizer that the model was trained with"
+    )
+    if max(ids) >= rows:
+        raise ValueError(found)
+    if max_padding is not None and rows - len(ids) > max_padding:
+        raise ValueError(f"{found}, or max_padding=None if it is this one")
+    if not table.is_floating_point():
+        raise ValueError(f"rows of {table.dtype} cannot be averaged: load the model unquantised")
+    if head is not None and len(head.weight) != rows:
+        raise ValueError(
+            f"the embedding table has {rows:,} rows, the output head {len(head.weight):,}: "
+            "make them equal first (resize_token_embeddings)"
+        )
+
+
 def transfer_embeddings(
     model,
     old: Tokenizer,
@@ -91,53 +105,53 @@ def transfer_embeddings(
     inplace: bool = False,
     head: bool = True,
     seed: int = 0,
+    max_padding: int | None = MAX_PADDING,
 ):
-    """Give a ``transformers`` model the rows that a changed tokenizer needs; returns a new model.
+    """Give a ``transformers`` model the rows that a changed tokenizer needs; return a new model.
 
     ``old`` is the tokenizer it has, ``new`` the changed one (extended, pruned, re-ordered). Rows of
-    tokens that both have are copied, token by token. New rows start by ``init``:
+    tokens that both have are copied, token by token. New rows start as ``init`` says:
 
-    - "fvt": the mean of the rows of the token's pieces under ``old`` (``row_sources``; one without
-      pieces takes the mean of all);
+    - "fvt": the mean of the rows of the token's pieces under ``old`` (``row_sources``; a token
+      without pieces takes the mean of all);
     - "mean": the mean of all old tokens' rows;
     - "normal": drawn with the mean and covariance of all old tokens' rows, by ``seed``;
-    - "zero".
+    - "zero": zeros.
 
     An untied head and its bias are treated likewise, from their own rows. Rows without a token take
     the old rows without one, in turn, or the mean where there are none. Ids in the configurations
-    (``pad_token_id`` and so on) follow their tokens. ``head=False`` lets a model without an output
-    head pass. The sums are done in float32 at least, and the rows keep the model's type and device.
-    Raises ValueError as ``plan_transfer``, for an unknown ``init`` and for a missing head.
+    (``pad_token_id`` and so on) follow their tokens. ``head=False`` allows a model without an output
+    head, ``max_padding`` is as for ``plan_transfer``. The sums are done in float32 at least, and the
+    rows keep the model's type and device. Raises ValueError as ``plan_transfer`` does, for an
+    unknown ``init`` and for a missing head.
 
     Source: Purason et al. 2025, Appendix L (fvt); thesis, Table 8 (normal).
 
-    >>> from tokhelpers.models.architectures import new_model
-    >>> from tokhelpers.train.trainers import train_byte_level_bpe
-    >>> old = train_byte_level_bpe(["bat bat"], vocab_size=257)
-    >>> new = train_byte_level_bpe(["bat bat"], vocab_size=258)
-    >>> before = new_model("small-llama", 257)
+    >>> import tokhelpers as th
+    >>> old = th.train_byte_level_bpe(["bat bat"], vocab_size=257)
+    >>> new = th.train_byte_level_bpe(["bat bat"], vocab_size=258)
+    >>> before = th.new_model("small-llama", 257)
     >>> rows = transfer_embeddings(before, old, new).get_input_embeddings().weight
     >>> len(rows), torch.equal(rows[257], rows[[65, 256]].mean(0))
     (258, True)
     """
     if init not in INITS:
         raise ValueError(f"no init is called {init!r}: use {', '.join(INITS)}")
+    old, new = backend_of(old), backend_of(new)
     sources = row_sources(old, new)
-    plan = _plan(model, old, new, sources)
+    plan = _plan(model, old, sources, max_padding)
     if head and plan["head"] == "none":
         raise ValueError(
             f"{type(model).__name__} has no output head over the vocabulary: load the model with "
             "AutoModelForCausalLM or AutoModelForMaskedLM, or say head=False"
         )
-    _check_positions(model, backend_of(old), backend_of(new))
+    _check_positions(model, old, new)
     model = model if inplace else deepcopy(model)
-    spare = sorted(set(range(plan["table_rows"])) - set(backend_of(old).get_vocab().values()))
+    spare = sorted(set(range(plan["table_rows"])) - set(old.get_vocab().values()))
+    options = sources, spare, plan["new_rows"], init, seed
     with torch.no_grad():
-        made = [
-            _new_rows(rows, sources, spare, plan["new_rows"], init, seed) for rows in _tables(model)
-        ]
-        _write(model, made)
-    _move_ids(model, backend_of(old), backend_of(new))
+        _write(model, [_new_rows(rows, *options) for rows in _tables(model)])
+    _move_ids(model, old, new)
     table = model.get_input_embeddings()
     if table.padding_idx is not None:
         table.padding_idx = model.config.get_text_config().pad_token_id
@@ -145,7 +159,7 @@ def transfer_embeddings(
 
 
 def _tables(model) -> list[torch.Tensor]:
-    """Matrices with a row a token: the input table and an untied head; a bias is a last column."""
+    """Matrices with one row per token: input table and untied head; a bias is a last column."""
     table, head = model.get_input_embeddings().weight, model.get_output_embeddings()
     tables = [table] if head is None or head.weight is table else [table, head.weight]
     bias = _bias(model)
@@ -198,28 +212,25 @@ def _parameter(values: torch.Tensor, like: torch.nn.Parameter) -> torch.nn.Param
 def _new_rows(rows, sources: pd.DataFrame, spare, n: int, init: str, seed: int) -> torch.Tensor:
     """The new table's rows from the old ones, as the sources say."""
     made = torch.empty((n, rows.shape[1]), dtype=rows.dtype, device=rows.device)
-    of = {origin: [] for origin in ("copied", "new", "unused")}
-    for i, origin in enumerate(sources.origin):
-        of[origin].append(i)
-    new, pieces = of["new"], sources.pieces.tolist()
-    made[of["copied"]] = rows[[pieces[i][0] for i in of["copied"]]]
-    tokens = rows
-    if spare:
-        taken = torch.ones(len(rows), dtype=torch.bool)
-        taken[spare] = False
-        tokens = rows[taken.to(rows.device)]
+    copied, new, unused = (
+        np.flatnonzero(sources.origin == origin).tolist() for origin in ("copied", "new", "unused")
+    )
+    pieces = sources.pieces.tolist()
+    made[copied] = rows[[pieces[i][0] for i in copied]]
+    taken = torch.ones(len(rows), dtype=torch.bool, device=rows.device)
+    taken[spare] = False
+    tokens = rows[taken] if spare else rows
     mean = tokens.mean(0, dtype=torch.float64).float()
     if init == "fvt":
-        made[new] = _averages(rows, [pieces[i] for i in new], mean).to(made.dtype)
+        started = _averages(rows, [pieces[i] for i in new], mean)
     elif init == "normal":
-        made[new] = (mean + _deviations(tokens, mean, len(new), seed)).to(made.dtype)
+        started = mean + _deviations(tokens, mean, len(new), seed)
     else:
-        made[new] = (mean if init == "mean" else torch.zeros_like(mean)).to(made.dtype)
-    unused = [*of["unused"], *range(len(sources), n)]
-    if spare:
-        made[unused] = rows[[spare[i % len(spare)] for i in range(len(unused))]]
-    else:
-        made[unused] = mean.to(made.dtype)
+        started = mean if init == "mean" else torch.zeros_like(mean)
+    made[new] = started.to(made.dtype)
+    unused += range(len(sources), n)
+    old = rows[[spare[i % len(spare)] for i in range(len(unused))]] if spare else mean
+    made[unused] = old.to(made.dtype)
     return made
 
 
@@ -228,9 +239,8 @@ def _averages(rows, pieces: list[tuple[int, ...]], mean, at_once: int = 4_096) -
     means = [mean.new_empty((0, rows.shape[1]))]
     for start in range(0, len(pieces), at_once):
         some = pieces[start : start + at_once]
-        ids, where = torch.tensor([i for p in some for i in p], dtype=torch.long).unique(
-            return_inverse=True
-        )
+        flat = torch.tensor([i for p in some for i in p], dtype=torch.long)
+        ids, where = flat.unique(return_inverse=True)
         ends = torch.tensor([0, *map(len, some)]).cumsum(0)
         wide = rows[ids.to(rows.device)].to(mean.dtype)
         where, ends = where.to(rows.device), ends.to(rows.device)

@@ -15,27 +15,15 @@ __all__ = [
 
 from .figures import (
     label_lines as label_lines,
-)
-from .figures import (
     save_figure as save_figure,
-)
-from .figures import (
     set_style as set_style,
-)
-from .figures import (
     show_source as show_source,
 )
-from .profiles import PROFILES as PROFILES
-from .profiles import profile as profile
+from .profiles import PROFILES as PROFILES, profile as profile
 from .records import (
     measured as measured,
-)
-from .records import (
     published as published,
-)
-from .records import (
     record_measured as record_measured,
 )
-from .tokens import readable_token as readable_token
-from .tokens import show_tokens as show_tokens
+from .tokens import readable_token as readable_token, show_tokens as show_tokens
 from .widgets import widget as widget

@@ -1,4 +1,4 @@
-"""One style for all figures, one way to save them, and source for notebook cells."""
+"""What figures share: one style, labels on lines, saving with their numbers; and shown source."""
 
 import ast
 import inspect
@@ -11,7 +11,8 @@ import pandas as pd
 
 from ..tokenizer.files import CHECKOUT, write_all
 
-# Okabe and Ito's palette without its yellow: told apart with colour-blind eyes, dark enough to print
+# Okabe and Ito's palette without its yellow: colour-blind readers can tell the colours apart, and
+# all are dark enough to print.
 COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#444444"]
 
 
@@ -40,12 +41,12 @@ def set_style() -> None:
     sns.set_theme(context="notebook", style="ticks", palette=COLOURS, font_scale=0.9, rc=settings)
 
 
-def save_figure(figure, data: pd.DataFrame, name: str) -> None:
+def save_figure(figure, table: pd.DataFrame, name: str) -> None:
     """Write a figure as ``figures/NAME.svg`` and the numbers it shows as ``figures/NAME.csv``.
 
     ``name`` is ``NN_topic``. The folder is the checkout's ``figures`` (without one, the working
-    folder's), or ``TOKHELPERS_FIGURES``.
-    Raises ValueError for a name of another form and for a table without rows.
+    folder's), or ``TOKHELPERS_FIGURES``. Numbers have six digits. Raises ValueError
+    for a name of another form and for a table without rows.
 
     >>> save_figure(None, pd.DataFrame(), "compression")
     Traceback (most recent call last):
@@ -53,18 +54,17 @@ def save_figure(figure, data: pd.DataFrame, name: str) -> None:
     """
     if not (name[:2].isdigit() and name[2:3] == "_" and name.replace("_", "").isalnum()):
         raise ValueError(f"a figure is called NN_topic, such as 08_compression; got {name!r}")
-    if not len(data):
+    if not len(table):
         raise ValueError(f"the figure {name} has no numbers: give the table that it shows")
     folder = Path(os.environ.get("TOKHELPERS_FIGURES", (CHECKOUT or Path.cwd()) / "figures"))
     folder.mkdir(parents=True, exist_ok=True)
     about = {"Date": None, "Creator": None}
-    table = data.to_csv(index=False, float_format="%.6g", lineterminator="\n")
-    write_all(
-        {
-            folder / f"{name}.svg": lambda file: figure.savefig(file, format="svg", metadata=about),
-            folder / f"{name}.csv": table.encode(),
-        }
-    )
+    numbers = table.to_csv(index=False, float_format="%.6g", lineterminator="\n").encode()
+
+    def drawing(file: Path) -> None:
+        figure.savefig(file, format="svg", metadata=about)
+
+    write_all({folder / f"{name}.svg": drawing, folder / f"{name}.csv": numbers})
 
 
 def label_lines(axes, *, gap: float = 0.04) -> None:
@@ -100,8 +100,8 @@ def label_lines(axes, *, gap: float = 0.04) -> None:
 def show_source(function: Callable, *, docstring: bool = False):
     """Show a function's real source in a notebook cell, without its docstring unless asked for.
 
-    >>> print(show_source(style).data.splitlines()[1])
-    def style() -> None:
+    >>> print(show_source(set_style).data.splitlines()[1])
+    def set_style() -> None:
     """
     from IPython.display import Markdown
 

@@ -19,11 +19,11 @@ class Profile:
 
 SIZES = (1_000, 2_000, 4_000, 8_000, 16_000)
 PROFILES = {
-    # a laptop's minute a notebook, offline
+    # about a minute per notebook on a laptop, offline
     "quick": Profile(
         "quick", 12_000_000, 1_000_000, SIZES, (100_000, 1_000_000, 10_000_000), ("fi", "tr", "hu")
     ),
-    # offline, as long as it takes
+    # offline, without a limit of time
     "full": Profile(
         "full",
         100_000_000,
@@ -38,7 +38,7 @@ PROFILES["paper"] = Profile(**{**vars(PROFILES["full"]), "name": "paper", "test_
 
 
 def profile() -> Profile:
-    """The profile in force: ``TOKHELPERS_PROFILE``, or ``quick``.
+    """Return the profile in force: ``TOKHELPERS_PROFILE``, or ``quick``.
 
     Raises ValueError for a name that is none of the three.
 

@@ -5,30 +5,25 @@ import os
 import platform
 import subprocess
 from datetime import UTC, datetime
-from importlib import metadata
+from importlib.metadata import version
 from pathlib import Path
 
 import pandas as pd
+import psutil
 
 from ..tokenizer.files import CHECKOUT, write_all
 from .profiles import profile
 
 LIBRARIES = (
-    "tokenizers",
-    "transformers",
-    "torch",
-    "sentencepiece",
-    "wordfreq",
-    "numpy",
-    "pandas",
-    "numba",
-)
+    "tokenizers", "transformers", "torch", "sentencepiece", "wordfreq", "numpy", "pandas", "numba",
+)  # fmt: skip
 
 
 def published(table: str) -> pd.DataFrame:
-    """A published table, as transcribed in ``data/paper``; ``sources.csv`` there says where it stands.
+    """Load a published table, as transcribed in ``data/paper``.
 
-    Raises FileNotFoundError, naming the tables there are, for an unknown one.
+    ``sources.csv`` there says where each table stands. Raises FileNotFoundError, naming the tables
+    there are, for an unknown one.
 
     >>> int(published("paper_table_08").unreachable_tokens[0])
     588
@@ -37,7 +32,7 @@ def published(table: str) -> pd.DataFrame:
 
 
 def measured(table: str) -> pd.DataFrame:
-    """A table of our own that takes too long for a notebook: ``data/measured/TABLE.csv``.
+    """Load a table of our own that takes too long for a notebook: ``data/measured/TABLE.csv``.
 
     ``TABLE.json`` beside it says how it was made. Raises FileNotFoundError, naming the tables there
     are, for an unknown one.
@@ -63,10 +58,11 @@ def _table(folder: str, name: str, kind: str) -> pd.DataFrame:
 
 
 def record_measured(table: pd.DataFrame, name: str, *, command: str, seconds: float) -> None:
-    """Keep a table as ``data/measured/NAME.csv``, and as ``NAME.json`` how it was made.
+    """Keep a table as ``data/measured/NAME.csv``, and how it was made as ``NAME.json``.
 
-    That is: the command, the commit, profile and seed, versions, processor, cores, memory in GB,
-    the seconds it took, and the date. Numbers have six digits. Raises ValueError for an empty table.
+    The second holds the command, the commit, profile and seed, versions, processor, cores, memory
+    in GB, the ``seconds`` it took, and the date. Numbers have six digits. Another folder can be
+    given in ``TOKHELPERS_MEASURED``. Raises ValueError for an empty table.
 
     >>> record_measured(pd.DataFrame(), "nothing", command="make full", seconds=0)
     Traceback (most recent call last):
@@ -79,20 +75,16 @@ def record_measured(table: pd.DataFrame, name: str, *, command: str, seconds: fl
     )
     from ..models.timing import processor  # it imports torch
 
+    affinity = getattr(os, "sched_getaffinity", None)  # the cores that this process may use
     how = {
         "command": command,
         "commit": _commit(),
         "profile": profile().name,
         "seed": profile().seed,
-        "versions": {
-            "python": platform.python_version(),
-            **{x: metadata.version(x) for x in LIBRARIES},
-        },
+        "versions": {"python": platform.python_version()} | {x: version(x) for x in LIBRARIES},
         "processor": processor(),
-        "cores": len(os.sched_getaffinity(0))
-        if hasattr(os, "sched_getaffinity")
-        else os.cpu_count(),
-        "memory_gb": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9),
+        "cores": len(affinity(0)) if affinity else os.cpu_count(),
+        "memory_gb": round(psutil.virtual_memory().total / 1e9),
         "seconds": round(seconds),
         "date": datetime.now(UTC).date().isoformat(),
     }
@@ -105,9 +97,13 @@ def record_measured(table: pd.DataFrame, name: str, *, command: str, seconds: fl
 
 
 def _commit() -> str:
+    """Return the checkout's commit; "unknown" without a checkout, a repository or git."""
     if CHECKOUT is None:
         return "unknown"
-    found = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], cwd=CHECKOUT, capture_output=True, text=True
-    )
+    try:
+        found = subprocess.run(
+            ["git", "rev-parse", "--short", "HEAD"], cwd=CHECKOUT, capture_output=True, text=True
+        )
+    except OSError:  # git is not installed
+        return "unknown"
     return found.stdout.strip() or "unknown"

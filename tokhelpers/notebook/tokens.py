@@ -9,13 +9,13 @@ import regex
 from tokenizers import Tokenizer
 
 from ..adapt.adaptbpe import AdaptBPE
-from ..tokenizer.parts import BYTE_TOKENS, backend_of
+from ..tokenizer.parts import BYTE_TOKENS, backend_of, is_byte_level
 from ..tokenizer.token_bytes import byte_of
 
-LIMIT = 2_000  # so many characters of a text are shown
-SPARE = 100  # so many of these may be given up to cut at white space
-STACK = 2  # combining marks on one character; more would climb over the lines around
-BYTES = 16  # so many of a token's bytes are told when the pointer rests on it
+LIMIT = 2_000  # characters of a text that are shown
+SPARE = 100  # characters of these that may be given up to cut at white space
+STACK = 2  # combining marks on one character; more would reach into the lines above and below
+BYTES = 16  # bytes of a token that are told when the pointer rests on it
 
 WHITE = {" ": "␣", "\n": "↵", "\t": "⇥"}
 NEW, ADDED, NUMBER, CIRCLE = "⟦⟧", "⟪⟫", "⟨⟩", "◌"
@@ -23,7 +23,7 @@ SIGNS = "".join(WHITE.values()) + NEW + ADDED + NUMBER + CIRCLE
 INKLESS = regex.compile(r"[\p{Default_Ignorable_Code_Point}\u2800]")
 
 BOX = "display:inline-block;margin:1px;padding:0 3px;color:#111;white-space:normal;"
-LOOKS = {  # light boxes, on dark pages too; their borders differ in grey print and for all eyes
+STYLES = {  # light boxes, on dark pages as well; borders tell the kinds apart without colours
     "even": "background:#e9f2fb;border:1px solid #666",
     "odd": "background:#c3dbf0;border:1px solid #666",
     "added": "background:#e2e2e2;border:2px dashed #444",
@@ -49,9 +49,9 @@ class Shown:
 
 @dataclass(frozen=True)
 class Token:
-    """A token as it is shown: a readable form, its id, its bytes, and what is special about it."""
+    """A token as it is shown: readable, with its id, its bytes, and whether it is added or new."""
 
-    form: str
+    readable: str
     id: int
     raw: bytes
     added: bool
@@ -59,19 +59,19 @@ class Token:
 
     @property
     def marked(self) -> str:
-        """The form between the signs for added and new tokens."""
-        form = ADDED[0] + self.form + ADDED[1] if self.added else self.form
-        return NEW[0] + form + NEW[1] if self.new else form
+        """The readable token between the brackets for added and new tokens."""
+        text = self.readable.join(ADDED) if self.added else self.readable
+        return text.join(NEW) if self.new else text
 
 
 @dataclass(frozen=True)
 class Row:
-    """What a tokenizer makes of the text: its tokens, or what is to be said instead."""
+    """What a tokenizer makes of the text: its tokens, or a message instead."""
 
     label: str
     tokens: list[Token]
     message: str
-    stored: str  # in what form it stores tokens
+    notation: str  # how it writes tokens: see readable_token
 
 
 def show_tokens(text: str, *tokenizers: Tokenizer | AdaptBPE, **named: Tokenizer | AdaptBPE):
@@ -79,14 +79,14 @@ def show_tokens(text: str, *tokenizers: Tokenizer | AdaptBPE, **named: Tokenizer
 
     Takes ``tokenizers.Tokenizer``, ``transformers`` tokenizers, and what ``adapt_bpe`` gives; a
     keyword is the row's label (``base=llama``). Returns an object that a notebook shows in colours
-    and ``print`` as plain text. In both, tokens stand apart by a space: ``␣`` is a space of the
-    text, ``↵`` a line break, ``⇥`` a tab, ``⟨E2 96⟩`` bytes that are no whole character, ``⟨U+200B⟩``
-    a character that would not be seen, ``◌`` what a combining mark stands on. ``⟪ ⟫`` are special
-    and added tokens; none are put around the text. ``⟦ ⟧`` are tokens, not special ones, that the
-    first tokenizer's vocabulary lacks; that is asked of rows that store tokens as it does. Of a
-    text longer than ``LIMIT`` characters the beginning is shown. Where a tokenizer fails, its row
-    says why. Raises TypeError for what is no text or no tokenizer, ValueError where no tokenizer is
-    given.
+    and ``print`` as plain text. In both, a space separates tokens: ``␣`` is a space of the text,
+    ``↵`` a line break, ``⇥`` a tab, ``⟨E2 96⟩`` bytes that are no whole character, ``⟨U+200B⟩`` a
+    character that is invisible, ``◌`` what a combining mark stands on. ``⟪ ⟫`` are special and
+    added tokens; none are put around the text. ``⟦ ⟧`` are tokens, not special ones, that the first
+    tokenizer's vocabulary lacks; rows whose tokenizer writes tokens in another way have no such
+    marks. Of a text longer than ``LIMIT`` characters the beginning is shown. Where a tokenizer
+    fails, its row says why. Raises TypeError for what is no text or no tokenizer, ValueError where
+    no tokenizer is given.
 
     >>> from tokhelpers.adapt.extension import Extension, extend
     >>> from tokhelpers.train.trainers import train_byte_level_bpe
@@ -108,7 +108,7 @@ def show_tokens(text: str, *tokenizers: Tokenizer | AdaptBPE, **named: Tokenizer
     beginning, left_out = _beginning(text)
     rows = []
     for label, tokenizer in encoders:
-        first = (encoders[0][1], rows[0].stored) if rows else None
+        first = (encoders[0][1], rows[0].notation) if rows else None
         rows.append(_row(beginning, label, tokenizer, first))
     notes = _notes(rows) + left_out
     if len(rows) == len(tokenizers) == 1:
@@ -117,7 +117,7 @@ def show_tokens(text: str, *tokenizers: Tokenizer | AdaptBPE, **named: Tokenizer
 
 
 def _beginning(text: str) -> tuple[str, list[str]]:
-    """As much of a text as is shown, and a line that says what is left out."""
+    """The part of a text that is shown, and a line that says what is left out."""
     if len(text) <= LIMIT:
         return text, []
     ends = range(LIMIT, LIMIT - SPARE, -1)
@@ -134,19 +134,19 @@ def _row(text: str, label: str, tokenizer, first) -> Row:
         text.encode()
         backend = _backend(tokenizer)
         rules = _rules(backend)
-        stored = _stored_form(backend, rules)
+        notation = _notation(backend, rules)
         ids, message = _ids(text, tokenizer, backend)
-        lacks, added = _lacks(first, stored), backend.get_added_tokens_decoder()
+        lacks, added = _lacks(first, notation), backend.get_added_tokens_decoder()
         tokens = []
         for i in ids:
             token = backend.id_to_token(i)
-            as_stored = "as it is" if i in added else stored
-            form, raw = readable_token(token, as_stored, "ByteFallback" in rules)
+            own = "text" if i in added else notation  # added tokens are written as the text is
+            readable, raw = readable_token(token, own, "ByteFallback" in rules)
             new = lacks(token) and not (i in added and added[i].special)
-            tokens.append(Token(form, i, raw, i in added, new))
+            tokens.append(Token(readable, i, raw, i in added, new))
         if not tokens:
             message = "the text is empty" if not text else "nothing of the text is left"
-        return Row(label, tokens, message, stored)
+        return Row(label, tokens, message, notation)
     except UnicodeEncodeError as error:
         lone = f"U+{ord(text[error.start]):04X}"
         message = f"failed: the text holds {lone}, half of a character: decode it properly"
@@ -169,43 +169,47 @@ def _ids(text: str, tokenizer, backend: Tokenizer) -> tuple[list[int], str]:
 
 
 def _rules(backend: Tokenizer) -> str:
-    """Its settings as JSON, all but the model: that would write the vocabulary out."""
+    """Its settings as JSON, without the model, which would write the vocabulary out."""
     parts = (backend.normalizer, backend.pre_tokenizer, backend.decoder)
     return "".join(part.__getstate__().decode() for part in parts if part is not None)
 
 
-def _stored_form(backend: Tokenizer, rules: str) -> str:
-    """How tokens are stored: as bytes, with ▁ for a space, or with this prefix inside words."""
-    if '"ByteLevel"' in rules:
+def _notation(backend: Tokenizer, rules: str) -> str:
+    """How a tokenizer writes tokens, as in ``readable_token``."""
+    if is_byte_level(backend):
         return "bytes"
     return "▁" if "▁" in rules else getattr(backend.model, "continuing_subword_prefix", "") or ""
 
 
-def _lacks(first, stored: str):
-    """Whether the first row's vocabulary lacks a token; no where it stores tokens in another form."""
-    if first is None or first[1] != stored:
+def _lacks(first, notation: str):
+    """A function: does the first row's vocabulary lack a token? No where it writes them otherwise."""
+    if first is None or first[1] != notation:
         return lambda token: False
     find = _backend(first[0]).token_to_id
     return lambda token: find(token) is None
 
 
-def readable_token(token: str, stored: str, fallback: bool = False) -> tuple[str, bytes]:
-    """A stored token's readable form and its bytes; ``stored`` is "bytes", "▁" or a prefix.
+def readable_token(token: str, notation: str, fallback: bool = False) -> tuple[str, bytes]:
+    """Return a token as ``show_tokens`` shows it, and its bytes.
+
+    ``notation`` says how the token string is written: "bytes" (in the byte alphabet), "▁" (for a
+    space), or any other string for one that is text as it stands. With ``fallback`` tokens such as
+    ``<0x41>`` are single bytes.
 
     >>> readable_token("Ġcaf\u00c3", "bytes")
     ('␣caf⟨C3⟩', b' caf\xc3')
     """
-    if stored == "bytes" and byte_of().keys() >= set(token):
+    if notation == "bytes" and byte_of().keys() >= set(token):
         raw = bytes(map(byte_of().__getitem__, token))
         return _readable(raw.decode("utf-8", "surrogateescape")), raw
-    if stored == "▁" and fallback and token in BYTE_TOKENS:
+    if notation == "▁" and fallback and token in BYTE_TOKENS:
         raw = bytes([BYTE_TOKENS.index(token)])
         return f"⟨{raw.hex().upper()}⟩", raw
-    text = token.replace("▁", " ") if stored == "▁" else token
+    text = token.replace("▁", " ") if notation == "▁" else token
     return _readable(text), text.encode()
 
 
-# --- readable forms --------------------------------------------------------------------------------
+# --- text in which every character is visible --------------------------------------------------------
 def _kind(c: str) -> str:
     if "\udc80" <= c <= "\udcff":
         return "byte"  # as Python writes a byte that it cannot decode
@@ -217,7 +221,7 @@ def _kind(c: str) -> str:
 
 
 def _readable(text: str) -> str:
-    """A text in which everything is seen."""
+    """The text with a visible sign for every character and byte that has none."""
     shown, before = [], ""
     for kind, run in groupby(text, _kind):
         run = "".join(run)
@@ -238,19 +242,21 @@ def _readable(text: str) -> str:
 
 
 def _notes(rows: list[Row]) -> list[str]:
-    """What the signs mean that occur."""
+    """What those signs mean that occur in the rows."""
     notes, tokens = [], [token for row in rows for token in row.tokens]
     if any(token.new for token in tokens):
-        others = [row.label for row in rows if row.tokens and row.stored != rows[0].stored]
+        others = [row.label for row in rows if row.tokens and row.notation != rows[0].notation]
         notes.append(f"⟦ ⟧ not in the vocabulary of {rows[0].label}")
         if others:
-            notes[0] += f" (not asked of {', '.join(others)}: tokens are stored otherwise there)"
+            notes[0] += (
+                f" (not asked of {', '.join(others)}: tokens are written in another way there)"
+            )
     if any(token.added for token in tokens):
         notes.append("⟪ ⟫ special or added tokens")
-    forms = "".join(token.form for token in tokens)
-    if NUMBER[0] in forms:
+    shown = "".join(token.readable for token in tokens)
+    if NUMBER[0] in shown:
         notes.append("⟨ ⟩ bytes, or the number of a character")
-    if CIRCLE in forms:
+    if CIRCLE in shown:
         notes.append("◌ carries a combining mark")
     return ["; ".join(notes)] if notes else []
 
@@ -263,10 +269,10 @@ def _count(row: Row) -> str:
     return f"{n:,} token{'s' * (n != 1)}" + f", {row.message}" * bool(row.message)
 
 
-def _isolated(form: str) -> str:
+def _isolated(token: str) -> str:
     """Keep letters written from right to left from turning the row around."""
-    turned = any(unicodedata.bidirectional(c) in ("R", "AL", "AN") for c in form)
-    return f"\u2068{form}\u2069" if turned else form
+    turned = any(unicodedata.bidirectional(c) in ("R", "AL", "AN") for c in token)
+    return f"\u2068{token}\u2069" if turned else token
 
 
 def _plain(rows: list[Row], notes: list[str]) -> str:
@@ -285,15 +291,15 @@ def _html(rows: list[Row], notes: list[str]) -> str:
     for row in rows:
         boxes = " ".join(_box(token, i) for i, token in enumerate(row.tokens))
         label = f'<th scope="row"{WHOLE}>{escape(row.label)}</th>' if row.label else ""
-        look = LEFT if row.message else WHOLE
-        lines.append(f"<tr>{label}<td{look}>{escape(_count(row))}</td><td{LEFT}>{boxes}</td></tr>")
+        style = LEFT if row.message else WHOLE
+        lines.append(f"<tr>{label}<td{style}>{escape(_count(row))}</td><td{LEFT}>{boxes}</td></tr>")
     below = "".join(f"<div>{escape(note)}</div>" for note in notes)
     return f'<table dir="ltr">{"".join(lines)}</table>{below}'
 
 
 def _box(token: Token, place: int) -> str:
-    look = "new" if token.new else "added" if token.added else ("even", "odd")[place % 2]
+    kind = "new" if token.new else "added" if token.added else ("even", "odd")[place % 2]
     few = token.raw[:BYTES].hex(" ").upper() + " …" * (len(token.raw) > BYTES)
-    form = regex.sub("⟨[^⟩]*⟩", r"<small>\g<0></small>", escape(token.marked))
+    shown = regex.sub("⟨[^⟩]*⟩", r"<small>\g<0></small>", escape(token.marked))
     title = f"id {token.id}, bytes {few}"
-    return f'<code style="{BOX}{LOOKS[look]}" title="{title}"><bdi>{form}</bdi></code>'
+    return f'<code style="{BOX}{STYLES[kind]}" title="{title}"><bdi>{shown}</bdi></code>'

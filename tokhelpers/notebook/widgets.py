@@ -78,7 +78,7 @@ class Widget:
 
         output = ipywidgets.HTML(_html(self.result), layout={"margin": "0"})
         for name in ("jp-RenderedHTMLCommon", "jp-OutputArea-output"):
-            output.add_class(name)  # tables look as they do below other cells
+            output.add_class(name)  # tables then have the style of other cells' outputs
         controls = {name: _control(name, v, self.choices) for name, v in self.values.items()}
 
         def update(_):
@@ -97,15 +97,15 @@ def _control(name: str, value, choices: dict):
     """A slider for numbers at even steps and for other choices, a box for text."""
     import ipywidgets
 
-    look = {"description": name, "style": {"description_width": "initial"}}
-    look["layout"] = {"width": "30em"}
+    options = {"description": name, "style": {"description_width": "initial"}}
+    options["layout"] = {"width": "30em"}
     some = choices.get(name)
     if some is None:
-        return ipywidgets.Text(value, **look)
+        return ipywidgets.Text(value, **options)
     if isinstance(some, range) and some.step > 0:
         ends = {"min": some[0], "max": some[-1], "step": some.step}
-        return ipywidgets.IntSlider(value, **ends, readout_format=",d", **look)
-    return ipywidgets.SelectionSlider(options=list(some), value=value, **look)
+        return ipywidgets.IntSlider(value, **ends, readout_format=",d", **options)
+    return ipywidgets.SelectionSlider(options=list(some), value=value, **options)
 
 
 def _html(result) -> str:

@@ -1,26 +1,22 @@
 """Unique chunks of text and their counts, in one compiled pass over the bytes.
 
 A chunk is what stands between single spaces that separate words: most are words. Cutting there is
-what all roads to pre-tokens begin with, and from then on only unique chunks are looked at. Where
+what every code path to pre-tokens begins with, and from then on only unique chunks are looked at. Where
 the rules allow it, text is cut at the ends of lines, too.
 """
 
-from collections import namedtuple
 from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
+import pyarrow as pa
 from numba import njit
 
-# open-addressing table of indices into the unique chunks; each one's hash, end in `text` (where
-# the unique chunks stand one after the other), and counts without and with a space before it
-Chunks = namedtuple("Chunks", "table hashes ends counts text used")
 WORD, SPACE, META = 0, 1, 2
 # what a unique chunk takes, and each byte of it, until it is pre-token counts (measured)
 CHUNK_BYTES, TEXT_BYTES = 600, 4
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True)
 def _kind(text, i):
     """Whether white space (as Python sees it), ``▁``, or anything else begins at byte `i`."""
     b = np.int64(text[i])  # wide enough to shift, uncompiled too
@@ -36,7 +32,7 @@ def _kind(text, i):
     return META if code == 0x2581 else WORD
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True)
 def _line_ends(text, i, end):
     """Whether a line ends before byte `i`: no later newline stands in the same white space.
 
@@ -51,205 +47,86 @@ def _line_ends(text, i, end):
     return i == end or text[i] != 47
 
 
-@njit(cache=True, nogil=True)
-def _place(table, hashes, ends, unique, used, text, start, end, key):
-    """The index of a chunk among the unique ones, at which it is entered if it is new."""
-    mask = np.uint64(len(table) - 1)
-    slot = (key ^ key >> np.uint64(32)) & mask
-    while table[slot] >= 0:
-        i = table[slot]
-        first = ends[i - 1] if i > 0 else 0
-        if hashes[i] == key and ends[i] - first == end - start:
-            j = 0
-            while j < end - start and unique[first + j] == text[start + j]:
-                j += 1
-            if j == end - start:
-                return i
-        slot = (slot + np.uint64(1)) & mask
-    i = used[0]
-    table[slot] = i
-    hashes[i] = key
-    for j in range(start, end):
-        unique[used[1] + j - start] = text[j]
-    used[1] += end - start
-    ends[i] = used[1]
-    used[0] += 1
-    return i
-
-
-@njit(cache=True, nogil=True)
-def _count(table, hashes, ends, counts, unique, used, text, offsets, weights, lines, sizes, at):
-    """Add the chunks of documents, and their characters, bytes, words and number, to the counts.
-
-    Begins at document `at[0]`, byte `at[1]`, behind a space if `at[2]` is 1. Returns whether it came
-    to the end; where there is no room for a chunk, `at` says where it stands. `lines`: cut at the
-    ends of lines, too. Takes the arrays of `Chunks` one by one: in a tuple each use would count a
-    reference.
-    """
-    basis, prime = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)  # FNV-1a
-    for d in range(at[0], len(weights)):
-        end = offsets[d + 1]
-        i = start = at[1] if d == at[0] else offsets[d]
-        spaced = at[2] if d == at[0] else 0
-        key, before, inner, words = basis, SPACE, 0, 0
-        while True:
-            b = text[i] if i < end else np.uint8(0)
-            if 32 < b < 128:
-                key = (key ^ np.uint64(b)) * prime
-                before = WORD
-                i += 1
-                continue
-            between = b == 32 and before == WORD and i + 1 < end and _kind(text, i + 1) == WORD
-            line = False
-            if i < end and not between:
-                kind = _kind(text, i)
-                words += kind == SPACE and before != SPACE
-                before = kind
-                key = (key ^ np.uint64(b)) * prime
-                i += 1
-                while i < end and text[i] & 0xC0 == 0x80:  # the other bytes of the character
-                    key = (key ^ np.uint64(text[i])) * prime
-                    inner += 1
-                    i += 1
-                line = lines and (b == 10 or b == 13) and _line_ends(text, i, end)
-                if not line:
-                    continue
-            if i > start:
-                if used[0] == len(hashes) or used[1] + i - start > len(unique):
-                    at[0], at[1], at[2] = d, start, spaced
-                    return False
-                chunk = _place(table, hashes, ends, unique, used, text, start, i, key)
-                counts[chunk, spaced] += weights[d]
-            sizes[0] += weights[d] * (i - start - inner + between)
-            sizes[1] += weights[d] * (i - start + between)
-            sizes[2] += weights[d] * (words + (before != SPACE))
-            if i == end:
-                break
-            i += between
-            spaced = 1 if between else 0
-            start, key, before, inner, words = i, basis, SPACE, 0, 0
-        sizes[3] += weights[d]
-    return True
-
-
-def _more_room(c: Chunks) -> Chunks:
-    """The same chunks with room for twice as many."""
-    size = 2 * len(c.hashes)
-    slots = 4 * size
-    table = np.full(slots, -1, np.int32)
-    counts = np.zeros((size, 2), np.int64)
-    counts[: len(c.counts)] = c.counts
-    grown = (np.resize(old, 2 * len(old)) for old in (c.hashes, c.ends))
-    grown = Chunks(table, *grown, counts, np.resize(c.text, 2 * len(c.text)), c.used)
-    _enter_again(grown)
-    return grown
-
-
 @njit(cache=True)
-def _enter_again(c):
-    mask = np.uint64(len(c.table) - 1)
-    for i in range(c.used[0]):
-        slot = (c.hashes[i] ^ c.hashes[i] >> np.uint64(32)) & mask
-        while c.table[slot] >= 0:
-            slot = (slot + np.uint64(1)) & mask
-        c.table[slot] = i
+def _cut(text, offsets, weights, lines, chunks, ends, spaced, times):
+    """Cut documents into chunks; returns how many, and the sizes of the text.
+
+    Chunk `i` goes into `chunks` behind byte `ends[i]`, up to `ends[i + 1]`; `spaced[i]` says whether
+    a space stands before it, `times[i]` how often it counts. `lines`: cut at the ends of lines, too.
+    The sizes are characters, bytes, words between white space, and documents.
+    """
+    n, used, sizes = 0, 0, np.zeros(4, np.int64)
+    for d in range(len(weights)):
+        i, end, space = offsets[d], offsets[d + 1], 0
+        before, chars, words = SPACE, 0, 0
+        while i < end:
+            b = text[i]
+            kind = WORD if 32 < b < 128 else _kind(text, i)
+            between = b == 32 and before == WORD and i + 1 < end and _kind(text, i + 1) == WORD
+            chars += 1
+            words += kind == SPACE and before != SPACE
+            before = kind
+            if not between:
+                chunks[used] = b
+                used += 1
+            i += 1
+            while i < end and text[i] & 0xC0 == 0x80:  # the other bytes of the character
+                chunks[used] = text[i]
+                used += 1
+                i += 1
+            line = lines and (b == 10 or b == 13) and _line_ends(text, i, end)
+            if between or line or (i == end and used > ends[n]):
+                spaced[n], times[n] = space, weights[d]
+                n += 1
+                ends[n], space = used, between
+        size = np.array((chars, end - offsets[d], words + (before != SPACE), 1))
+        sizes += weights[d] * size
+    return n, sizes
 
 
-@njit(cache=True, nogil=True)
-def _join(table, hashes, ends, counts, unique, used, more_hashes, more_ends, more_counts, more):
-    """Add other chunks and their counts, for which there must be room."""
-    start = 0
-    for i in range(len(more_hashes)):
-        end, key = more_ends[i], more_hashes[i]
-        chunk = _place(table, hashes, ends, unique, used, more, start, end, key)
-        counts[chunk, 0] += more_counts[i, 0]
-        counts[chunk, 1] += more_counts[i, 1]
-        start = end
-
-
-def _add(c: Chunks, sizes: np.ndarray, lines: bool, texts: list[bytes], times: list[int]) -> Chunks:
-    """The chunks with those of more documents; the sizes of these are added in place."""
-    offsets = np.cumsum([0, *map(len, texts)])
+def _batch(texts: list[bytes], times: list[int], lines: bool) -> tuple:
+    """Unique chunks of documents, their counts without and with a space before them, the sizes."""
     text = np.frombuffer(b"".join(texts) or b"\0", np.uint8)
-    weights, at = np.array(times, np.int64), np.zeros(3, np.int64)
-    while not _count(*c, text, offsets, weights, lines, sizes, at):
-        c = _more_room(c)
-    return c
+    offsets, weights = np.cumsum([0, *map(len, texts)]), np.array(times, np.int64)
+    most = len(texts) + np.count_nonzero((text == 32) | (text == 10) | (text == 13))
+    chunks, ends = np.empty_like(text), np.zeros(most + 1, np.int64)
+    spaced, often = np.empty((2, most), np.int64)
+    n, sizes = _cut(text, offsets, weights, lines, chunks, ends, spaced, often)
+    strings = pa.LargeStringArray.from_buffers(n, pa.py_buffer(ends), pa.py_buffer(chunks))
+    found = strings.dictionary_encode()
+    counts = np.zeros(2 * len(found.dictionary), np.int64)
+    np.add.at(counts, 2 * found.indices.to_numpy() + spaced[:n], often[:n])
+    return found.dictionary.to_pylist(), counts[::2].tolist(), counts[1::2].tolist(), sizes
 
 
 def count_chunks(
-    batches: Iterable[tuple[list[bytes], list[int]]], lines: bool = False
-) -> tuple[Iterator[str], np.ndarray, np.ndarray]:
+    batches: Iterable[tuple[list[bytes], list[int]]], lines: bool = False, memory: int | None = None
+) -> Iterator[tuple[dict[str, int], dict[str, int], np.ndarray]]:
     """Count the chunks of documents, which come in batches of (UTF-8 texts, how often each).
 
     A chunk ends at a single space between two characters that are neither white space nor ``▁``,
-    and with ``lines`` also behind the last newline in white space. Returns the unique chunks, their
-    counts (int64, a row a chunk: without and with a space before it), and the sizes of the text:
-    characters, bytes, words between white space, documents. Two threads take turns with the
-    batches, so the order of the chunks depends on these alone.
+    and with ``lines`` also behind the last newline in white space. Yields the counts of chunks
+    without a space before them, those of chunks behind one, and the sizes of the text (int64):
+    characters, bytes, words between white space, documents. With ``memory`` it yields whenever the
+    chunks would take more than so many bytes until they are pre-token counts; a batch is always
+    counted as a whole.
 
-    >>> chunks, counts, sizes = count_chunks([([b"a cat", b"a  cat"], [1, 2])])
-    >>> list(chunks), counts.tolist(), sizes.tolist()
-    (['a', 'cat', 'a  cat'], [[1, 0], [0, 1], [2, 0]], [17, 17, 6, 3])
+    >>> [(alone, behind, sizes)] = count_chunks([([b"a cat", b"a  cat"], [1, 2])])
+    >>> alone, behind, sizes.tolist()
+    ({'a': 1, 'a  cat': 2}, {'cat': 1}, [17, 17, 6, 3])
     """
-    sizes = np.zeros((2, 4), np.int64)
-    with ThreadPoolExecutor(2) as pool:
-        sides = [pool.submit(_nothing) for _ in range(2)]
-        for turn, (texts, times) in enumerate(batches):
-            side = turn % 2
-            sides[side] = pool.submit(_add, sides[side].result(), sizes[side], lines, texts, times)
-        c, more = (side.result() for side in sides)
-    n, size = more.used
-    while c.used[0] + n > len(c.hashes) or c.used[1] + size > len(c.text):
-        c = _more_room(c)
-    _join(*c, more.hashes[:n], more.ends[:n], more.counts, more.text)
-    return *_unique(c), sizes.sum(0)
-
-
-def count_chunks_within(
-    batches: Iterable[tuple[list[bytes], list[int]]], lines: bool, memory: int
-) -> Iterator[tuple[Iterator[str], np.ndarray, np.ndarray]]:
-    """Count chunks as `count_chunks` does, by one thread, and hand them out when they are too many.
-
-    They are when they would take more than `memory` bytes until they are pre-token counts; a batch
-    is always counted as a whole.
-
-    >>> parts = count_chunks_within([([b"a cat"], [1]), ([b"a dog"], [1])], False, 1)
-    >>> [list(chunks) for chunks, _, _ in parts]
-    [['a', 'cat'], ['a', 'dog']]
-    """
-    c, sizes = _nothing(), np.zeros(4, np.int64)
+    alone, behind, sizes, size = {}, {}, np.zeros(4, np.int64), 0
     for texts, times in batches:
-        c = _add(c, sizes, lines, texts, times)
-        if c.used[0] * CHUNK_BYTES + c.used[1] * TEXT_BYTES > memory:
-            yield *_unique(c), sizes
-            c, sizes = _nothing(), np.zeros(4, np.int64)
-    if sizes.any():
-        yield *_unique(c), sizes
-
-
-def _unique(c: Chunks) -> tuple[Iterator[str], np.ndarray]:
-    n, used = c.used.tolist()
-    return _slices(c.text[:used], c.ends[:n]), c.counts[:n]
-
-
-def _nothing(room: int = 1 << 12) -> Chunks:
-    return Chunks(
-        np.full(4 * room, -1, np.int32),
-        np.empty(room, np.uint64),
-        np.empty(room, np.int64),
-        np.zeros((room, 2), np.int64),
-        np.empty(8 * room, np.uint8),
-        np.zeros(2, np.int64),
-    )
-
-
-def _slices(text: np.ndarray, ends: np.ndarray) -> Iterator[str]:
-    """The strings that stand one after the other in UTF-8 text."""
-    whole = text.tobytes()
-    first = np.flatnonzero(text & 0xC0 != 0x80) if not whole.isascii() else None
-    characters = whole.decode()
-    if first is not None:  # ends in characters instead of bytes
-        ends = np.searchsorted(first, ends)
-    ends = ends.tolist()
-    return (characters[a:b] for a, b in zip([0, *ends], ends, strict=False))
+        chunks, first, others, measured = _batch(texts, times, lines)
+        sizes += measured
+        for counts, more in ((alone, first), (behind, others)):
+            for chunk, n in zip(chunks, more, strict=True):
+                if n and chunk in counts:
+                    counts[chunk] += n
+                elif n:
+                    counts[chunk] = n
+                    size += CHUNK_BYTES + TEXT_BYTES * len(chunk)
+        if memory is not None and size > memory:
+            yield alone, behind, sizes
+            alone, behind, sizes, size = {}, {}, np.zeros(4, np.int64), 0
+    yield alone, behind, sizes

@@ -12,21 +12,25 @@ import operator
 import os
 import re
 import warnings
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from importlib import metadata
+from itertools import chain, repeat, starmap
 from pathlib import Path
 
-from . import readers
+from ..tokenizer.pretokenization import ChunkCounts
+from . import readers, stored_counts
 
 __all__ = ["Corpus", "load_corpus"]
 
 NAMES = (
-    "hpo, hpo-names, icd-10-cm, python-source, wordfreq:LANG, "
+    "hpo, hpo-names, icd-10-cm, python-source, wordfreq:LANG, flores:CODE, ntrex:CODE, "
+    "commonvoice:CODE, tatoeba:CODE, opensubtitles:CODE, wikipedia:CODE, training:CODE, "
     "text:PATH, jsonl:PATH, parquet:PATH, hf:ID[@CONFIG][@REVISION][#SPLIT]"
 )
-SAMPLE_CHARS = 10_000_000  # wordfreq as text has no end of its own
+SAMPLE_CHARS = 10_000_000  # a sample of words has no end of its own
 SAMPLE_WORDS = 50  # words in a sampled document
 
 
@@ -35,7 +39,9 @@ class Corpus:
     """Documents of one split of a source, with where they come from; made by `load_corpus`.
 
     Iterating gives `str` documents; it raises ValueError when there is not one, unless this is a
-    `part` of a corpus.
+    `part` of a corpus. Where the source is not text but counts, `counts` has them, and iterating
+    gives each chunk as often as it counts: both describe the same data. A chunk is a word as it
+    stands in running text, with the space before it where there is one.
     """
 
     name: str
@@ -53,13 +59,17 @@ class Corpus:
         return f"Corpus({self.name!r}, split={self.split!r}, chars={self.chars}{part})"
 
     def __iter__(self) -> Iterator[str]:
-        endless = self.name.startswith("wordfreq:")
+        if self.counts is not None:
+            yield from chain.from_iterable(starmap(repeat, self.counts.items()))
+            return
+        stored = stored_counts.is_stored(self.name)
+        endless = self.name.startswith(stored_counts.DRAWN)
         left = self.chars or (SAMPLE_CHARS if endless else math.inf)
         here = others = 0
         for document in _documents(self):
             if not document or document.isspace():
                 continue
-            if _split(document) != self.split:
+            if not stored and _split(document) != self.split:
                 others += 1
                 continue
             here += 1
@@ -88,19 +98,28 @@ class Corpus:
         return (replace(self, part=part) for part in readers.parts(kind, rest, size))
 
     @cached_property
-    def counts(self) -> dict[str, int] | None:
-        """Words, each with a leading space, and their occurrences per 10^9 words.
+    def counts(self) -> ChunkCounts | None:
+        """Chunks and how often each occurs, where the source is counts, not text; else None.
 
-        Exact, without sampling: round(frequency * 1e9), words that round to 0 left out. Only a
-        wordfreq corpus asked for whole (`chars=None`, `split="train"`) has them, others None.
+        Those of wordfreq are words, each with a space before it, and their occurrences per 10^9
+        words, round(frequency * 1e9), words that round to 0 left out; those of `data/texts` are what
+        was counted. A corpus has them when it is asked for whole: `chars=None`, and of wordfreq also
+        `split="train"`.
 
         >>> load_corpus("wordfreq:en").counts[" the"]
         53703180
         """
         kind, _, language = self.name.partition(":")
+        if stored_counts.is_stored(self.name) and self.chars is None:
+            return ChunkCounts(_stored_counts(self.name, self.split))
         if kind != "wordfreq" or self.chars is not None or self.split != "train":
             return None
-        return {f" {word}": count for word, count in _word_counts(language).items()}
+        return ChunkCounts((f" {word}", count) for word, count in _word_counts(language).items())
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether the text changes only with the package's version, which `source` names."""
+        return self.name.partition(":")[0] in ("hpo", "hpo-names", "icd-10-cm", "wordfreq")
 
 
 def load_corpus(
@@ -119,7 +138,10 @@ def load_corpus(
     | `hpo` | definitions and comments of the Human Phenotype Ontology | shuffled |
     | `hpo-names` | names and synonyms of its terms | shuffled |
     | `icd-10-cm` | descriptions of ICD-10-CM: chapters, blocks and codes | shuffled |
-    | `wordfreq:LANG` | 50 words drawn by frequency from wordfreq's largest list | drawn |
+    | `wordfreq:LANG` | the words of wordfreq's largest list, as often as they count | by frequency |
+    | `flores:CODE`, `ntrex:CODE`, `commonvoice:CODE`, `tatoeba:CODE` | the chunks of a text | by frequency |
+    | `opensubtitles:CODE`, `wikipedia:CODE`, `training:CODE` | the words of a list | by frequency |
+    | these with `chars` | lines of the text's chunks, or 50 words drawn from the list | drawn |
     | `python-source` | .py files of the installed packages | path in site-packages |
     | `text:PATH` | lines, without their ends | as in the file |
     | `jsonl:PATH` | the field `column` of each line's object | as in the file |
@@ -135,8 +157,11 @@ def load_corpus(
     without a CONFIG it is written `hf:ID@@REVISION`. Only a commit stays what it is.
 
     `chars`: the corpus ends after that many characters of its split, the last document cut to
-    fit; an upper bound, since a source may hold fewer. None: all there is, for wordfreq
-    10,000,000 characters. `split`: "train", or "test" with about a tenth of the documents.
+    fit; an upper bound, since a source may hold fewer. None: all there is. wordfreq's whole lists
+    stand for 10^9 words, have `counts`, and have no test split: with `split="test"` a sample of
+    10,000,000 characters is drawn. `split`: "train", or "test" with about a tenth of the documents.
+    Of the texts that `data/texts` keeps as counts, from `flores` to `training`, NTREX alone has a
+    "test".
     `seed`: the shuffle and the draw. `errors`: "strict", or "replace" to read invalid UTF-8 and
     lone surrogates as U+FFFD. Only the medical ones are held in memory, to be shuffled.
 
@@ -155,7 +180,8 @@ def load_corpus(
         raise ValueError(f"errors must be 'strict' or 'replace', not {errors!r}")
     if chars is not None and (chars := whole_number("chars", chars)) < 1:
         raise ValueError(f"chars must be at least 1, or None for all, not {chars}")
-    licence, source = _provenance(name, column)
+    stored = isinstance(name, str) and stored_counts.is_stored(name)
+    licence, source = stored_counts.provenance(name, split) if stored else _provenance(name, column)
     return Corpus(name, licence, source, split, whole_number("seed", seed), chars, column, errors)
 
 
@@ -210,8 +236,11 @@ def _documents(corpus: Corpus) -> Iterator[str]:
         return _shuffled(texts(obo.read_text("utf-8").split("\n")), corpus.seed)
     if kind == "icd-10-cm":
         return _shuffled(icd_descriptions(), corpus.seed)
-    if kind == "wordfreq":
-        return _sampled_words(rest, corpus.seed)
+    if kind in stored_counts.TEXTS:
+        counts = stored_counts.read_counts(corpus.name, corpus.split)
+        return stored_counts.shuffled_lines(counts, f"{corpus.name} {corpus.seed}")
+    if f"{kind}:" in stored_counts.DRAWN:
+        return _sampled_words(rest if kind == "wordfreq" else corpus.name, corpus.seed)
     if kind == "python-source":
         return readers.read_python(corpus.errors, corpus.part and corpus.part.files)
     if kind == "hf":
@@ -268,7 +297,7 @@ def _obo_unescaped(value: str) -> str:
 
 def icd_descriptions() -> Iterator[str]:
     """Descriptions of all chapters, blocks, categories and codes, in the package's order."""
-    # The import reads the package's data, by a deprecated way.
+    # The import reads the package's data with a deprecated function.
     with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
         import simple_icd_10_cm as icd
     seen = set()
@@ -286,8 +315,22 @@ def _check_language(language: str) -> None:
         raise ValueError(f"wordfreq has no list for {language!r}: it has {', '.join(known)}")
 
 
+def _stored_counts(name: str, split: str) -> dict[str, int]:
+    """The counts of a text in ``data/texts``, or of the mixture that is a language's training text."""
+    kind, _, language = name.partition(":")
+    if kind != "training":
+        return stored_counts.read_counts(name, split)
+    sources = stored_counts.training_sources(language)
+    return stored_counts.mixture(load_corpus(source).counts for source in sources)
+
+
 def _word_counts(language: str) -> dict[str, int]:
     """The words of a list, and round(frequency * 1e9); those with count 0 left out."""
+    if ":" in language:  # the name of a stored list or training text, with counts of its own
+        words = Counter()
+        for chunk, count in _stored_counts(language, "train").items():
+            words[chunk.removeprefix(" ")] += count
+        return words
     import wordfreq
 
     frequencies = wordfreq.get_frequency_dict(language, "best")

@@ -1,20 +1,19 @@
 """Counts as files: pre-tokens that were counted here, and words that were counted elsewhere."""
 
-import json
 import os
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
+from itertools import compress
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 from pyarrow import compute
 
-from . import parquet_files, readers, runs
+from . import merging, parquet_files, readers
 from .corpora import positive
 from .pretokens import Pretokens
-
-SIZES = ("chars", "bytes", "spaced_words", "documents")
 
 
 def save_counts(counts: Pretokens, path: str | Path) -> None:
@@ -30,9 +29,9 @@ def save_counts(counts: Pretokens, path: str | Path) -> None:
     if not isinstance(counts, Pretokens):
         name = type(counts).__name__
         raise TypeError(f"Pretokens are saved, as count_pretokens gives them, not {name}")
-    described = {name: getattr(counts, name) for name in (*SIZES, "rules")}
-    rows = pa.table([counts.words, counts.counts], schema=runs.SCHEMA)
-    runs.write_counts(Path(path), [rows], json.dumps(described))
+    described = {name: getattr(counts, name) for name in (*merging.SIZES, "rules")}
+    rows = pa.table([counts.words, counts.counts], schema=merging.SCHEMA)
+    merging.write_counts(Path(path), [rows], lambda: described)
 
 
 def load_counts(
@@ -44,7 +43,8 @@ def load_counts(
     glob, or a folder, as Spark and Hadoop write one. Files from elsewhere are Parquet with the
     columns `word` and `count`, or lines of a word, a tab and a count (.gz and .xz, too); a word may
     come several times. Each word is then a document of its own: write words with the space before
-    them where the text has one. ``min_count`` leaves out what is rarer, after adding up. ``errors``:
+    them where the text has one, but without it for tokenizers that put ``▁`` before a text.
+    ``min_count`` leaves out what is rarer, after adding up. ``errors``:
     "strict", or "replace" to read invalid UTF-8 as U+FFFD.
 
     Raises FileNotFoundError when nothing is there, ValueError for what is no such file, naming the
@@ -62,7 +62,8 @@ def load_counts(
         raise ValueError(f"errors must be 'strict' or 'replace', not {errors!r}")
     path = Path(os.path.expanduser(path))
     ours = path / "counts.parquet" if path.is_dir() else path
-    if ours.is_file() and (described := _description(ours)):
+    named = ours.suffix == ".parquet" and ours.is_file()
+    if named and (described := merging.describe_counts(ours)):
         return _our_counts(ours, described, min_count)
     words = Counter()
     for file in _files(path):
@@ -76,59 +77,35 @@ def load_counts(
     return {word: count for word, count in words.items() if count >= min_count}
 
 
-def frequent(words: list[str], counts: np.ndarray, described: dict, min_count: int) -> Pretokens:
+def frequent(counts: Pretokens, min_count: int) -> Pretokens:
     """Pre-tokens that occur so often; ValueError when there are none."""
-    if min_count > 1:
-        words = [word for word, n in zip(words, counts.tolist(), strict=True) if n >= min_count]
-        counts = counts[counts >= min_count]
-        if not words:
-            raise ValueError(f"no pre-token occurs {min_count:,} times: give a smaller min_count")
-    if not words:
-        documents = described["documents"]
-        raise ValueError(f"the corpus has no text in its {documents:,} documents: nothing to count")
-    return Pretokens(words, counts, **described)
-
-
-def _description(file: Path) -> dict | None:
-    """What our own file of counts says of its text; None for a file from elsewhere."""
-    if file.suffix != ".parquet":
-        return None
-    schema = parquet_files.open_file(file).schema_arrow
-    if runs.DESCRIPTION.encode() not in (schema.metadata or {}):
-        return None
-    try:
-        described = runs.described(schema.metadata, runs.DESCRIPTION)
-        whole = [described.pop(name) for name in SIZES]
-        rules = described.pop("rules")
-    except (ValueError, TypeError, KeyError, AttributeError):
-        raise _damaged(file) from None
-    fits = isinstance(rules, str) and all(isinstance(n, int) and n >= 0 for n in whole)
-    if described or not fits or not schema.equals(runs.SCHEMA):
-        raise _damaged(file)
-    return dict(zip(SIZES, whole, strict=True)) | {"rules": rules}
-
-
-def _damaged(file: Path) -> ValueError:
-    return ValueError(f"{file}: a damaged file of counts: count the text again")
+    kept = counts.counts >= min_count
+    if not kept.any():
+        raise ValueError(
+            f"no pre-token occurs {min_count:,} times: give a smaller min_count"
+            if min_count > 1
+            else f"the corpus has no text in its {counts.documents:,} documents: nothing to count"
+        )
+    if kept.all():
+        return counts
+    words = list(compress(counts.words, kept.tolist()))
+    return replace(counts, words=words, counts=counts.counts[kept])
 
 
 def _our_counts(file: Path, described: dict, min_count: int) -> Pretokens:
     words, counts = [], [np.zeros(0, np.int64)]
     try:
-        with runs.open_runs(file) as opened:
-            for rows in parquet_files.read_batches(file, opened, runs.ROWS):
-                if any(column.null_count for column in rows.columns):
-                    raise _damaged(file)
-                if min_count > 1:
-                    rows = rows.filter(compute.field("count") >= min_count)
-                words += rows["pretoken"].to_pylist()
-                counts.append(rows["count"].to_numpy())
+        for rows in merging.read_counts(file):
+            if min_count > 1:
+                rows = rows.filter(compute.field("count") >= min_count)
+            words += rows["pretoken"].to_pylist()
+            counts.append(rows["count"].to_numpy())
     except UnicodeDecodeError:
-        raise _damaged(file) from None
+        raise merging.damaged(file) from None
     counts = np.concatenate(counts)
     if counts.min(initial=1) < 1 or len(set(words)) < len(words):
-        raise _damaged(file)
-    return frequent(words, counts, described, min_count)
+        raise merging.damaged(file)
+    return frequent(Pretokens(words, counts, **described), min_count)
 
 
 def _files(path: Path) -> list[Path]:

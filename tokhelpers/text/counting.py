@@ -1,8 +1,7 @@
 """Counting the pre-tokens of any amount of text, by any number of workers, with the same result.
 
-Each worker writes what it counted as sorted runs into a folder, and these are merged there, so
-neither the text nor its pre-tokens need fit into memory and nothing large goes from one process to
-another. Counts can be saved, loaded, and taken from elsewhere.
+Each worker writes what it counted into a folder, and one query adds the files up there, so neither
+the text nor its pre-tokens need fit into memory and nothing large goes from one process to another.
 """
 
 import hashlib
@@ -11,7 +10,7 @@ import platform
 import tempfile
 import warnings
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import BrokenExecutor, Executor, Future, wait
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -21,12 +20,14 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
+import pyarrow as pa
 from tokenizers import Tokenizer
 
 from ..tokenizer.files import destination
 from ..tokenizer.parts import Parts
-from ..tokenizer.pretokenization import cutting_rules, documents_with_counts
-from . import runs
+from ..tokenizer.pretokenization import cutting_rules, documents_with_counts, dropped_spaces
+from . import merging
+from .cache import counted_once
 from .corpora import Corpus, positive
 from .count_files import frequent, load_counts
 from .pretokens import Pretokens, tally
@@ -34,7 +35,7 @@ from .pretokens import Pretokens, tally
 MEMORY = 1 << 26
 BATCH_DOCUMENTS, BATCH_CHARS = 20_000, 1 << 22  # documents that are sent to a worker at a time
 ATTEMPTS = 3
-VERSION = 1  # of the files of runs: others are not used again
+VERSION = 2  # of the files of runs: others are not used again
 
 
 @dataclass(frozen=True)
@@ -50,13 +51,6 @@ class Shard:
         return self.name
 
 
-@dataclass
-class Workers:
-    """Who does the work: an executor, or the calling process once its pool has broken."""
-
-    executor: Executor | None
-
-
 def count_pretokens(
     corpus: Iterable[str],
     tokenizer: Tokenizer | Parts,
@@ -70,9 +64,11 @@ def count_pretokens(
     """Count the pre-tokens of a corpus as the tokenizer's own normalizer and pre-tokenizer cut it.
 
     ``corpus`` iterates over documents (str), or maps documents to how often they occur, or is a
-    corpus that knows this (``.counts``). A tokenizer without pre-tokenizer (SentencePiece style)
-    has its normalised text cut before each run of the space symbol, which none of its tokens
-    crosses. Special tokens in the text count as plain text.
+    corpus with ``counts``. These are of chunks with the space before them; where the tokenizer puts
+    ``▁`` before a text, that space is left out (``bytes`` and ``chars`` count it all the same). A
+    tokenizer without pre-tokenizer (SentencePiece style) has its normalised text cut before each
+    run of the space symbol, which none of its tokens crosses. Special tokens in the text count as
+    plain text.
 
     ``executor`` is any ``concurrent.futures.Executor``: a ``ProcessPoolExecutor``, Dask's
     ``Client.get_executor()``, mpi4py's ``MPIPoolExecutor``. Its workers read a corpus of files
@@ -82,7 +78,8 @@ def count_pretokens(
     ``counts.parquet``. Without it they are in a temporary folder. ``memory`` bounds the bytes that
     counts take in each process until they are written out (64 MB if any of these is given); the
     documents at hand and the pre-tokens that are returned come on top. None of all this changes the
-    counts. ``min_count`` leaves out rarer pre-tokens, after everything has been added up.
+    counts. Without it, the counts of a large named corpus are kept in ``data/cache`` of a checkout
+    (see `text.cache`). ``min_count`` leaves out rarer pre-tokens, after everything has been added up.
 
     A shard that fails is tried three times. When a worker dies and its pool with it, what is left
     is counted in the calling process, with a warning. Raises TypeError for a single string,
@@ -115,25 +112,32 @@ def count_pretokens(
             raise NotADirectoryError(f"folder={str(folder)!r} is a file: name a folder")
     rules = cutting_rules(tokenizer)
     if executor is None and folder is None and memory is None:
-        [(counts, sizes)] = tally(documents_with_counts(corpus), rules)
-        numbers = np.fromiter(counts.values(), np.int64, len(counts))
-        return frequent(list(counts), numbers, _described(corpus, sizes, rules), min_count)
+        counts = counted_once(corpus, rules, partial(_count_in_memory, corpus, rules))
+        return frequent(counts, min_count)
     if folder is None:
         place = tempfile.TemporaryDirectory(prefix="tokhelpers-", ignore_cleanup_errors=True)
     else:
         folder.mkdir(parents=True, exist_ok=True)
         place = nullcontext(folder)
-    workers = Workers(executor)
+    memory = memory or MEMORY
     with place as where:
         where = Path(where).absolute()  # workers may run in another folder
         if isinstance(corpus, Corpus) and (parts := corpus.parts(shard_bytes)) is not None:
             shards, ahead = _file_shards(parts, rules), 100_000
         else:
             shards, ahead = _batches(corpus, rules, folder is not None), 8
-        files, sizes = _count_shards(workers, shards, ahead, rules, where, memory or MEMORY)
-        described = _described(corpus, sizes, rules)
-        file = _merge_all(workers, files, where, memory or MEMORY, described)
-        return load_counts(file, min_count=min_count)
+        files = list(_count_shards(executor, shards, ahead, rules, where, memory))
+        _remove_drafts(files, where)
+        described = _described(corpus, sum(map(_sizes_of, files), np.zeros(4, np.int64)), rules)
+        merged, result = merging.merge_counts(files, where, memory), where / "counts.parquet"
+        merging.write_counts(result, merged, lambda: described)
+        return load_counts(result, min_count=min_count)
+
+
+def _count_in_memory(corpus: Iterable[str], rules: str) -> Pretokens:
+    [(counts, sizes)] = tally(documents_with_counts(corpus, rules), rules)
+    described = _described(corpus, sizes, rules)
+    return Pretokens(list(counts), np.fromiter(counts.values(), np.int64, len(counts)), **described)
 
 
 def _described(corpus, sizes: np.ndarray, rules: str) -> dict:
@@ -141,47 +145,37 @@ def _described(corpus, sizes: np.ndarray, rules: str) -> dict:
     chars, size, spaced_words, documents = map(int, sizes)
     if not documents and isinstance(corpus, Corpus):
         next(iter(corpus))  # it knows better why it is empty
-    names = ("chars", "bytes", "spaced_words", "documents", "rules")
-    return dict(zip(names, (chars, size, spaced_words, documents, rules), strict=True))
+    spaces = dropped_spaces(corpus, rules)  # they are text, whoever puts them there
+    return _description((chars + spaces, size + spaces, spaced_words, documents), rules)
 
 
-# --- shards, counted by workers, and merged ---------------------------------------------------------
-def _count_shards(workers, shards, ahead: int, rules: str, folder: Path, memory: int):
-    """Count shards into files of the folder; returns these and the sizes of the text."""
-    tasks = ((shard, rules, folder, memory) for shard in shards)
-    files = list(_done(workers, _count_shard, tasks, ahead))
+def _description(sizes: Iterable[int], rules: str) -> dict:
+    return dict(zip(merging.SIZES, sizes, strict=True)) | {"rules": rules}
+
+
+def _sizes_of(file: Path) -> np.ndarray:
+    """Characters, bytes, words and documents behind a file that a worker wrote."""
+    described = merging.describe_counts(file)
+    if described is None:
+        raise merging.damaged(file)
+    return np.array([described[name] for name in merging.SIZES], np.int64)
+
+
+# --- shards, counted by workers -----------------------------------------------------------------------
+def _remove_drafts(files: list[Path], folder: Path) -> None:
+    """Remove what workers that were killed had begun to write."""
     names = {file.name for file in files}
-    for draft in folder.glob("*.tmp"):  # by a worker that was killed
+    for draft in folder.glob("*.tmp"):
         if draft.name.rsplit(".", 2)[0] in names:
             draft.unlink(missing_ok=True)
-    return files, sum(map(runs.sizes_of, files), np.zeros(4, np.int64))
-
-
-def _merge_all(workers, files: list[Path], folder: Path, memory: int, described: dict) -> Path:
-    """Merge files of runs, partition by partition; returns the file of all counts."""
-    with tempfile.TemporaryDirectory(dir=folder, ignore_cleanup_errors=True) as workbench:
-        names = (f"partition {i} of the counts" for i in range(runs.PARTITIONS))
-        tasks = ((name, i, files, workbench, memory) for i, name in enumerate(names))
-        merged = list(_done(workers, _merge, tasks, runs.PARTITIONS))
-        runs.write_counts(folder / "counts.parquet", runs.tables(merged), json.dumps(described))
-    runs.give_back()
-    return folder / "counts.parquet"
 
 
 def _file_shards(parts: Iterable[Corpus], rules: str) -> Iterator[Shard]:
     """A shard for each part of a corpus of files; named by what the files were when they were cut."""
     for some in parts:
         stats = [(str(file), *_stamp(file)) for file in some.part.files]
-        what = (
-            some.name,
-            some.split,
-            some.column,
-            some.errors,
-            stats,
-            some.part.start,
-            some.part.end,
-        )
-        yield Shard(f"{some.name}, {some.part}", _key(rules, *what), some)
+        read = (some.name, some.split, some.column, some.errors, some.part.start, some.part.end)
+        yield Shard(f"{some.name}, {some.part}", _key(rules, read, stats), some)
 
 
 def _stamp(file: Path) -> tuple[int, int]:
@@ -191,7 +185,7 @@ def _stamp(file: Path) -> tuple[int, int]:
 
 def _batches(corpus: Iterable[str], rules: str, keep: bool) -> Iterator[Shard]:
     """Shards of documents in memory, named by their text where they are kept."""
-    documents, first = documents_with_counts(corpus), 1
+    documents, first = documents_with_counts(corpus, rules), 1
     while some := _batch(documents):
         name = f"documents {first:,} to {first + len(some) - 1:,}"
         yield Shard(name, _key(rules, some) if keep else f"{first}.parquet", some, first)
@@ -209,7 +203,7 @@ def _batch(documents: Iterator[tuple[str, int]]) -> list[tuple[str, int]]:
 
 
 def _key(*what) -> str:
-    text = json.dumps([VERSION, runs.PARTITIONS, *what], default=repr)
+    text = json.dumps([VERSION, *what], default=repr)
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest() + ".parquet"
 
 
@@ -223,58 +217,66 @@ def _count_shard(shard: Shard, rules: str, folder: Path, memory: int) -> Path:
     if not file.exists():
         read = isinstance(shard.documents, Corpus)
         documents = ((text, 1) for text in shard.documents) if read else shard.documents
-        runs.write_runs(file, tally(documents, rules, first=shard.first, memory=memory))
-        runs.give_back()
+        portions = tally(documents, rules, first=shard.first, memory=memory)
+        _write_portions(file, portions, rules)
     return file
 
 
-def _merge(name: str, partition: int, files: list[Path], workbench: str, memory: int) -> Path:
-    merged = runs.merge_partition(files, partition, Path(workbench), memory)
-    runs.give_back()
-    return merged
+def _write_portions(file: Path, portions: Iterable[tuple], rules: str) -> None:
+    """Write the counts of portions of a text one after the other, and the sizes of it all."""
+    total = np.zeros(4, np.int64)
+
+    def rows():
+        for counts, sizes in portions:
+            np.add(total, sizes, out=total)
+            yield pa.table([list(counts), list(counts.values())], schema=merging.SCHEMA)
+
+    merging.write_counts(file, rows(), lambda: _description(total.tolist(), rules))
 
 
-def _done(workers: Workers, task: Callable, calls: Iterable[tuple], ahead: int) -> Iterator:
-    """Results of a task for each of its calls, in order, `ahead` of them under way at a time."""
-    waiting, calls = deque(), iter(calls)
+def _count_shards(
+    executor: Executor | None, shards: Iterable[Shard], ahead: int, *arguments
+) -> Iterator[Path]:
+    """The files of the shards' counts, in order, `ahead` shards under way at a time."""
+    waiting, shards = deque(), iter(shards)
     try:
         while True:
-            for call in islice(calls, ahead - len(waiting)):
-                waiting.append((call, 1, _submit(workers, task, call)))
+            for shard in islice(shards, ahead - len(waiting)):
+                waiting.append((shard, 1, _submit(executor, shard, *arguments)))
             if not waiting:
                 return
-            call, attempt, future = waiting[0]
+            shard, attempt, future = waiting[0]
             try:
-                result = future.result()
+                file = future.result()
             except BrokenExecutor:
                 warnings.warn(
                     "a worker died, and its pool with it: what is left is done in this process",
-                    stacklevel=4,
+                    stacklevel=3,
                 )
-                workers.executor = None
-                waiting = deque((call, n, _submit(workers, task, call)) for call, n, _ in waiting)
+                executor = None
+                waiting = deque((s, n, _submit(None, s, *arguments)) for s, n, _ in waiting)
                 continue
             except (ValueError, TypeError):  # about the text, which will not change
                 raise
             except Exception as error:
                 if attempt == ATTEMPTS:
                     why = f"{type(error).__name__}: {error}"
-                    raise RuntimeError(f"{call[0]} failed {ATTEMPTS} times, with {why}") from error
-                waiting[0] = (call, attempt + 1, _submit(workers, task, call))
+                    raise RuntimeError(f"{shard} failed {ATTEMPTS} times, with {why}") from error
+                waiting[0] = (shard, attempt + 1, _submit(executor, shard, *arguments))
                 continue
             waiting.popleft()
-            yield result
+            yield file
     finally:
         futures = [future for _, _, future in waiting if isinstance(future, Future)]
         wait([future for future in futures if not future.cancel()])
 
 
-def _submit(workers: Workers, task: Callable, call: tuple):
-    """The task's future; without workers, or when they died, something whose result is asked for."""
-    if workers.executor is None:
-        return SimpleNamespace(result=partial(task, *call))
+def _submit(executor: Executor | None, *call):
+    """The future of a shard; without an executor, what counts it when its result is asked for."""
+    if executor is None:
+        return SimpleNamespace(result=partial(_count_shard, *call))
     try:
-        return workers.executor.submit(task, *call)
+        return executor.submit(_count_shard, *call)
     except BrokenExecutor as error:
         future = Future()
         future.set_exception(error)

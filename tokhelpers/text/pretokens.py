@@ -1,7 +1,7 @@
 """Text into unique pre-tokens and their counts: everything after works on these.
 
-The tokenizer's own normalizer and pre-tokenizer decide what a pre-token is. Two shortcuts give
-the same counts sooner, where they are proven (tests/test_pretokens.py goes through every code
+The tokenizer's own normalizer and pre-tokenizer decide what a pre-token is. Two faster code paths
+give the same counts where this is proven (tests/text/test_pretokens.py goes through every code
 point): text is cut at single spaces between words first, so that only unique words are looked at;
 and the patterns in ``PATTERNS`` run in the ``regex`` module.
 """
@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from itertools import islice
+from itertools import chain, islice
 
 import numpy as np
 import regex
@@ -26,7 +26,7 @@ from ..tokenizer.pretokenization import (
     proven_pattern,
 )
 from ..tokenizer.token_bytes import token_strings
-from .chunks import count_chunks, count_chunks_within
+from .chunks import count_chunks
 
 PRETOKEN_BYTES = 250  # what a pre-token and its count take in a mapping (measured)
 
@@ -35,8 +35,8 @@ PRETOKEN_BYTES = 250  # what a pre-token and its count take in a mapping (measur
 class Pretokens(Mapping):
     """Unique pre-tokens of a text and how often each occurs: a mapping pre-token -> count.
 
-    ``words`` are the pre-tokens in the form in which the model gets them (``Ġword``), ``counts``
-    an int64 array beside them. ``chars``, ``bytes`` (UTF-8), ``spaced_words`` (separated by white
+    ``words`` are the pre-tokens as the model gets them (``Ġword``), ``counts`` an int64 array
+    beside them. ``chars``, ``bytes`` (UTF-8), ``spaced_words`` (separated by white
     space) and ``documents`` measure the text as it was given, before normalisation. ``rules`` is
     the normalizer and pre-tokenizer that were applied.
     """
@@ -66,9 +66,7 @@ class Pretokens(Mapping):
         return f"Pretokens({len(self):,} unique, {self.counts.sum():,} in all)"
 
 
-# --- which road: a proven pattern, or the library --------------------------------------------------
-
-
+# --- which code path: a proven pattern, or the library ---------------------------------------------
 COMMUTING = {"NFC", "NFD", "NFKC", "NFKD", "Lowercase", "BertNormalizer"}
 META = [
     {"type": "Prepend", "prepend": "▁"},
@@ -103,7 +101,7 @@ def _cuts_at_spaces(rules: str) -> bool:
     return spaces and all(step["type"] in COMMUTING for step in normal)
 
 
-def _chunk_counts(chunks: Iterable[str], counts: np.ndarray, rules: str) -> dict[str, int]:
+def _chunk_counts(alone: dict[str, int], behind: dict[str, int], rules: str) -> dict[str, int]:
     """Pre-token counts of unique chunks; plain ones are pre-tokens already, the library cuts others."""
     settings = json.loads(rules)
     normal = _steps(settings["normalizer"], "normalizers")
@@ -112,7 +110,7 @@ def _chunk_counts(chunks: Iterable[str], counts: np.ndarray, rules: str) -> dict
     meta = "▁" * (normal == META)
     anything = normal == META and len(later) < 2
     letters = normal == META and {s["type"] for s in later[1:]} <= {"Digits", "Punctuation"}
-    for chunk, n in zip(chunks, counts.sum(1).tolist(), strict=True):
+    for chunk, n in chain(alone.items(), behind.items()):
         if (anything and " " not in chunk and "▁" not in chunk) or (letters and chunk.isalpha()):
             pretokens[meta + chunk] += n
         else:
@@ -127,28 +125,25 @@ def tally(
     """Count the pre-tokens of (document, how often), in portions of about `memory` bytes.
 
     Each portion is a mapping pre-token -> count, and the characters, bytes, words and documents it
-    was made from. Without ``memory`` there is one, which two threads count. ``first`` is the number
-    of the first document, for messages.
+    was made from (int64). Without ``memory`` there is one. ``first`` is the number of the first
+    document, for messages. Raises TypeError for a document that is no text, ValueError for one with
+    a lone surrogate.
 
     >>> from tokenizers import pre_tokenizers
     >>> tokenizer = Tokenizer(models.BPE())
     >>> tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     >>> [(counts, sizes)] = tally([("a cat", 1), ("a dog", 2)], cutting_rules(tokenizer))
     >>> counts, sizes.tolist()
-    ({'a': 3, 'Ġcat': 1, 'Ġdog': 2}, [15, 15, 6, 3])
+    (Counter({'a': 3, 'Ġdog': 2, 'Ġcat': 1}), [15, 15, 6, 3])
     """
     pattern = proven_pattern(rules)
     if pattern is None and not _cuts_at_spaces(rules):
         yield from _library_counts(weighted, rules, first, memory)
         return
-    texts, lines = _in_bytes(weighted, first), pattern in LINES
-    bounded = memory is not None
-    portions = (
-        count_chunks_within(texts, lines, memory) if bounded else [count_chunks(texts, lines)]
-    )
     count = _pattern_counts if pattern else _chunk_counts
-    for chunks, counts, sizes in portions:
-        yield count(chunks, counts, rules), sizes
+    portions = count_chunks(_in_bytes(weighted, first), pattern in LINES, memory)
+    for alone, behind, sizes in portions:
+        yield count(alone, behind, rules), sizes
 
 
 def _in_bytes(weighted, first: int, size: int = 1 << 20):
@@ -184,7 +179,7 @@ def _complaint(some, first: int) -> Exception:
 
 
 def _library_counts(weighted, rules: str, first: int, memory: int | None):
-    """The slow road: the library normalises and cuts each document."""
+    """The slow code path: the library normalises and cuts each document."""
     cut, counts, sizes = library_cutter(rules), Counter(), np.zeros(4, np.int64)
     for number, (text, times) in enumerate(weighted, first):
         [raw], _ = next(_in_bytes([(text, times)], number))
@@ -198,29 +193,28 @@ def _library_counts(weighted, rules: str, first: int, memory: int | None):
     yield counts, sizes
 
 
-def _pattern_counts(chunks: Iterable[str], seen: np.ndarray, rules: str) -> dict[str, int]:
-    """The fast road: a proven pattern cuts unique chunks; unknown characters go to the library.
-
-    ``seen`` says how often each chunk stands without and with a space before it.
-    """
+def _pattern_counts(alone: dict[str, int], behind: dict[str, int], rules: str) -> dict[str, int]:
+    """The fast code path: a proven pattern cuts unique chunks; the library cuts doubtful ones."""
     pattern = proven_pattern(rules)
     find = regex.compile(pattern).findall
     letters_are_one = PATTERNS[pattern]
     composed, compose = json.loads(rules)["normalizer"] is not None, NFC().normalize_str
     cut, counts, doubtful = library_cutter(rules), Counter(), Counter()
-    for word, *often in zip(chunks, *seen.T.tolist(), strict=True):
-        unsure = not word.isascii() and is_doubtful(word)
-        if composed and not unsure and not unicodedata.is_normalized("NFC", word):
-            word = compose(word)  # by the library: its Unicode is older than Python's
-        whole = letters_are_one and not unsure and word.isalpha()
-        for space, n in zip(("", " "), often, strict=True):
-            if n and whole:
+    for space, chunks in (("", alone), (" ", behind)):
+        for word, n in chunks.items():
+            if not word.isascii():
+                if is_doubtful(word):
+                    for piece in cut(space + word):
+                        doubtful[piece] += n
+                    continue
+                if composed and not unicodedata.is_normalized("NFC", word):
+                    word = compose(word)  # by the library: its Unicode is older than Python's
+            if letters_are_one and word.isalpha():
                 counts[space + word] += n
-            elif n:
-                into = doubtful if unsure else counts
-                for piece in (cut if unsure else find)(space + word):
-                    into[piece] += n
-    stored = dict(zip(token_strings(counts), counts.values(), strict=True))
+            else:
+                for piece in find(space + word):
+                    counts[piece] += n
+    pretokens = Counter(dict(zip(token_strings(counts), counts.values(), strict=True)))
     for piece, n in doubtful.items():
-        stored[piece] = stored.get(piece, 0) + n
-    return stored
+        pretokens[piece] += n
+    return pretokens

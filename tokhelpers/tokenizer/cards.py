@@ -1,4 +1,4 @@
-"""The card of a saved tokenizer: what it was made from and what it measures, with hashes."""
+"""The card of a saved tokenizer: what it was made from and how it was measured, with hashes."""
 
 import hashlib
 import platform
@@ -20,22 +20,23 @@ HASHED = (
 
 
 def serialised(tokenizer: Tokenizer) -> bytes:
-    """The content of ``tokenizer.json``, as it is saved and hashed.
+    """Return the content of ``tokenizer.json``, as it is saved and hashed.
+
+    Raises TypeError for what is no tokenizer, ValueError for one that has Python code in it.
 
     >>> from tokenizers import models
     >>> serialised(Tokenizer(models.BPE()))[:20]
     b'{\\n  "version": "1.0"'
     """
+    backend = backend_of(tokenizer)
     try:
-        return backend_of(tokenizer).to_str(pretty=True).encode()
-    except TypeError:
-        raise
+        return backend.to_str(pretty=True).encode()
     except Exception as error:  # the library raises plain Exception
         raise ValueError(f"the tokenizer cannot be written as tokenizer.json: {error}") from error
 
 
 def text_hash(text: Iterable[str]) -> tuple[str, int]:
-    """The hash of a corpus or of counted text, and how many documents (or pre-tokens) it has.
+    """Compute the hash of a corpus or of counted text, and count its documents (or pre-tokens).
 
     ``text`` iterates over documents or maps them to counts. The hash, 64 hexadecimal digits, is
     the sum modulo 2^256 of the SHA-256 of each document's UTF-8, times its count: it tells texts
@@ -67,26 +68,36 @@ def describe(
     calls: Sequence[str] = (),
     measures: pd.Series | Mapping | None = None,
 ) -> str:
-    """The card, in Markdown: ``content`` is the tokenizer's file, the rest as in ``save_pretrained``.
+    """Write the card, in Markdown.
+
+    ``content`` is what the tokenizer's file holds, the rest is as in ``save_pretrained``. Raises
+    TypeError for facts of another kind.
 
     >>> from tokhelpers.train.trainers import train_byte_level_bpe
     >>> tokenizer = train_byte_level_bpe(["bat bat"], vocab_size=257)
     >>> describe(tokenizer, b"", calls=["train_byte_level_bpe(text, vocab_size=257)"]).split("\\n\\n")[4]
     '    train_byte_level_bpe(text, vocab_size=257)'
     """
+    for what, named in (("base", base), ("texts", texts)):
+        if named is not None and not isinstance(named, Mapping):
+            raise TypeError(
+                f"{what} maps a name to each, such as {{'llama-3': ...}}: "
+                f"not a {type(named).__name__}"
+            )
+    if isinstance(calls, str) or not all(isinstance(call, str) for call in calls):
+        raise TypeError(
+            f"calls is a list of strings, such as ['prune(base, order, 100)']: {calls!r:.60}"
+        )
     sections = [MARK, "# A tokenizer made with tokhelpers", _identity(tokenizer, content)]
     if base:
-        lines = [
-            f"- {_line(name)}: {_identity(t, serialised(t))}"
-            for name, t in _named("base", base).items()
-        ]
+        lines = [f"- {_line(name)}: {_identity(t, serialised(t))}" for name, t in base.items()]
         sections += ["## Made from", "\n".join(lines)]
     if texts:
-        lines = [_text(name, text) for name, text in _named("texts", texts).items()]
+        lines = [f"- {_line(name)}{_text(text)}" for name, text in texts.items()]
         sections += ["## Texts", "\n".join(lines), HASHED]
     if calls:
-        lines = [line for call in _listed(calls) for line in call.splitlines()]
-        sections += ["## Calls", "\n".join(f"    {line}" for line in lines)]
+        lines = [f"    {line}" for call in calls for line in call.splitlines()]
+        sections += ["## Calls", "\n".join(lines)]
     if measures is not None:
         sections += ["## Measures", _table(measures)]
     libraries = [f"{name} {version(name)}" for name in ("tokenizers", "transformers")]
@@ -101,55 +112,31 @@ def _identity(tokenizer: Tokenizer, content: bytes) -> str:
     return f"{type(backend.model).__name__}, {size}; SHA-256 of its tokenizer.json: `{digest}`"
 
 
-def _text(name: str, text) -> str:
+def _text(text) -> str:
+    """What is said of a text after its name: what was asked for, its size, its hash, its origin."""
     digest, documents = text_hash(text)
     kind = "pre-tokens" if hasattr(text, "rules") else "documents"
     origin = [getattr(text, fact, None) for fact in ("source", "licence")]
     facts = "; ".join(["", *(_line(fact) for fact in origin if isinstance(fact, str))])
-    asked = "" if not hasattr(text, "licence") else f", {_line(repr(text))}"
-    return f"- {_line(name)}{asked}: {documents:,} {kind}, hash `{digest}`{facts}"
-
-
-def _named(what: str, given) -> Mapping:
-    if not isinstance(given, Mapping):
-        raise TypeError(
-            f"{what} maps a name to each, such as {{'llama-3': ...}}: not a {_kind(given)}"
-        )
-    return given
-
-
-def _listed(calls) -> Sequence[str]:
-    if isinstance(calls, str) or not all(isinstance(call, str) for call in calls):
-        raise TypeError(
-            f"calls is a list of strings, such as ['prune(base, order, 100)']: {calls!r:.60}"
-        )
-    return calls
-
-
-def _kind(value) -> str:
-    return type(value).__name__
+    asked = f", {_line(repr(text))}" if hasattr(text, "licence") else ""
+    return f"{asked}: {documents:,} {kind}, hash `{digest}`{facts}"
 
 
 def _table(measures) -> str:
     """A table of measures: rows are what is measured, one column or several."""
-    if isinstance(measures, Mapping):
-        columns = measures if _nested(measures) else {"value": measures}
-    elif isinstance(measures, pd.Series):
-        columns = {"value": measures}
-    else:
+    if not isinstance(measures, pd.Series | Mapping):
         raise TypeError(
-            f"measures is a Series, as evaluate gives it, or a mapping, not a {_kind(measures)}"
+            "measures is a Series, as evaluate gives it, or a mapping, "
+            f"not a {type(measures).__name__}"
         )
+    several = isinstance(measures, Mapping) and any(
+        isinstance(value, Mapping | pd.Series) for value in measures.values()
+    )
+    columns = measures if several else {"value": measures}
     table = pd.DataFrame({name: pd.Series(column) for name, column in columns.items()})
     rows = [["", *table.columns], ["---"] * (1 + table.shape[1])]
-    rows += [
-        [name, *map(_number, row)] for name, row in zip(table.index, table.values, strict=True)
-    ]
-    return "\n".join("| " + " | ".join(_line(cell) for cell in row) + " |" for row in rows)
-
-
-def _nested(measures: Mapping) -> bool:
-    return any(isinstance(value, Mapping | pd.Series) for value in measures.values())
+    rows += [[name, *map(_number, row)] for name, *row in table.itertuples()]
+    return "\n".join("| " + " | ".join(map(_line, row)) + " |" for row in rows)
 
 
 def _number(value) -> str:
@@ -161,5 +148,5 @@ def _number(value) -> str:
 
 
 def _line(value) -> str:
-    """As one line of Markdown that is no table's."""
+    """The value in one line of Markdown, safe inside a table."""
     return " ".join(str(value).split()).replace("|", "\\|")

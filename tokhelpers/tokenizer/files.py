@@ -3,20 +3,22 @@
 import os
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from uuid import uuid4
 
 PLACE = Path(__file__).parents[2]
 # A line, or a tokenizer's file, of more bytes is refused: a small packed file may hold an endless one.
 MAX_BYTES = 1 << 30
-# Where only the package is installed there is no checkout: figures then go where one works.
+# Where only the package is installed there is no checkout: figures then go into the working folder.
 CHECKOUT = PLACE if (PLACE / "data" / "paper").is_dir() else None
 
 
 def destination(path: str | os.PathLike) -> Path:
-    """Where a file or folder of that name is written: behind symlinks, ``~`` written out.
+    """Resolve the name of a file or folder to the place where it is written.
 
-    Raises ValueError for what cannot be a name, OSError for symlinks that lead in a circle.
+    Symlinks are followed and ``~`` is expanded. Raises ValueError for what cannot be a name,
+    OSError for symlinks that lead in a circle.
 
     >>> destination("/no folder/../new").as_posix()
     '/new'
@@ -33,38 +35,57 @@ def destination(path: str | os.PathLike) -> Path:
     return found
 
 
-def write_whole(path: str | os.PathLike, content: bytes | Callable[[Path], None]) -> None:
-    """Write a file whole or not at all; ``content`` may be a function that writes it.
+def sync(path: Path) -> None:
+    """Wait until the content of a file, or the list of a folder's entries, is on the disk.
 
-    Raises OSError in one sentence, as ``write_all`` does.
+    Raises OSError for a file where that fails. Windows and some network file systems cannot sync
+    folders: there the function does nothing for one.
     """
+    if not path.is_dir():
+        with open(path, "r+b") as file:
+            os.fsync(file.fileno())
+        return
+    with suppress(OSError):
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def write_whole(path: str | os.PathLike, content: bytes | Callable[[Path], None]) -> None:
+    """Write one file as ``write_all`` writes several."""
     write_all({path: content})
 
 
 def write_all(contents: Mapping[str | os.PathLike, bytes | Callable[[Path], None]]) -> None:
     """Write several files, each whole or not at all, and none before all are on the disk.
 
-    Where a symlink stands, the file that it names is written. Raises OSError, naming the file, for
-    what is no regular file, has no folder, or cannot be written, as when the disk is full.
+    A file's content is bytes or a function that writes them to the path that it is given. Where a
+    symlink stands, the file that it names is written. Raises OSError, naming the file, for what is
+    no regular file, has no folder, or cannot be written, as when the disk is full.
     """
     drafts, file, draft = {}, None, None
     try:
         for path, content in contents.items():
             file = destination(path)
             _check(file)
-            # a name of its own: others may write at the same time
+            # other processes may write the same file at the same time: each draft has its own name
             draft = drafts[file] = file.with_name(f"{file.name[:50]}.{uuid4().hex}.tmp")
             content(draft) if callable(content) else draft.write_bytes(content)
+            sync(draft)
         for file, draft in drafts.items():
             os.replace(draft, file)
     except OSError as error:
-        # one about another file comes from what was read while writing
+        # an error about another file comes from what was read while writing
         if error.errno is None or error.filename not in (None, str(file), str(draft)):
             raise
         raise OSError(f"cannot write {file}: {os.strerror(error.errno)}") from error
     finally:
         for draft in drafts.values():
             draft.unlink(missing_ok=True)
+    for folder in {file.parent for file in drafts}:
+        sync(folder)
 
 
 def _check(file: Path) -> None:
@@ -78,7 +99,10 @@ def _check(file: Path) -> None:
 
 
 def read_whole(file: Path) -> bytes:
-    """What a regular file holds; OSError for a pipe or a device, ValueError above `MAX_BYTES`."""
+    """Return the bytes of a regular file.
+
+    Raises OSError for a pipe, a device or a folder, ValueError for more than ``MAX_BYTES``.
+    """
     if file.exists() and not file.is_file():
         raise OSError(f"{file} is a pipe, a device or a folder: give a file")
     if file.stat().st_size > MAX_BYTES:
@@ -87,7 +111,7 @@ def read_whole(file: Path) -> bytes:
 
 
 def reason(error: Exception) -> str:
-    """What an error of the hub's client says, in one line."""
+    """Return what an error of the hub's client says, in one line."""
     lines = [line.strip() for line in str(error).splitlines()]
     told = [line for line in lines if line and not re.match(r"\d{3} Client Error", line)]
     return next(iter(told), type(error).__name__).rstrip(".")

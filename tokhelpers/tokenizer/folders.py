@@ -10,7 +10,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from uuid import uuid4
 
-from .files import destination
+from .files import destination, sync
+
+NO_SWAP = {errno.ENOSYS, errno.EINVAL, errno.EXDEV, errno.ENOTSUP, errno.EBUSY}
 
 
 @contextmanager
@@ -20,7 +22,7 @@ def replacing(folder: Path, names: Collection[str]) -> Iterator[Path]:
     What the folder holds besides ``names`` is in the draft from the start, as hard links, which
     cost nothing. Killed at any point, the folder is the old one or the new one, each complete and
     never missing; a hidden folder ``.NAME.*.tmp`` may stay beside it, which can be deleted. When
-    something goes wrong the draft is deleted and the folder is as it was. What others write into
+    something goes wrong, the draft is deleted and the folder is as it was. What others write into
     the folder meanwhile is never deleted.
 
     Raises OSError, in one sentence, for what is no folder, may not be written, cannot be swapped
@@ -35,7 +37,7 @@ def replacing(folder: Path, names: Collection[str]) -> Iterator[Path]:
     ...     Path(place, "folder", "a").read_text()
     'new'
     """
-    folder = destination(folder)  # behind a symlink, the folder it names
+    folder = destination(folder)
     draft = folder.with_name(f".{folder.name[:50]}.{uuid4().hex}.tmp") if folder.name else folder
     _check(folder)
     there = folder.is_dir()
@@ -44,6 +46,7 @@ def replacing(folder: Path, names: Collection[str]) -> Iterator[Path]:
         folder.parent.mkdir(parents=True, exist_ok=True)
         _fill(draft, folder, names) if there else draft.mkdir()
         yield draft
+        _sync_written(draft, names)
         _swap(draft, folder) if there else os.rename(draft, folder)
     except BaseException as error:
         shutil.rmtree(draft, ignore_errors=True)
@@ -53,8 +56,21 @@ def replacing(folder: Path, names: Collection[str]) -> Iterator[Path]:
         if isinstance(error, OSError):
             raise OSError(f"cannot save to {folder}, left as it was: {_why(error)}") from error
         raise
+    sync(folder.parent)
     if there:
         _discard(draft, folder, names)
+
+
+def _sync_written(draft: Path, names: Collection[str]) -> None:
+    """Bring a draft to the disk: the swap must not be there before what it swaps in.
+
+    What the draft has as hard links is on the disk already.
+    """
+    for place, _, files in os.walk(draft):
+        for file in (Path(place, name) for name in files):
+            if file.relative_to(draft).parts[0] in names:
+                sync(file)
+        sync(Path(place))
 
 
 def _check(folder: Path) -> None:
@@ -82,11 +98,10 @@ def _fill(draft: Path, folder: Path, names: Collection[str]) -> None:
         return set(names) & set(entries) if Path(place) == folder else set()
 
     shutil.copytree(folder, draft, symlinks=True, copy_function=os.link, ignore=without)
-    for place, _, _ in os.walk(folder):
-        owner, copy = os.stat(place), draft / os.path.relpath(place, folder)
+    for place, _, _ in os.walk(draft):
         with suppress(OSError, AttributeError):  # not everybody may give a folder away
-            if copy.is_dir():
-                os.chown(copy, owner.st_uid, owner.st_gid)
+            owner = os.stat(folder / os.path.relpath(place, draft))
+            os.chown(place, owner.st_uid, owner.st_gid)
 
 
 def _swap(draft: Path, folder: Path) -> None:
@@ -111,11 +126,8 @@ def _why(error: OSError) -> str:
     if isinstance(error, shutil.Error):  # from copytree: a list of what failed
         source, _, reason = error.args[0][0]
         return f"{Path(source).name} cannot be carried over ({reason})"
-    advice = " (or save to a folder that does not exist yet)" * (error.errno in _NO_SWAP)
+    advice = " (or save to a folder that does not exist yet)" * (error.errno in NO_SWAP)
     return f"{error.strerror or error}{advice}"
-
-
-_NO_SWAP = {errno.ENOSYS, errno.EINVAL, errno.EXDEV, errno.ENOTSUP, errno.EBUSY}
 
 
 def _discard(old: Path, folder: Path, names: Collection[str]) -> None:

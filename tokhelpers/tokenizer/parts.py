@@ -21,9 +21,9 @@ BYTE_TOKENS = [f"<0x{byte:02X}>" for byte in range(256)]  # SentencePiece's, for
 class Parts:
     """A BPE or WordPiece tokenizer taken apart.
 
-    ``vocab`` maps a token in its stored form to its id; ``merges`` is an int32 array with one row
-    a merge, in order of priority: id of the left part, of the right part, of the result (none in
-    WordPiece); ``settings`` is everything else that ``tokenizer.json`` holds.
+    ``vocab`` maps a token string to its id; ``merges`` is an int32 array with one row per merge, in
+    order of priority: id of the left part, of the right part, of the result (no rows in WordPiece);
+    ``settings`` is everything else that ``tokenizer.json`` holds.
     """
 
     settings: dict
@@ -32,7 +32,7 @@ class Parts:
 
     @cached_property
     def tokens(self) -> dict[int, str]:
-        """Token by id."""
+        """The token string of each id."""
         return {i: token for token, i in self.vocab.items()}
 
     @cached_property
@@ -52,8 +52,8 @@ class Parts:
 
     @cached_property
     def byte_level(self) -> bool:
-        """Whether tokens are stored as bytes, a character each."""
-        return '"ByteLevel"' in json.dumps(self.settings["pre_tokenizer"])
+        """Whether a token string has one character of the byte alphabet per byte."""
+        return is_byte_level(self)
 
     @cached_property
     def special(self) -> set[str]:
@@ -99,7 +99,14 @@ def read_parts(tokenizer: Tokenizer | Parts, *, wordpiece: bool = False) -> Part
 
 
 def backend_of(tokenizer) -> Tokenizer:
-    """The ``tokenizers.Tokenizer`` that this is or, in ``transformers``, wraps; TypeError for others."""
+    """Return the ``tokenizers.Tokenizer`` that this is or, in ``transformers``, wraps.
+
+    Raises TypeError for anything else.
+
+    >>> tokenizer = Tokenizer(models.BPE())
+    >>> backend_of(tokenizer) is tokenizer
+    True
+    """
     backend = getattr(tokenizer, "backend_tokenizer", tokenizer)
     if not isinstance(backend, Tokenizer):
         raise TypeError(
@@ -107,6 +114,25 @@ def backend_of(tokenizer) -> Tokenizer:
             "load one with load_tokenizer, or give a tokenizers.Tokenizer"
         )
     return backend
+
+
+def is_byte_level(tokenizer: Tokenizer | Parts) -> bool:
+    """Say whether a tokenizer writes its tokens in the byte alphabet, one character per byte.
+
+    It does if its normalizer or its pre-tokenizer is, or contains, ``ByteLevel``.
+
+    >>> from tokenizers import pre_tokenizers
+    >>> tokenizer = Tokenizer(models.BPE())
+    >>> tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel()
+    >>> is_byte_level(tokenizer)
+    True
+    """
+    if isinstance(tokenizer, Parts):
+        steps = [tokenizer.settings[step] for step in ("normalizer", "pre_tokenizer")]
+    else:
+        backend = backend_of(tokenizer)
+        steps = [backend.normalizer, backend.pre_tokenizer]
+    return "ByteLevel" in repr(steps)
 
 
 def _of_kind(parts: Parts, wordpiece: bool) -> Parts:
@@ -155,7 +181,7 @@ def merge_ids(vocab: dict[str, int], merges: Sequence, *, prefix: str = "") -> n
 
 
 def lacking(merges: Iterable[tuple[str, str]]) -> ValueError:
-    """The complaint about merges of which a part or the result is not in the vocabulary."""
+    """Make the error for merges of which a part or the result is not in the vocabulary."""
     wrong = list(merges)
     shown = ", ".join(f"{a!r} + {b!r}" for a, b in wrong[:3])
     return ValueError(
@@ -168,8 +194,8 @@ def build_tokenizer(parts: Parts) -> Tokenizer:
     """Put a tokenizer together from its parts.
 
     Special and added tokens that lie below the largest id are written into the vocabulary as
-    well: the library would number them anew otherwise. Raises ValueError when an id came out
-    other than asked for.
+    well: the library would number them anew otherwise. Raises ValueError when a token would get
+    another id than it has in ``parts``.
 
     >>> from tokenizers import Tokenizer, models
     >>> old = Tokenizer(models.BPE({"a": 0, "b": 1, "ab": 2}, [("a", "b")]))
@@ -217,13 +243,16 @@ merge_skipping = with_merge_skipping  # another name for it
 
 
 def parts_with_skipping(parts: Parts, enabled: bool) -> Parts:
-    """What ``with_merge_skipping`` does, on parts: without building a tokenizer."""
+    """Copy parts with merge skipping switched on or off, as ``with_merge_skipping`` does."""
     model = {**parts.settings["model"], "ignore_merges": bool(enabled)}
     return Parts({**parts.settings, "model": model}, parts.vocab, parts.merges)
 
 
 def all_splits(parts, vocab, tokens) -> list[tuple[str, str]]:
-    """All splits of each of the tokens into two, in order of the tokens, longer left part first."""
+    """List all splits of each of ``tokens`` into two ordinary tokens of ``vocab``.
+
+    They come in order of ``tokens``, and of one token those with the longer left part first.
+    """
     from transformers.convert_slow_tokenizer import generate_merges
 
     ordinary = {token: i for token, i in vocab.items() if token not in parts.special}

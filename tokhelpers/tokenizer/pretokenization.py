@@ -1,8 +1,8 @@
 """How a tokenizer cuts text before its model sees it: its patterns, its rules, and a cutter.
 
-The tokenizer's own normalizer and pre-tokenizer decide what a pre-token is. ``PATTERNS`` are those
-that the ``regex`` module cuts by as the library does (tests/text/test_pretokens.py goes through
-every code point).
+The tokenizer's own normalizer and pre-tokenizer decide what a pre-token is. ``PATTERNS`` are the
+patterns by which the ``regex`` module cuts as the library does (tests/text/test_pretokens.py goes
+through every code point).
 """
 
 import json
@@ -15,7 +15,7 @@ from numbers import Integral
 
 from tokenizers import Tokenizer, models
 
-from .parts import Parts
+from .parts import Parts, backend_of
 from .token_bytes import byte_of
 
 LLAMA_3 = (
@@ -28,55 +28,108 @@ TEKKEN = (
     r"|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*"
     r"|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 )
+# With \z, the end of the text, where OpenAI writes $: to the library that is the end of a line. For
+# the same reason digits are \p{N}{1,3}, not \p{N}{1,3}+, which the library reads as a repetition.
+GPT_4 = (
+    r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}| ?[^\s\p{L}\p{N}]++[\r\n]*+"
+    r"|\s++\z|\s*[\r\n]|\s+(?!\S)|\s"
+)
+GPT_4O = (
+    r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
+    r"|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
+    r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
 GPT_2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
-# patterns in which a space begins a pre-token and nothing else does behind a word, and whether a
-# space and a run of letters is always one pre-token
+# In these patterns a space begins a pre-token, and nothing else does directly after a word. The value
+# says whether a space and a run of letters is always one pre-token.
 PATTERNS = {LLAMA_3: True, QWEN: True, GPT_2: True, TEKKEN: False}
-LINES = {LLAMA_3, QWEN, TEKKEN}  # a pre-token ends behind the last newline in white space
+LINES = {LLAMA_3, QWEN, TEKKEN}  # a pre-token ends after the last newline in white space
 
 BEFORE_META = re.compile("(?<=[^▁])(?=▁)")
 
 
-def documents_with_counts(corpus: Iterable[str]) -> Iterator[tuple[str, int]]:
-    """The documents of a corpus, each with how often it occurs: 1, or what the corpus says.
+class ChunkCounts(dict):
+    """Chunks of running text and how often each occurs; a chunk has the space that stands before it.
+
+    Iterating over any other mapping gives whole documents.
+
+    >>> ChunkCounts({" the": 6, " of": 3, ",": 4})[" of"]
+    3
+    """
+
+
+def documents_with_counts(
+    corpus: Iterable[str], rules: str | None = None
+) -> Iterator[tuple[str, int]]:
+    """Iterate over the documents of a corpus, each with how often it occurs.
+
+    A mapping, or an object whose ``counts`` is one, says it. Where these are `ChunkCounts` and the
+    rules (`cutting_rules`) put ``▁`` before a text, a chunk comes without its leading space, of
+    which there would be two. Raises ValueError for a count that is no whole number from 0 on, and
+    for more than 2^52 characters in all: counts are compared as 64-bit floats.
 
     >>> list(documents_with_counts(["a", "b", "a"])), list(documents_with_counts({"a": 2}))
     ([('a', 1), ('b', 1), ('a', 1)], [('a', 2)])
     """
-    exact = corpus if isinstance(corpus, Mapping) else getattr(corpus, "counts", None)
+    exact, total = _exact(corpus), 0
     if exact is None:
         yield from zip(corpus, repeat(1))
         return
-    total = 0
+    twice = _space_twice(exact, rules)
     for document, n in exact.items():
         if not isinstance(n, Integral) or n < 0:
             raise ValueError(
                 f"the document {document!r:.40} has the count {n!r}: give whole numbers"
             )
         total += int(n) * (1 + len(document) if isinstance(document, str) else 1)
-        if total >> 57:  # bytes, of which a character has four at most, are counted in 64 bits
+        if total > 1 << 52:
             raise ValueError(
-                f"the documents up to {document!r:.40} stand for more than 2^57 characters: divide "
-                "the counts"
+                f"the documents up to {document!r:.40} stand for more than 2^52 characters, beyond "
+                "which counts are not exact: divide the counts"
             )
         if n:
-            yield document, int(n)
+            yield document.removeprefix(" ") if twice else document, int(n)
+
+
+def dropped_spaces(corpus: Iterable[str], rules: str) -> int:
+    """How many characters of a corpus `documents_with_counts` leaves out by these rules: spaces.
+
+    >>> dropped_spaces(ChunkCounts({" the": 6, ",": 4}), '{"normalizer": null, "pre_tokenizer": null}')
+    0
+    """
+    exact = _exact(corpus)
+    if not _space_twice(exact, rules):
+        return 0
+    return sum(n for chunk, n in exact.items() if chunk.startswith(" "))
+
+
+def _exact(corpus: Iterable[str]) -> Mapping[str, int] | None:
+    return corpus if isinstance(corpus, Mapping) else getattr(corpus, "counts", None)
+
+
+def _space_twice(exact: Mapping[str, int] | None, rules: str | None) -> bool:
+    """Whether the rules put ``▁`` before chunks that have their space already."""
+    if rules is None or not isinstance(exact, ChunkCounts):
+        return False
+    return "".join(library_cutter(rules)("a")).startswith("▁")
 
 
 def cutting_rules(tokenizer: Tokenizer | Parts) -> str:
-    """What decides a tokenizer's pre-tokens: its normalizer and pre-tokenizer, as JSON.
+    """Return what decides a tokenizer's pre-tokens: its normalizer and pre-tokenizer, as JSON.
 
-    For a tokenizer without pre-tokenizer also that text is cut before the space symbol; raises
+    By the rules of a tokenizer without pre-tokenizer, text is cut before the space symbol. Raises
     ValueError when that would cut through tokens of the vocabulary.
+
+    >>> from tokenizers import pre_tokenizers
+    >>> tokenizer = Tokenizer(models.BPE())
+    >>> tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    >>> cutting_rules(tokenizer)
+    '{"normalizer": null, "pre_tokenizer": {"type": "Whitespace"}}'
     """
     if isinstance(tokenizer, Parts):
         settings, vocab = tokenizer.settings, tokenizer.vocab
     else:
-        backend = getattr(tokenizer, "backend_tokenizer", tokenizer)
-        if not isinstance(backend, Tokenizer):
-            raise TypeError(
-                f"a tokenizer is needed, got {type(tokenizer).__name__}: use load_tokenizer"
-            )
+        backend = backend_of(tokenizer)
         shell = Tokenizer(models.BPE())  # serialising the whole would write the vocabulary out
         if backend.normalizer is not None:
             shell.normalizer = backend.normalizer
@@ -98,7 +151,7 @@ def cutting_rules(tokenizer: Tokenizer | Parts) -> str:
 
 
 def cuts_text(pre_tokenizer: dict | None) -> bool:
-    """Whether a pre-tokenizer, as JSON, cuts at all: ``Metaspace`` may be told not to.
+    """Say whether a pre-tokenizer, as JSON, cuts at all: ``Metaspace`` may be told not to.
 
     >>> cuts_text({"type": "Metaspace", "split": False}), cuts_text({"type": "Whitespace"})
     (False, True)
@@ -108,7 +161,10 @@ def cuts_text(pre_tokenizer: dict | None) -> bool:
 
 @lru_cache
 def proven_pattern(rules: str) -> str | None:
-    """The proven pattern behind these rules; NFC commutes with cutting before a space."""
+    """Return the pattern of ``PATTERNS`` behind these rules, or None.
+
+    NFC before it is allowed, as composing does not reach across the cut before a space.
+    """
     rules = json.loads(rules)
     if rules["normalizer"] not in (None, {"type": "NFC"}):
         return None
@@ -127,7 +183,11 @@ def proven_pattern(rules: str) -> str | None:
 
 
 def library_cutter(rules: str) -> Callable[[str], list[str]]:
-    """The slow road: the library normalises and cuts."""
+    """Make a function that cuts a text by the library itself, for rules without a proven pattern.
+
+    >>> library_cutter('{"normalizer": null, "pre_tokenizer": {"type": "Whitespace"}}')("a cat")
+    ['a', 'cat']
+    """
     settings = json.loads(Tokenizer(models.BPE()).to_str()) | json.loads(rules)
     shell = Tokenizer.from_str(json.dumps(settings))
     normalizer, pre_tokenizer = shell.normalizer, shell.pre_tokenizer
@@ -145,7 +205,7 @@ def library_cutter(rules: str) -> Callable[[str], list[str]]:
 
 
 def is_doubtful(word: str) -> bool:
-    """Whether the regex module and the library may class a character of the word differently.
+    """Say whether the regex module and the library may class a character of the word differently.
 
     They do so with characters newer than this Python's Unicode version, and with U+0295, which
     Unicode 17 moved from the lower case to the letters without case.
@@ -156,7 +216,13 @@ def is_doubtful(word: str) -> bool:
 
 
 def token_text(parts: Parts, token: str) -> str | None:
-    """The text that a stored token stands for; None where it is not bytes of whole characters."""
+    """Return the text that a token string stands for, or None if its bytes are no whole characters.
+
+    >>> from tokhelpers.train.trainers import train_byte_level_bpe
+    >>> from tokhelpers.tokenizer.parts import read_parts
+    >>> token_text(read_parts(train_byte_level_bpe(["cat"], vocab_size=257)), "Ġcaf")
+    ' caf'
+    """
     if not parts.byte_level:
         return token.replace("▁", " ")
     try:
@@ -166,10 +232,10 @@ def token_text(parts: Parts, token: str) -> str | None:
 
 
 def always_split(parts: Parts, tokens: Iterable[str]) -> list[str]:
-    """Tokens that no pre-token holds: the normalizer changes them, or the pre-tokenizer cuts them.
+    """List the tokens that no pre-token holds, as the normalizer or pre-tokenizer takes them apart.
 
-    Each token's text is cut alone, behind a space, and beside a letter on either side. Tokens that
-    hold part of a character are not looked at.
+    Each token's text is cut alone, after a space, and beside a letter on either side. Tokens that
+    hold part of a character are not tried.
 
     >>> from tokhelpers.train.trainers import train_byte_level_bpe
     >>> from tokhelpers.tokenizer.parts import read_parts
@@ -183,10 +249,10 @@ def always_split(parts: Parts, tokens: Iterable[str]) -> list[str]:
     prefix = parts.settings["model"].get("continuing_subword_prefix") or ""
 
     def split(token: str) -> bool:
-        stored = token.removeprefix(prefix)
-        text = token_text(parts, stored)
+        inner = token.removeprefix(prefix)
+        text = token_text(parts, inner)
         return text is not None and not any(
-            stored in between.join(cut(before + text + behind)) for before, behind in contexts
+            inner in between.join(cut(before + text + after)) for before, after in contexts
         )
 
     return [token for token in tokens if split(token)]

@@ -11,7 +11,7 @@ from tokenizers import Tokenizer
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
 from .cards import MARK, describe, serialised
-from .files import destination
+from .files import destination, reason
 from .folders import replacing
 from .parts import backend_of
 
@@ -55,10 +55,10 @@ def save_pretrained(
     folders in one step; elsewhere only new folders are written. Programs that work inside the
     folder keep seeing the old one until they open it anew.
 
-    The rest goes on the card, README.md (TOKENIZER.md where the folder has a README.md of its own):
-    ``base`` maps names to the tokenizers it was made from, ``texts`` names to corpora or counts,
-    which are read for their hash, ``calls`` are what was called, ``measures`` what ``evaluate``
-    gave, or a mapping of names to that.
+    The other arguments go on the card, README.md (TOKENIZER.md where the folder has a README.md of
+    its own): ``base`` maps names to the tokenizers it was made from, ``texts`` maps names to
+    corpora or counts, which are read for their hash, ``calls`` lists what was called, ``measures``
+    is what ``evaluate`` gave, or a mapping of names to that.
 
     Raises TypeError for what is no tokenizer, FileNotFoundError for a ``like`` that is not there,
     ValueError for one that cannot be read or whose special tokens the tokenizer lacks, and for a
@@ -81,15 +81,16 @@ def save_pretrained(
     ours = [name for name in CARDS if _ours(folder / name)]
     if not ours:
         raise FileExistsError(
-            f"{folder} has a {' and a '.join(CARDS)} from elsewhere: rename one, to make room for "
-            "the card"
+            f"{folder} has a {' and a '.join(CARDS)} from elsewhere: rename one, so that the card "
+            "can be written"
         )
     files[ours[0]] = describe(
         backend, content, base=base, texts=texts, calls=calls, measures=measures
     )
-    with replacing(folder, FILES.union(ours)) as draft:
+    with replacing(folder, FILES | {*ours}) as draft:
         for name, content in files.items():
-            _write(draft / name, content)
+            (draft / name).parent.mkdir(exist_ok=True)
+            (draft / name).write_bytes(content.encode())
         _read_back(draft, backend)
         _warn(draft, backend, model)
 
@@ -101,16 +102,9 @@ def _ours(card: Path) -> bool:
     return card.is_file() and card.read_bytes().startswith(MARK.encode())
 
 
-def _write(path: Path, content: str) -> None:
-    path.parent.mkdir(exist_ok=True)
-    with open(path, "w", encoding="utf-8", newline="") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())  # the swap must not be on the disk before what it swaps in
-
-
-# --- what a model needs besides -----------------------------------------------------------------
+# --- what a model needs besides the tokenizer ----------------------------------------------------
 def _opened(like) -> PreTrainedTokenizerBase | None:
+    """The transformers tokenizer that ``like`` is, or that its folder holds."""
     if like is None or isinstance(like, PreTrainedTokenizerBase):
         return like
     if not isinstance(like, str | os.PathLike):
@@ -126,15 +120,11 @@ def _opened(like) -> PreTrainedTokenizerBase | None:
             folder, local_files_only=True, trust_remote_code=False, mistral_format=False
         )
     except Exception as error:  # whatever the files in it make the library raise
-        raise ValueError(f"like={str(folder)!r} cannot be loaded: {_first_line(error)}") from error
-
-
-def _first_line(error: Exception) -> str:
-    return next(iter(str(error).splitlines()), type(error).__name__)
+        raise ValueError(f"like={str(folder)!r} cannot be loaded: {reason(error)}") from error
 
 
 def _settings(backend: Tokenizer, like: PreTrainedTokenizerBase | None) -> dict[str, str]:
-    """Every file but tokenizer.json and the card, by name."""
+    """The files besides tokenizer.json and the card: content by name."""
     # the class has this name in transformers 4 as well
     config = {"tokenizer_class": "PreTrainedTokenizerFast", "clean_up_tokenization_spaces": False}
     special, files = {}, {}
@@ -162,7 +152,7 @@ def _added(backend: Tokenizer) -> set[str]:
 
 
 def _check_special(backend: Tokenizer, tokens: Sequence[str]) -> None:
-    """Each special token must be one here as well: the library would add what is not."""
+    """Refuse special tokens of ``like`` that are none here: the library would add them."""
     there = _added(backend)
     missing = [token for token in tokens if token not in there]
     if missing:
@@ -179,36 +169,35 @@ def _templates(template: str | dict | None) -> tuple[dict, dict[str, str]]:
     if not template:
         return {}, {}
     named = template if isinstance(template, dict) else {"default": template}
-    odd = next((name for name in named if Path(name).name != name), None)
-    if odd is not None:
-        raise ValueError(f"a chat template is called {odd!r}, which cannot be a file: rename it")
-    files = {
-        "chat_template.jinja"
-        if name == "default"
-        else f"additional_chat_templates/{name}.jinja": text
-        for name, text in named.items()
-    }
+    files = {}
+    for name, text in named.items():
+        if Path(name).name != name:
+            raise ValueError(
+                f"a chat template is called {name!r}, which cannot be a file: rename it"
+            )
+        folder = "additional_chat_templates/"
+        files["chat_template.jinja" if name == "default" else f"{folder}{name}.jinja"] = text
     listed = [{"name": name, "template": text} for name, text in named.items()]
     return {"chat_template": listed if isinstance(template, dict) else template}, files
 
 
-# --- is it right? -------------------------------------------------------------------------------
+# --- checks of what was written -----------------------------------------------------------------
 def _read_back(folder: Path, backend: Tokenizer) -> None:
-    """Load the folder as everybody will, and refuse one that gives another tokenizer."""
+    """Load the folder as AutoTokenizer does, and refuse one that gives another tokenizer."""
     try:
         loaded = AutoTokenizer.from_pretrained(
             folder, local_files_only=True, trust_remote_code=False
         )
     except Exception as error:
-        raise ValueError(f"AutoTokenizer cannot load the folder: {_first_line(error)}") from error
+        raise ValueError(f"AutoTokenizer cannot load the folder: {reason(error)}") from error
     unlike = _differences(backend, getattr(loaded, "backend_tokenizer", None))
     if unlike:
-        reason = "the tokenizer does not survive saving, so build it anew"
+        advice = "the tokenizer does not survive saving, so build it anew"
         if (folder / "config.json").exists():
-            reason = "the config.json in the folder asks for that, so save to a folder of its own"
+            advice = "the config.json in the folder asks for that, so save to a folder of its own"
         raise ValueError(
             f"AutoTokenizer would load this tokenizer with another {', '.join(unlike)}, as "
-            f"{type(loaded).__name__}: {reason}"
+            f"{type(loaded).__name__}: {advice}"
         )
 
 
@@ -216,15 +205,15 @@ def _differences(one: Tokenizer, other: Tokenizer | None) -> list[str]:
     """The parts of tokenizer.json in which two tokenizers differ."""
     if other is None:
         return ["kind"]
-    texts = one.to_str(), other.to_str()
-    if texts[0] == texts[1]:
+    first, second = one.to_str(), other.to_str()
+    if first == second:  # saves reading large files as JSON
         return []
-    first, second = (_normal(json.loads(text)) for text in texts)
+    first, second = _comparable(json.loads(first)), _comparable(json.loads(second))
     return [part for part in first if first[part] != second[part]]
 
 
-def _normal(settings: dict) -> dict:
-    """Without what says the same in two ways, of which transformers writes one."""
+def _comparable(settings: dict) -> dict:
+    """Settings without what means the same whether transformers writes it or not."""
     model = {k: v for k, v in settings["model"].items() if v not in (None, "")}
     around = settings["post_processor"] or {}
     nothing = around.get("type") == "TemplateProcessing" and not around["special_tokens"]
@@ -232,12 +221,12 @@ def _normal(settings: dict) -> dict:
 
 
 def _warn(folder: Path, backend: Tokenizer, like: PreTrainedTokenizerBase | None) -> None:
-    """Speak up before the folder is swapped, so that a warning made an error stops the saving."""
+    """Warn before the folder is swapped, so that a warning made an error stops the saving."""
     others = sorted(OTHERS & {path.name for path in folder.iterdir()})
     if others:
         warnings.warn(
             f"the folder keeps {', '.join(others)}, which some programs read rather than "
-            "tokenizer.json: replace or delete what is of another tokenizer",
+            "tokenizer.json: replace or delete those of another tokenizer",
             stacklevel=3,
         )
     model = getattr(like, "backend_tokenizer", backend)

@@ -1,4 +1,4 @@
-"""Applying merges to unique pre-tokens, compiled, and the hash table that this and learning share.
+"""Applying merges to unique pre-tokens, compiled, and the hash table that learning shares with it.
 
 Words are flat: one array of symbol ids, and the offsets at which each word begins.
 """
@@ -11,12 +11,12 @@ import numpy as np
 from numba import njit
 from tokenizers import Tokenizer, models
 
-from .parts import BYTE_TOKENS, Parts, read_parts
+from .parts import BYTE_TOKENS, Parts, backend_of, read_parts
 
 
 # --- a hash table from a pair of ids to a number ------------------------------------------------
-# Compiled code in merge_loop.py and adaptbpe.py holds copies of these three: numba does not notice when
-# they change, so those files are to be touched as well.
+# Compiled code in merge_loop.py and adaptbpe.py has copies of these three. numba does not notice
+# when they change: touch those files as well.
 @njit(cache=True, nogil=True)
 def pair_key(a, b):
     return (np.int64(a) << 32) | np.int64(b)
@@ -24,7 +24,7 @@ def pair_key(a, b):
 
 @njit(cache=True, nogil=True)
 def slot_of(table, rows, key):
-    """Where `key` stands in the open-addressing `table` of rows that begin with keys, or would."""
+    """The slot of `key`, or its free slot, in the open-addressing `table` of rows by first column."""
     mask = np.uint64(len(table) - 1)
     mixed = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)  # its high half depends on the whole key
     i = mixed >> np.uint64(32) & mask
@@ -51,7 +51,11 @@ MergeTable = namedtuple("MergeTable", "table keys results")
 
 
 def merge_table(merges: np.ndarray) -> MergeTable:
-    """Index merges (rows of left, right, result) by their pair, for ``segment``."""
+    """Index merges (int32 rows of left, right, result) by their pair, for ``segment``.
+
+    >>> merge_table(np.array([[0, 1, 2]], np.int32)).results.tolist()
+    [2]
+    """
     keys = ((merges[:, 0].astype(np.int64) << 32) | merges[:, 1]).reshape(-1, 1)
     return MergeTable(
         index_keys(keys, len(keys), 2 * _power_of_two(len(keys))),
@@ -122,9 +126,9 @@ def _segment(symbols, offsets, merges, out, lengths, last):
 def segment(symbols, offsets, merges) -> tuple[np.ndarray, np.ndarray]:
     """Apply merges to every word and return the tokens, flat, with their offsets.
 
-    ``symbols`` int32 and ``offsets`` int64 (one more than words) hold the words; ``merges`` is a
-    ``MergeTable`` or an array of rows left, right, result. Gives what the library's BPE gives with
-    merge skipping off.
+    ``symbols`` (int32) and ``offsets`` (int64, one more than words) are the words; ``merges`` is a
+    ``MergeTable`` or an int32 array of rows left, right, result. The tokens are those of the
+    library's BPE with merge skipping off.
 
     >>> import numpy as np
     >>> ids, offsets = segment(np.array([0, 1, 0], np.int32), np.array([0, 3]),
@@ -137,7 +141,7 @@ def segment(symbols, offsets, merges) -> tuple[np.ndarray, np.ndarray]:
 
 
 def segment_tracing(symbols, offsets, merges) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """What ``segment`` gives, and for each word the rank of the last merge in it (-1 if none).
+    """Apply merges as ``segment`` does, and return each word's last merge rank (-1 if none) as well.
 
     >>> import numpy as np
     >>> merges = np.array([[0, 1, 2], [2, 0, 3]], np.int32)
@@ -165,7 +169,7 @@ def segment_tracing(symbols, offsets, merges) -> tuple[np.ndarray, np.ndarray, n
 
 
 def sum_by_id(ids: np.ndarray, weights: np.ndarray, size: int) -> np.ndarray:
-    """How often each id occurs, each occurrence by its weight: an int64 array of ``size``.
+    """Sum the weights of each id's occurrences: an int64 array of ``size``.
 
     >>> import numpy as np
     >>> sum_by_id(np.array([2, 0, 2]), np.array([5, 1, 3]), 4).tolist()
@@ -177,7 +181,7 @@ def sum_by_id(ids: np.ndarray, weights: np.ndarray, size: int) -> np.ndarray:
 
 
 def code_points(words: list[str]) -> tuple[np.ndarray, np.ndarray]:
-    """The characters of words (uint32, flat) and the offsets of the words (int64, one more).
+    """Return the characters of words (uint32, flat) and the words' offsets (int64, one more).
 
     >>> [array.tolist() for array in code_points(["ab", "", "c"])]
     [[97, 98, 99], [0, 2, 2, 3]]
@@ -188,11 +192,16 @@ def code_points(words: list[str]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def symbols_of(words: list[str], parts: Parts) -> tuple[np.ndarray, np.ndarray]:
-    """The ids a BPE encoder starts from: one a character, or its bytes where it falls back to them.
+    """Return the ids that a BPE encoder starts from: one per character, or the character's bytes.
 
-    ``words`` are pre-tokens in stored form. Returns ids (int32, flat) and offsets (int64, one
-    more than words). Where the model has neither the character nor byte tokens, the unknown token
-    stands for it; where it has none of these, nothing does, as in the library.
+    ``words`` are pre-tokens, as the pre-tokenizer writes them. Returns ids (int32, flat) and
+    offsets (int64, one more than words). A character that the vocabulary lacks becomes its byte
+    tokens where the model falls back to them, else the unknown token, else nothing, as in the
+    library.
+
+    >>> parts = read_parts(Tokenizer(models.BPE({"a": 0, "b": 1}, [])))
+    >>> [array.tolist() for array in symbols_of(["ab", "bbc"], parts)]
+    [[0, 1, 1, 1], [0, 2, 4]]
     """
     codes, offsets = code_points(words)
     sizes = np.diff(offsets)
@@ -232,10 +241,11 @@ def _fall_back(codes, ids, sizes, unknown, parts):
 
 
 def token_counts(tokenizer: Tokenizer | Parts, words) -> np.ndarray:
-    """How often each id is produced on counted pre-tokens: an int64 array indexed by id.
+    """Count how often each id is produced on counted pre-tokens: an int64 array indexed by id.
 
-    BPE, WordPiece or Unigram; follows the tokenizer's own merge skipping. Added tokens are not
-    looked for in the text.
+    ``words`` are ``Pretokens``, counted by the tokenizer's rules. The model is BPE, WordPiece or
+    Unigram; merge skipping is as the tokenizer has it. Added tokens are not searched for in the
+    text.
 
     >>> from tokhelpers.train.trainers import train_byte_level_bpe
     >>> from tokhelpers.text.counting import counted
@@ -258,13 +268,17 @@ def token_counts(tokenizer: Tokenizer | Parts, words) -> np.ndarray:
 
 
 def is_bpe(tokenizer: Tokenizer | Parts) -> bool:
-    backend = getattr(tokenizer, "backend_tokenizer", tokenizer)
-    return not isinstance(backend, Tokenizer) or isinstance(backend.model, models.BPE)
+    """Say whether a tokenizer's model is BPE, as that of all parts is.
+
+    >>> is_bpe(Tokenizer(models.BPE())), is_bpe(Tokenizer(models.WordPiece()))
+    (True, False)
+    """
+    return isinstance(tokenizer, Parts) or isinstance(backend_of(tokenizer).model, models.BPE)
 
 
 def _model_counts(tokenizer, words) -> np.ndarray:
     """Token counts of WordPiece and Unigram, whose models the library applies word by word."""
-    backend = getattr(tokenizer, "backend_tokenizer", tokenizer)
+    backend = backend_of(tokenizer)
     tokenize, counts = backend.model.tokenize, np.zeros(size_of(backend), np.int64)
     for word, n in zip(words.words, words.counts.tolist(), strict=True):
         for token in tokenize(word):
@@ -273,4 +287,9 @@ def _model_counts(tokenizer, words) -> np.ndarray:
 
 
 def size_of(tokenizer: Tokenizer) -> int:
+    """Return how many ids a tokenizer's largest id asks for, holes included.
+
+    >>> size_of(Tokenizer(models.BPE({"a": 0, "b": 5}, [])))
+    6
+    """
     return 1 + max(tokenizer.get_vocab().values())

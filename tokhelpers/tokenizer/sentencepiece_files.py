@@ -14,7 +14,7 @@ from .segmentation import segment, symbols_of
 
 
 def from_spm(content: bytes) -> Tokenizer:
-    """Convert a SentencePiece BPE model, given as the bytes of its file.
+    """Convert a SentencePiece BPE model, given as the bytes of its file, to a tokenizer.
 
     Merges are all splits of each piece into two others, in order of the piece's score. Raises
     ValueError for bytes that are no SentencePiece model, and for a model that cannot be converted
@@ -45,7 +45,10 @@ def from_spm(content: bytes) -> Tokenizer:
 
 
 def spm_file(path: str | os.PathLike):
-    """A SentencePiece model read from its file; ValueError, naming it, for any other file."""
+    """Read a SentencePiece model, as protobuf, from its file.
+
+    Raises ValueError, naming the file, for one that is none or that ``from_spm`` cannot convert.
+    """
     try:
         return _spm_proto(read_whole(Path(path)))
     except ValueError as error:
@@ -53,7 +56,7 @@ def spm_file(path: str | os.PathLike):
 
 
 def _spm_proto(content: bytes):
-    """Read a SentencePiece model and refuse what would be converted to something else."""
+    """Read a SentencePiece model and refuse what cannot be converted to the same ids."""
     from google.protobuf.message import DecodeError
     from sentencepiece.sentencepiece_model_pb2 import ModelProto
 
@@ -93,10 +96,9 @@ def _spm_normalizer(spec):
     prefix = [normalizers.Prepend("▁")] if spec.add_dummy_prefix else []
     steps = [*prefix, normalizers.Replace(" ", "▁")]
     if spec.remove_extra_whitespaces:  # spaces alone, and at the end the space symbol as well
-        fewer = [
-            normalizers.Replace(Regex(found), to) for found, to in ((r"\A +", ""), (" +", " "))
-        ]
-        steps = [*fewer, *steps, normalizers.Replace(Regex(r"▁+\z"), "")]
+        first, runs, last = (Regex(found) for found in (r"\A +", " +", r"▁+\z"))
+        fewer = [normalizers.Replace(first, ""), normalizers.Replace(runs, " ")]
+        steps = [*fewer, *steps, normalizers.Replace(last, "")]
     return normalizers.Sequence(steps)
 
 
@@ -110,8 +112,8 @@ def save_sentencepiece(
     Pruned pieces are left out. New ones are appended under their ids, each with a score below all
     before it, as the encoder merges the pair with the highest score: with score 0 they would merge
     before all others. Then sentencepiece's own encoder gives the tokenizer's tokens. Raises
-    ValueError when it would not: when ``tokenizer`` does not come from ``model``, or when its merges
-    come in another order or leave out splits that sentencepiece would use.
+    ValueError where it would give others: when ``tokenizer`` does not come from ``model``, or when
+    its merges come in another order or leave out splits that sentencepiece would use.
 
     >>> import tempfile
     >>> from tokhelpers import Extension, extend, load_tokenizer
@@ -170,7 +172,7 @@ def _without_pieces(parts: Parts):
 
 
 def _kept_and_new(parts: Parts, pieces) -> tuple[list, list[str]]:
-    """The model's pieces that were not pruned, and the tokens behind them, in order of their ids."""
+    """The model's pieces that were not pruned, and the tokens after them, in order of their ids."""
     added = parts.settings["added_tokens"]
     ids = parts.tokens | {t["id"]: t["content"] for t in added}
     kept = []
@@ -201,9 +203,9 @@ def _kept_and_new(parts: Parts, pieces) -> tuple[list, list[str]]:
 def _check_merges(parts: Parts, scores: dict[str, float]) -> None:
     """Refuse merges with which sentencepiece, which has scores alone, would not agree.
 
-    It merges any two neighbours that make a piece. Where a token comes back whole when it is
-    tokenized alone, no other split of it ever comes up in a text: had it come up there, it would
-    have come up alone as well. So splits may be missing from the merges of such tokens only.
+    It merges any two neighbours that make a piece. If a token comes back whole when it is tokenized
+    alone, no other split of it occurs in any text, as it would have occurred there as well. So only
+    the merges of such tokens may lack splits.
     """
     pairs = parts.pairs()
     ranks = [scores.get(left + right, np.inf) for left, right in pairs]
@@ -215,13 +217,9 @@ def _check_merges(parts: Parts, scores: dict[str, float]) -> None:
             "sentencepiece would merge it sooner; extend with how='regenerate', or by continue_bpe"
         )
     there = set(pairs)
-    split = [
-        token
-        for token in scores
-        for i in range(1, len(token))
-        if token[:i] in scores and token[i:] in scores and (token[:i], token[i:]) not in there
-    ]
-    split = list(dict.fromkeys(split))
+    splits = ((token[:i], token[i:]) for token in scores for i in range(1, len(token)))
+    missing = (a + b for a, b in splits if a in scores and b in scores and (a, b) not in there)
+    split = list(dict.fromkeys(missing))
     _, offsets = segment(*symbols_of(split, parts), parts.merges)
     never = [split[i] for i in np.flatnonzero(np.diff(offsets) != 1)]
     if never:

@@ -1,4 +1,4 @@
-"""Byte-level BPE as tiktoken, which knows bytes and ranks alone."""
+"""Byte-level BPE for tiktoken, whose encoders have byte strings and ranks, but no merges."""
 
 from __future__ import annotations  # tiktoken is not needed for the rest of the package
 
@@ -10,7 +10,7 @@ import numpy as np
 from tokenizers import Tokenizer
 
 from .parts import Parts, all_splits, build_tokenizer, merge_ids, parts_with_skipping, read_parts
-from .pretokenization import GPT_2, PATTERNS
+from .pretokenization import proven_pattern
 from .segmentation import segment, symbols_of
 from .token_bytes import byte_of
 
@@ -26,8 +26,8 @@ def to_tiktoken(tokenizer: Tokenizer, *, name: str = "tokhelpers") -> tiktoken.E
     takes a pre-token that is a token whole. So ids may have holes, and new tokens may lie above
     the special ones, but merges must come in order of the ids of their results. Every token must
     be what merges make of its bytes; with merge skipping, a token that is not must come out in
-    three parts at least: then its parts never meet as two. New tokens may stand for several
-    parts of such an old one, and do in most extensions of Llama-3: ``tiktoken_merges`` helps.
+    three parts at least: then no two parts of it ever make it up. New tokens may join parts of such
+    an old token, and do in most extensions of Llama-3: ``tiktoken_merges`` helps.
 
     Raises ValueError for a tokenizer that tiktoken cannot express: other merges, a normalizer, a
     pre-tokenizer other than those of GPT-2, Llama-3, Qwen and Mistral Nemo, added tokens that are
@@ -47,7 +47,9 @@ def to_tiktoken(tokenizer: Tokenizer, *, name: str = "tokhelpers") -> tiktoken.E
     added = parts.settings["added_tokens"]
     special = {token["content"]: token["id"] for token in added}
     ordinary = [token for token in parts.vocab if token not in special]
-    pattern = _pattern(parts.settings["pre_tokenizer"])
+    pattern = proven_pattern(
+        json.dumps({"normalizer": None, "pre_tokenizer": parts.settings["pre_tokenizer"]})
+    )
     _check_settings(parts, pattern, ordinary)
     _check_merges(parts, ordinary)
     ranks = {bytes(map(byte_of().__getitem__, token)): parts.vocab[token] for token in ordinary}
@@ -58,7 +60,7 @@ def tiktoken_merges(tokenizer: Tokenizer) -> Tokenizer:
     """Copy a byte-level BPE tokenizer with the merges that tiktoken makes of its vocabulary.
 
     These are all splits of each token into two tokens, in order of the ids of what they make, and
-    merge skipping is on. Tokens and ids stay; text may be cut otherwise than before where two
+    merge skipping is on. Tokens and ids stay; text may be segmented differently where two
     neighbours make a token and had no merge. The result can be given to ``to_tiktoken``.
 
     Raises ValueError for a tokenizer that is not byte-level BPE.
@@ -76,21 +78,6 @@ def tiktoken_merges(tokenizer: Tokenizer) -> Tokenizer:
     merges = all_splits(parts, parts.vocab, ordinary)
     made = Parts(parts.settings, parts.vocab, merge_ids(parts.vocab, merges))
     return build_tokenizer(parts_with_skipping(made, True))
-
-
-def _pattern(pre_tokenizer: dict | None) -> str | None:
-    """The pattern that cuts the text; None for what tiktoken is not proven to cut alike."""
-    steps = (pre_tokenizer or {}).get("pretokenizers", [pre_tokenizer])
-    split, last = steps if len(steps) == 2 else (None, steps[-1])
-    if not last or last["type"] != "ByteLevel" or last["add_prefix_space"]:
-        return None
-    if split is None:
-        return GPT_2 if last["use_regex"] else None
-    how = {"type": "Split", "behavior": "Isolated", "invert": False}
-    if last["use_regex"] or {key: split.get(key) for key in how} != how:
-        return None
-    pattern = split["pattern"].get("Regex")
-    return pattern if pattern in PATTERNS else None
 
 
 def _check_settings(parts: Parts, pattern: str | None, ordinary: list[str]) -> None:
@@ -114,9 +101,7 @@ def _check_settings(parts: Parts, pattern: str | None, ordinary: list[str]) -> N
         ),
         "merges of special tokens": np.isin(parts.merges, ids).any(),
         "no token for some bytes": not alphabet <= parts.vocab.keys() - set(contents),
-        "tokens that are not stored as bytes": not all(
-            alphabet >= set(token) for token in ordinary
-        ),
+        "tokens outside the byte alphabet": any(not alphabet >= set(token) for token in ordinary),
     }
     found = ", ".join(what for what, there in obstacles.items() if there)
     if found:
@@ -128,10 +113,9 @@ def _check_settings(parts: Parts, pattern: str | None, ordinary: list[str]) -> N
 def _check_merges(parts: Parts, ordinary: list[str]) -> None:
     """Refuse merges with which tiktoken, which has the ids of tokens alone, would not agree.
 
-    What merges make of a stretch of text up to the moment when it is one token, or two, does not
-    depend on what is around it. So a token that its own merges build is built in that one way
-    wherever it is built; and two neighbours that make a token, but have no merge, come up in a
-    text only if they come up when that token is tokenized alone.
+    How merges build a token does not depend on the text around it. So a token that merges build
+    when it is tokenized alone is always built by the same merges; and two neighbours that make a
+    token, but have no merge, occur in a text only if they occur when that token is tokenized alone.
     """
     early = np.flatnonzero(np.diff(parts.merges[:, 2]) < 0)
     if len(early):

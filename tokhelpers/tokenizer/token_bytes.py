@@ -1,4 +1,4 @@
-"""Bytes as text: the letters that stand for them in tokens, and the characters they are part of."""
+"""Bytes as text: the characters that stand for them in tokens, and those that they are part of."""
 
 from collections.abc import Callable, Iterable
 from functools import lru_cache
@@ -10,7 +10,7 @@ COMPLETIONS = 64  # characters tried for a token that holds part of one
 
 @lru_cache
 def byte_alphabet() -> str:
-    """The 256 characters that stand for bytes in byte-level tokenizers, in order of the byte.
+    """Return the 256 characters that stand for bytes in byte-level tokenizers, in order of the byte.
 
     Printable Latin-1 bytes stand for themselves, the other 68 for the code points from 256 on, as
     in GPT-2.
@@ -25,7 +25,7 @@ def byte_alphabet() -> str:
 
 @lru_cache
 def byte_of() -> dict[str, int]:
-    """The byte that each character of ``byte_alphabet`` stands for.
+    """Map each character of ``byte_alphabet`` to the byte that it stands for.
 
     >>> byte_of()["Ġ"], byte_of()["A"]
     (32, 65)
@@ -34,7 +34,7 @@ def byte_of() -> dict[str, int]:
 
 
 def token_strings(words: Iterable[str]) -> list[str]:
-    """Write words as byte-level tokenizers store them, a character a byte.
+    """Write words as byte-level tokenizers do, with one character of ``byte_alphabet`` per byte.
 
     >>> token_strings([" cat", "é"])
     ['Ġcat', 'Ã©']
@@ -47,9 +47,10 @@ def token_strings(words: Iterable[str]) -> list[str]:
 
 
 def completions(raw: bytes) -> tuple[list[str], str, list[str]] | None:
-    """Characters that end as ``raw`` begins, its whole characters, characters that begin as it ends.
+    """Complete bytes of which the first and last characters may be cut.
 
-    None where no text holds these bytes.
+    Returns characters whose last bytes are the first of ``raw``, the whole characters of ``raw``,
+    and characters whose first bytes are its last; None where no text holds these bytes.
 
     >>> first, middle, last = completions("é".encode()[1:] + b"a")
     >>> first[0], middle, last

@@ -5,6 +5,7 @@ they came from. Neither remote code nor pickles are ever run.
 """
 
 import base64
+import gzip
 import hashlib
 import json
 import os
@@ -17,27 +18,37 @@ from tokenizers import AddedToken, Tokenizer, normalizers
 
 from .files import CHECKOUT, read_whole, reason, write_whole
 from .parts import read_parts
-from .pretokenization import LLAMA_3, QWEN
+from .pretokenization import GPT_4, GPT_4O, LLAMA_3, QWEN
 from .sentencepiece_files import from_spm
 
 CONVERSION = 1  # raise it when a converter below changes: cached tokenizers are made anew
 NAMES = {  # name: package, file in it
     "llama-3": ("llama_models", "llama3/tokenizer.model"),
-    "qwen": ("dashscope", "resources/qwen.tiktoken"),
+    # Voyage's models have Qwen's vocabulary. Unpacked, the file is byte for byte the one in Qwen's
+    # own package, dashscope, which would bring seventeen more packages; a test holds its SHA-256.
+    "qwen": ("bpe_openai", "data/voyage3_base.tiktoken.gz"),
     "mistral-nemo": ("mistral_common", "data/tekken_240718.json"),
     "mistral-v1": ("mistral_common", "data/tokenizer.model.v1"),
+    "gpt-4": ("bpe_openai", "data/cl100k_base.tiktoken.gz"),
+    "gpt-4o": ("bpe_openai", "data/o200k_base.tiktoken.gz"),
+    "llama-4": ("llama_models", "llama4/tokenizer.model"),
 }
 
 
 def load_tokenizer(name: str | os.PathLike, source: str = "auto") -> Tokenizer:
-    """Load a tokenizer: ``llama-3``, ``qwen``, ``mistral-nemo``, ``mistral-v1``, a path, or a hub id.
+    """Load a tokenizer by its vendor's name for it, from a path, or from the hub.
 
-    The named four come from installed packages, offline, with the vendors' ids and special tokens
-    and no special tokens added around a text. A path is a ``tokenizer.json``, a folder that holds
-    one, or a SentencePiece ``.model``. A hub id is ``org/model``, or ``org/model@REVISION`` with a
-    commit, which stays what it is, a tag or a branch. ``source`` is ``auto``, or ``package``,
-    ``path`` or ``hub`` where a name could be several. Raises ValueError for a name or file that
-    cannot be used, FileNotFoundError for a missing path, OSError when the hub cannot be read.
+    The names are ``llama-3``, ``llama-4`` (Meta), ``qwen`` (Alibaba), ``mistral-nemo``,
+    ``mistral-v1`` (Mistral), ``gpt-4`` and ``gpt-4o`` (OpenAI's cl100k_base and o200k_base). They
+    come from installed packages, offline, with the vendors' ids and special tokens and no special
+    tokens put around a text. A path is a ``tokenizer.json``, a folder that holds one, or a
+    SentencePiece ``.model``. A hub id is ``org/model``, or ``org/model@REVISION`` with a commit,
+    which stays what it is, a tag or a branch. ``source`` is ``auto``, or ``package``, ``path`` or
+    ``hub`` where a name could be several.
+
+    Raises ValueError for a name or file that cannot be used, ModuleNotFoundError for a name whose
+    package is not installed, FileNotFoundError for a missing path, OSError when the hub cannot be
+    read.
 
     >>> llama = load_tokenizer("llama-3")
     >>> llama.encode("information").tokens
@@ -63,7 +74,9 @@ def load_tokenizer(name: str | os.PathLike, source: str = "auto") -> Tokenizer:
 
 
 def source_file(name: str) -> Path:
-    """The vendor's file behind one of the four names, inside its installed package.
+    """Find the vendor's file behind a name, inside its installed package.
+
+    Raises ModuleNotFoundError, naming the package, where that is not installed.
 
     >>> source_file("llama-3").name
     'tokenizer.model'
@@ -79,9 +92,10 @@ def source_file(name: str) -> Path:
 
 
 def cache_folder() -> Path:
-    """Where converted tokenizers are kept.
+    """Return the folder in which converted tokenizers are kept.
 
-    ``TOKHELPERS_CACHE`` if it is set, ``data/cache`` in a checkout, else ``~/.cache/tokhelpers``.
+    It is ``TOKHELPERS_CACHE`` if that is set, ``data/cache`` in a checkout, else
+    ``~/.cache/tokhelpers``.
     """
     if "TOKHELPERS_CACHE" in os.environ:
         return Path(os.environ["TOKHELPERS_CACHE"])
@@ -93,6 +107,8 @@ def cache_folder() -> Path:
 def _from_package(name: str) -> Tokenizer:
     file = source_file(name)
     content = file.read_bytes()
+    if file.suffix == ".gz":
+        content = gzip.decompress(content)
     made_by = f"{CONVERSION} {version('tokenizers')} {name}".encode()
     key = hashlib.sha256(made_by + content).hexdigest()[:16]
     cached = cache_folder() / f"{name}-{key}.json"
@@ -100,7 +116,10 @@ def _from_package(name: str) -> Tokenizer:
         tokenizer = Tokenizer.from_file(str(cached))
         read_parts(tokenizer)  # remembered: whatever is asked of it first need not take it apart
         return tokenizer
-    convert = {"llama-3": _llama_3, "qwen": _qwen, "mistral-nemo": _nemo, "mistral-v1": from_spm}
+    convert = {
+        "llama-3": _llama_3, "qwen": _qwen, "mistral-nemo": _nemo, "mistral-v1": from_spm,
+        "gpt-4": _gpt_4, "gpt-4o": _gpt_4o, "llama-4": _llama_4,
+    }  # fmt: skip
     tokenizer = convert[name](content)
     try:
         cached.parent.mkdir(parents=True, exist_ok=True)
@@ -125,39 +144,73 @@ def _from_ranks(ranks, pattern, special, *, skipping, shift=0) -> Tokenizer:
     converter = TikTokenConverter("unused", pattern=pattern)
     converter.load_tiktoken_bpe = lambda _: ranks  # its own reader caches files by path
     vocab, merges = converter.extract_vocab_merges_from_model("unused")
-    converter.extract_vocab_merges_from_model = lambda _: (shifted, merges)
-    # specials that come first must stand in the vocabulary too, or the library moves them behind it
-    shifted = (special if shift else {}) | {token: rank + shift for token, rank in vocab.items()}
+    vocab = {token: rank + shift for token, rank in vocab.items()}
+    by_id = sorted(special, key=special.get)
+    if special[by_id[0]] != len(vocab) or special[by_id[-1]] != len(vocab) + len(by_id) - 1:
+        # those that come first or leave ids free between them must stand in the vocabulary as well,
+        # or the library numbers them anew
+        vocab = special | vocab
+    converter.extract_vocab_merges_from_model = lambda _: (vocab, merges)
     tokenizer = converter.converted()
     tokenizer.model.ignore_merges = skipping
-    by_id = sorted(special, key=special.get)
     tokenizer.add_special_tokens([AddedToken(t, normalized=False, special=True) for t in by_id])
     return tokenizer
 
 
+def _numbered(first: int, names: list[str]) -> dict[str, int]:
+    return {f"<|{name}|>": first + i for i, name in enumerate(names)}
+
+
+def _reserved(count: int, kind: str = "", first: int = 0) -> list[str]:
+    return [f"{kind}reserved_special_token_{i}" for i in range(first, first + count)]
+
+
 def _llama_3(content: bytes) -> Tokenizer:
     named = [
-        "begin_of_text", "end_of_text", "reserved_special_token_0", "reserved_special_token_1",
-        "finetune_right_pad_id", "step_id", "start_header_id", "end_header_id", "eom_id", "eot_id",
-        "python_tag", "image",
+        "begin_of_text", "end_of_text", *_reserved(2), "finetune_right_pad_id", "step_id",
+        "start_header_id", "end_header_id", "eom_id", "eot_id", "python_tag", "image",
     ]  # fmt: skip
-    named += [f"reserved_special_token_{i + 2}" for i in range(256 - len(named))]
-    special = {f"<|{name}|>": 128_000 + i for i, name in enumerate(named)}
+    special = _numbered(128_000, [*named, *_reserved(256 - len(named), first=2)])
     return _from_ranks(_ranks(content), LLAMA_3, special, skipping=True)
+
+
+def _llama_4(content: bytes) -> Tokenizer:
+    text, vision, reasoning = (f"{kind}_" for kind in ("text_post_train", "vision", "reasoning"))
+    named = [
+        "begin_of_text", "end_of_text", "fim_prefix", "fim_middle", "fim_suffix", "header_start",
+        "header_end", "eom", "eot", "step", *_reserved(6, text), "python_start", "python_end",
+        "finetune_right_pad", *_reserved(61, text, 8), "image_start", "image_end",
+        *_reserved(2, vision), "tile_x_separator", "tile_y_separator", *_reserved(4, vision, 2),
+        "image", *_reserved(1, vision, 6), "patch", *_reserved(1041, vision, 7),
+        *_reserved(8, reasoning), "reasoning_thinking_start", "reasoning_thinking_end",
+    ]  # fmt: skip
+    special = _numbered(200_000, [*named, *_reserved(2048 - len(named))])
+    return _from_ranks(_ranks(content), GPT_4O, special, skipping=True)
+
+
+def _gpt_4(content: bytes) -> Tokenizer:
+    special = _numbered(100_257, ["endoftext", "fim_prefix", "fim_middle", "fim_suffix"])
+    special |= _numbered(100_276, ["endofprompt"])
+    return _from_ranks(_ranks(content), GPT_4, special, skipping=True)
+
+
+def _gpt_4o(content: bytes) -> Tokenizer:
+    special = _numbered(199_999, ["endoftext"]) | _numbered(200_018, ["endofprompt"])
+    return _from_ranks(_ranks(content), GPT_4O, special, skipping=True)
 
 
 def _qwen(content: bytes) -> Tokenizer:
     named = ["endoftext", "im_start", "im_end", *(f"extra_{i}" for i in range(205))]
-    special = {f"<|{name}|>": 151_643 + i for i, name in enumerate(named)}
+    special = _numbered(151_643, named)
     tokenizer = _from_ranks(_ranks(content), QWEN, special, skipping=False)
-    # the vendor's encoder composes with Python's Unicode version, the library with Unicode 9: marks
-    # that came later are not put in canonical order
+    # The vendor's encoder composes with Python's Unicode version, the library with Unicode 9: it
+    # does not put marks that came later in canonical order.
     tokenizer.normalizer = normalizers.NFC()
     return tokenizer
 
 
 def _nemo(content: bytes) -> Tokenizer:
-    """Mistral's tekken file: the first ids are special, the vocabulary is cut to what fits."""
+    """Mistral's tekken file: the first ids are special; the vocabulary ends where the size says."""
     tekken = json.loads(content)
     config = tekken["config"]
     first = config["default_num_special_tokens"]

@@ -11,21 +11,12 @@ __all__ = [
     "train_wordpiece",
 ]
 
-from .merges import learn_tokens as learn_tokens
-from .merges import learn_vocabulary as learn_vocabulary
-from .sentencepiece import PieceRules as PieceRules
-from .sentencepiece import piece_rules as piece_rules
+from .merges import learn_tokens as learn_tokens, learn_vocabulary as learn_vocabulary
+from .sentencepiece import PieceRules as PieceRules, piece_rules as piece_rules
 from .trainers import (
     train_byte_level_bpe as train_byte_level_bpe,
-)
-from .trainers import (
     train_sentencepiece_bpe as train_sentencepiece_bpe,
-)
-from .trainers import (
     train_unigram as train_unigram,
-)
-from .trainers import (
     train_wordpiece as train_wordpiece,
 )
-from .unigram import learn_unigram as learn_unigram
-from .unigram import log_likelihood as log_likelihood
+from .unigram import learn_unigram as learn_unigram, log_likelihood as log_likelihood

@@ -3,8 +3,7 @@
 import warnings
 
 import numpy as np
-from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers
-from tokenizers import pre_tokenizers as cut
+from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers as cut
 
 from ..text.pretokens import Pretokens
 

@@ -5,8 +5,7 @@ import warnings
 from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
-from tokenizers import Tokenizer, decoders, models, normalizers, processors
-from tokenizers import pre_tokenizers as cut
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers as cut, processors
 
 from ..text.counting import counted
 from ..text.pretokens import Pretokens

@@ -3,8 +3,12 @@
 import re
 import subprocess
 import sys
+from pathlib import Path
 
-from pages import ROOT, rows, series
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "site"))
+
+from pages import rows, series  # noqa: E402
 
 START, END = "<!-- %s: made by `make readme` -->", "<!-- end -->"
 HEAD = (
@@ -51,10 +55,17 @@ def table():
 
 
 def collected():
-    """How many cases each file of tests has."""
+    """How many cases each file of tests has: `train/trainers` is `tests/train/test_trainers.py`."""
     command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:nbval", "tests"]
     told = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    return {name: int(n) for name, n in re.findall(r"(?m)^tests/test_(\w+)\.py: (\d+)", told)}
+    found = re.findall(r"(?m)^tests/((?:\w+/)?)test_(\w+)\.py: (\d+)", told)
+    return {folder + name: int(n) for folder, name, n in found}
+
+
+def place(name):
+    """Where in tests/ the tests of this name stand."""
+    folder, _, file = name.rpartition("/")
+    return f"{folder}/test_{file}".strip("/")
 
 
 def promises():
@@ -65,23 +76,26 @@ def promises():
         files = row["tests"].split()
         if missing := [name for name in files if name not in cases]:
             raise ValueError(f"data/promises.csv names tests that are not there: {missing}")
-        links = ", ".join(f"[{name}](tests/test_{name}.py)" for name in files)
+        links = ", ".join(f"[{name}](tests/{place(name)}.py)" for name in files)
         n = sum(cases[name] for name in files)
         ten = 10 ** max(0, len(str(n)) - 2)
         lines.append(f"| {row['promise']} | {links} | {n // ten * ten:,} |\n")
     return "".join(lines)
 
 
-def readme(text):
-    """The README with the tables put where they stand."""
-    for name, make in {"notebooks": table, "promises": promises}.items():
+TABLES = {"notebooks": table, "promises": promises}
+
+
+def readme(text, names=tuple(TABLES)):
+    """The README with its tables, or those of these names, put where they stand."""
+    for name in names:
         start = START % name
         found = re.findall(f"(?s){start}.*?{END}", text)
         if (n := len(found)) != 1:
             raise ValueError(
                 f"the README has {n} places for {name}: give it one, {start} ... {END}"
             )
-        text = text.replace(found[0], f"{start}\n\n{make()}\n{END}")
+        text = text.replace(found[0], f"{start}\n\n{TABLES[name]()}\n{END}")
     return text
 
 

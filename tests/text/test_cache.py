@@ -1,0 +1,126 @@
+"""Counts of named corpora that are kept: the same counts, found by what decides them, never in the way."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+from tokenizers import Tokenizer, models, pre_tokenizers as pre
+
+import tokhelpers as th
+from tokhelpers.text import cache, counting
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """An empty folder for counts, switched on."""
+    monkeypatch.setenv("TOKHELPERS_COUNT_CACHE", "1")
+    monkeypatch.setenv("TOKHELPERS_CACHE", str(tmp_path))
+    return tmp_path / "counts"
+
+
+@pytest.fixture
+def tallied(monkeypatch):
+    """Notes each corpus that is really counted."""
+    counted, real = [], counting.tally
+
+    def tally(*arguments, **options):
+        counted.append(1)
+        return real(*arguments, **options)
+
+    monkeypatch.setattr(counting, "tally", tally)
+    return counted
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre.ByteLevel(add_prefix_space=False)
+    return tokenizer
+
+
+def everything(counts):
+    sizes = (counts.chars, counts.bytes, counts.spaced_words, counts.documents, counts.rules)
+    return list(counts.items()), sizes
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("hpo", {}),
+        ("icd-10-cm", {"split": "test", "chars": 600_000}),
+        ("wordfreq:is", {}),
+        ("wordfreq:fi", {"chars": 1_100_000, "seed": 4}),
+    ],
+)
+def test_counts_are_kept_as_they_were(folder, tallied, tokenizer, name, options, monkeypatch):
+    monkeypatch.setattr(cache, "LEAST_BYTES", 500_000)
+    corpus = th.load_corpus(name, **options)
+    first = th.count_pretokens(corpus, tokenizer)
+    assert len(list(folder.iterdir())) == len(tallied) == 1
+    again = th.count_pretokens(th.load_corpus(name, **options), tokenizer)
+    assert len(tallied) == 1 and everything(again) == everything(first)
+    monkeypatch.setenv("TOKHELPERS_COUNT_CACHE", "0")
+    assert everything(th.count_pretokens(corpus, tokenizer)) == everything(first)
+    assert len(tallied) == 2
+
+
+def test_rare_pretokens_are_cut_from_what_was_kept(folder, tallied, tokenizer):
+    corpus = th.load_corpus("hpo")
+    whole = th.count_pretokens(corpus, tokenizer)
+    some = th.count_pretokens(corpus, tokenizer, min_count=9)
+    assert dict(some) == {word: n for word, n in whole.items() if n >= 9} and len(tallied) == 1
+
+
+def test_whatever_decides_the_counts_is_part_of_the_name(tokenizer, monkeypatch):
+    corpus = th.load_corpus("wordfreq:fi", chars=2_000_000)
+    others = [
+        replace(corpus, name="wordfreq:sv"),
+        replace(corpus, chars=2_000_001),
+        replace(corpus, chars=None),
+        replace(corpus, split="test"),
+        replace(corpus, seed=1),
+        replace(corpus, source="word list fi in the package wordfreq 99"),
+    ]
+    rules = [counting.cutting_rules(tokenizer), "{}"]
+    keys = [cache._key(some, rules[0]) for some in (corpus, *others)]
+    keys.append(cache._key(corpus, rules[1]))
+    monkeypatch.setattr(cache, "_code", lambda: ["another program"])
+    keys.append(cache._key(corpus, rules[0]))
+    assert len(set(keys)) == len(keys) == 9
+
+
+def test_damaged_counts_are_counted_again(folder, tallied, tokenizer):
+    corpus = th.load_corpus("hpo")
+    first = th.count_pretokens(corpus, tokenizer)
+    [file] = folder.iterdir()
+    whole = file.read_bytes()
+    for damage in (b"", b"PAR1", whole[:-100], whole[:500] + bytes(500) + whole[1000:]):
+        file.write_bytes(damage)
+        assert everything(th.count_pretokens(corpus, tokenizer)) == everything(first)
+        assert file.read_bytes() == whole
+    assert len(tallied) == 5
+
+
+def test_a_folder_that_cannot_be_written_to_is_passed_over(folder, tallied, tokenizer):
+    folder.write_text("a file in its place")
+    corpus = th.load_corpus("hpo")
+    assert th.count_pretokens(corpus, tokenizer) and th.count_pretokens(corpus, tokenizer)
+    assert len(tallied) == 2 and folder.read_text() == "a file in its place"
+
+
+def test_what_is_small_or_may_change_is_not_kept(folder, tokenizer, tmp_path, monkeypatch):
+    file = tmp_path / "a.txt"
+    file.write_text("some text\n" * 300_000)
+    for corpus in (
+        th.load_corpus("hpo", chars=100_000),
+        th.load_corpus(f"text:{file}"),
+        th.load_corpus("python-source", chars=1_100_000),
+        ["some text"] * 300_000,
+        {"some text": 10**9},
+        SimpleNamespace(counts={" some": 10**9}),
+    ):
+        assert th.count_pretokens(corpus, tokenizer)
+    assert not folder.exists()
+    monkeypatch.setattr(cache, "CHECKOUT", None)  # only the package is installed
+    assert th.count_pretokens(th.load_corpus("hpo"), tokenizer)
+    assert not folder.exists()

@@ -1,0 +1,358 @@
+"""Counts of real text in data/texts: format, licences, and that they count as the raw lines do."""
+
+import csv
+import lzma
+import random
+import re
+from collections import Counter
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, strategies as st
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
+
+import tokhelpers as th
+from tokhelpers.text import stored_counts
+from tokhelpers.text.stored_counts import (
+    LISTS,
+    TEXTS,
+    WITHOUT_SPACES,
+    mixture,
+    provenance,
+    read_counts,
+    shuffled_lines,
+    stored_texts,
+    training_sources,
+)
+from tokhelpers.tokenizer.files import CHECKOUT
+
+PLACE = CHECKOUT / "data" / "texts"
+ROWS = stored_texts().astype(str).to_dict("records")
+PACKAGED = ["llama-3", "qwen", "mistral-nemo", "mistral-v1"]
+# one language per script and per shape of word
+VARIED = ["ekk_Latn", "arb_Arab", "hin_Deva", "kor_Hang", "vie_Latn", "kat_Geor", "ell_Grek"]
+
+
+@pytest.fixture(scope="module")
+def tools():
+    """The script that made the counts; it is no part of the package."""
+    import importlib.util
+
+    file = CHECKOUT / "tools" / "make_texts.py"
+    spec = importlib.util.spec_from_file_location("make_texts", file)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def without_a_space(counts):
+    """The chunks without their leading space, for tokenizers that put one before each text."""
+    found = Counter()
+    for chunk, n in counts.items():
+        found[chunk.removeprefix(" ")] += n
+    return found
+
+
+# --- what is there -------------------------------------------------------------------------------
+def test_flores_is_there_in_the_languages_of_table_12_and_english():
+    paper = set(th.published("paper_table_12").language)
+    here = {row["language"] for row in ROWS if row["name"].startswith("flores:")}
+    assert here == (paper | {"eng_Latn"}) - set(WITHOUT_SPACES)
+    assert {row["language"] for row in ROWS} == here
+    assert all(row["lines"] == "1012" for row in ROWS if row["name"].startswith("flores:"))
+
+
+def test_each_text_has_one_file_and_each_file_a_row():
+    files = {f.relative_to(PLACE).as_posix() for f in PLACE.rglob("*.xz")}
+    assert files == {f"{row['name'].replace(':', '/')}.tsv.xz" for row in ROWS}
+    assert len({(row["name"], row["split"]) for row in ROWS}) == len(ROWS)
+
+
+def test_all_texts_together_take_at_most_20_megabytes():
+    assert sum(f.stat().st_size for f in PLACE.rglob("*") if f.is_file()) <= 20_000_000
+
+
+def test_each_text_names_its_source_and_a_licence_that_allows_this():
+    allowed = re.compile(r"CC0 1\.0|CC BY-SA 4\.0|CC BY 2\.0 FR")
+    for row in ROWS:
+        assert allowed.match(row["licence"]), row["name"]
+        assert re.search(r"@[0-9a-f]{12}, \S", row["source"]), row["name"]
+        assert provenance(row["name"]) == (row["licence"], row["source"])
+    written = (PLACE / "README.md").read_text()
+    for kind in (*TEXTS, *LISTS):
+        assert f"`{kind}:" in written, kind
+
+
+@pytest.mark.parametrize("kind", [*TEXTS, *LISTS])
+def test_the_files_are_tables_in_order_that_add_up_to_their_rows(kind):
+    splits = ["train", "test"] if kind == "ntrex" else ["all"]
+    rows = {(row["name"], row["split"]): row for row in ROWS if row["name"].startswith(f"{kind}:")}
+    for name in dict.fromkeys(name for name, _ in rows):
+        text = lzma.decompress((PLACE / f"{name.replace(':', '/')}.tsv.xz").read_bytes()).decode()
+        header, *lines = (line.split("\t") for line in text.split("\n")[:-1])
+        assert header == ["chunk", *(splits if kind == "ntrex" else ["count"])]
+        chunks = [line[0] for line in lines]
+        assert all(a < b for a, b in pairwise(chunks)), "sorted by code points, each once"
+        # between two spaces stands no sentence
+        assert not re.search(r"(?m)\S +\S+ +\S", "\n".join(chunks)), name
+        assert max(map(len, chunks)) <= 46, name
+        for column, split in enumerate(splits, 1):
+            found = [(line[0], int(line[column])) for line in lines]
+            sizes = {
+                "unique": sum(n > 0 for _, n in found),
+                "chunks": sum(n for _, n in found),
+                "chars": sum(len(chunk) * n for chunk, n in found),
+                "bytes": sum(len(chunk.encode()) * n for chunk, n in found),
+                # each line has one chunk without a space before it, a list has none
+                "lines": sum(n for chunk, n in found if chunk[0] != " "),
+            }
+            assert {size: int(rows[name, split][size]) for size in sizes} == sizes, (name, split)
+
+
+# --- they count as the raw text does -------------------------------------------------------------
+@pytest.mark.parametrize("name", PACKAGED)
+def test_tokens_of_flores_are_those_of_its_raw_lines(name):
+    """The numbers of ``data/measured`` come from the raw lines and the library's own encoder."""
+    tokenizer = th.load_tokenizer(name)
+    kept = th.measured("flores_tokens").set_index(["tokenizer", "language"])
+    for language in VARIED:
+        counts = read_counts(f"flores:{language}")
+        if name == "mistral-v1":
+            counts = without_a_space(counts)
+        found = th.evaluate(tokenizer, counts)
+        assert found.tokens == kept.tokens[name, language], language
+        if name != "mistral-v1":
+            assert found.chars == kept.chars[name, language]
+            assert found.bytes == kept.bytes[name, language]
+
+
+def test_token_totals_are_kept_of_all_languages_those_without_spaces_too():
+    kept = th.measured("flores_tokens")
+    languages = {*th.published("paper_table_12").language, "eng_Latn"}
+    for _, rows in kept.groupby("tokenizer"):
+        assert set(rows.language) == languages and len(rows) == len(languages)
+    assert {*PACKAGED, "gpt-4", "gpt-4o", "llama-4", "gpt-2"} <= set(kept.tokenizer)
+    assert kept.groupby("language")[["lines", "chars", "bytes"]].nunique().eq(1).all(axis=None)
+
+
+def raw(shared_data, name, split="train"):
+    """The raw lines behind a stored text of FLORES or NTREX."""
+    kind, _, code = name.partition(":")
+    folder = {"flores": "flores200"}.get(kind, kind)
+    with lzma.open(shared_data / folder / f"{code}.txt.xz", "rt", encoding="utf-8") as file:
+        lines = [line.rstrip("\n") for line in file]
+    if kind == "ntrex":
+        return lines[:-400] if split == "train" else lines[-400:]
+    return lines
+
+
+@pytest.mark.parametrize("language", VARIED)
+def test_pretokens_from_the_counts_are_those_of_the_raw_lines(shared_data, language):
+    lines, counts = raw(shared_data, f"flores:{language}"), read_counts(f"flores:{language}")
+    for name in PACKAGED:
+        tokenizer = th.load_tokenizer(name)
+        given = without_a_space(counts) if name == "mistral-v1" else counts
+        whole, parts = th.count_pretokens(lines, tokenizer), th.count_pretokens(given, tokenizer)
+        assert dict(whole) == dict(parts), name
+        assert whole.spaced_words == parts.spaced_words
+
+
+def test_the_held_out_part_of_ntrex_is_its_last_lines(shared_data, llama):
+    for split in ("train", "test"):
+        lines = raw(shared_data, "ntrex:kaz", split)
+        counts = read_counts("ntrex:kaz", split)
+        assert dict(th.count_pretokens(lines, llama)) == dict(th.count_pretokens(counts, llama))
+
+
+def library_tokenizers(shared_data):
+    """Tokenizers of other makes, with whether one leading space is to be dropped from a chunk."""
+    place = shared_data / "tokenizers"
+    gpt2 = Tokenizer(
+        models.BPE.from_file(*(str(place / "gpt2" / f) for f in ("vocab.json", "merges.txt")))
+    )
+    gpt2.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    gpt2.decoder = decoders.ByteLevel()
+    prefixed = Tokenizer.from_str(gpt2.to_str())
+    prefixed.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
+    bert = Tokenizer(
+        models.WordPiece.from_file(
+            str(place / "bert-base-multilingual-cased" / "vocab.txt"), unk_token="[UNK]"
+        )
+    )
+    bert.normalizer = normalizers.BertNormalizer(lowercase=False)
+    bert.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    return {
+        "gpt-2": (gpt2, False),
+        "gpt-2 with a space before each text": (prefixed, False),
+        "smollm2": (th.load_tokenizer(place / "smollm2" / "tokenizer.json"), False),
+        "multilingual bert": (bert, False),
+        "llama-2": (th.load_tokenizer(place / "llama-2" / "tokenizer.model"), True),
+        "phi-3-mini": (th.load_tokenizer(place / "phi-3-mini" / "tokenizer.json"), True),
+    }
+
+
+def test_tokens_from_the_counts_are_those_of_the_raw_lines_for_other_tokenizers(shared_data):
+    """Encoded by the library, line by line and chunk by chunk."""
+    for name, (tokenizer, dropped) in library_tokenizers(shared_data).items():
+        for language in ("ekk_Latn", "hin_Deva"):
+            lines, counts = (
+                raw(shared_data, f"flores:{language}"),
+                read_counts(f"flores:{language}"),
+            )
+            whole = sum(map(len, tokenizer.encode_batch(lines, add_special_tokens=False)))
+            given = without_a_space(counts) if dropped else counts
+            encoded = tokenizer.encode_batch(list(given), add_special_tokens=False)
+            parts = sum(len(e) * n for e, n in zip(encoded, given.values(), strict=True))
+            assert whole == parts, (name, language)
+            if dropped:  # with the space each chunk would have two before it
+                doubled = tokenizer.encode_batch(list(counts), add_special_tokens=False)
+                wrong = sum(len(e) * n for e, n in zip(doubled, counts.values(), strict=True))
+                assert wrong > 1.05 * whole, (name, language)
+
+
+def test_exceptions_are_tokenizers_that_look_across_spaces():
+    """Where a pre-token holds several words, chunks do not tell what it is."""
+    across = Tokenizer(models.WordLevel({}, unk_token="?"))
+    across.pre_tokenizer = pre_tokenizers.Split(",", "isolated")
+    lines = ["See on koer, see on kass"]
+    chunks = {"See": 1, " on": 2, " koer,": 1, " see": 1, " kass": 1}
+    assert dict(th.count_pretokens(lines, across)) != dict(th.count_pretokens(chunks, across))
+
+
+# --- how they were made --------------------------------------------------------------------------
+SIGNS = st.sampled_from([*"ab,.'ã好 １ʼ", " ", " ", "\u00a0", "\u3000", "▁", "a\u0301", "\u200b"])
+LINES = st.lists(st.lists(SIGNS).map("".join).map(str.strip).filter(bool), min_size=1)
+
+
+@given(LINES)
+def test_chunks_put_together_are_the_line_again(tools, lines):
+    assert all("".join(tools.BETWEEN.split(line)) == line for line in lines)
+
+
+@given(LINES)
+def test_any_line_has_the_pretokens_of_its_chunks(tools, lines):
+    counts = tools.counts_of(lines)
+    for name in ("llama-3", "qwen", "mistral-nemo"):
+        tokenizer = th.load_tokenizer(name)
+        whole, parts = th.count_pretokens(lines, tokenizer), th.count_pretokens(counts, tokenizer)
+        assert dict(whole) == dict(parts)
+        assert (whole.chars, whole.bytes) == (parts.chars, parts.bytes)
+
+
+def test_the_same_counts_give_the_same_bytes_in_any_order(tools):
+    words = [" ja", "See", " õun,", " 好", " ja."]
+    packed = {
+        tools.packed({"count": Counter(dict.fromkeys(words[i:] + words[:i], 2))}) for i in range(5)
+    }
+    assert len(packed) == 1
+    assert lzma.decompress(packed.pop()).decode().splitlines()[:2] == ["chunk\tcount", " ja\t2"]
+
+
+def test_a_chunk_that_would_break_the_table_is_refused(tools):
+    with pytest.raises(ValueError, match="clean the raw text"):
+        tools.packed({"count": Counter({"a\tb": 1})})
+
+
+def test_the_script_makes_the_stored_counts_again(tools, shared_data):
+    for name in ("flores:ekk_Latn", "ntrex:kaz"):
+        splits = ("train", "test") if name.startswith("ntrex") else ("train",)
+        for split in splits:
+            counts = tools.counts_of(raw(shared_data, name, split))
+            assert counts == read_counts(name, split)
+
+
+# --- reading -------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("name", "near"),
+    [
+        ("flores:est_Latn", "there is flores:ekk_Latn"),
+        ("flores:et", "there is flores:ekk_Latn"),
+        ("commonvoice:est", "there is commonvoice:et"),
+        ("ntrex:kaz_Cyrl", "there is ntrex:kaz"),
+        ("opensubtitles:xx", "of 18; data/texts/texts.csv has them all"),
+        ("wikipedia:de", "there is wikipedia:"),
+        ("flores:", "of 66; data/texts/texts.csv"),
+        ("flores:tha_Thai", "written without spaces"),
+        ("training:et", "there is training:ekk_Latn"),
+        ("training:ory_Orya", "no text is called training:ory_Orya"),
+    ],
+)
+def test_an_unknown_name_is_told_the_nearest(name, near):
+    with pytest.raises(ValueError, match=re.escape(near)):
+        provenance(name)
+
+
+def test_what_is_kept_as_counts_has_no_test_split_but_ntrex():
+    with pytest.raises(
+        ValueError, match="flores:ekk_Latn is kept as counts and has no split 'test'"
+    ):
+        read_counts("flores:ekk_Latn", "test")
+    with pytest.raises(ValueError, match="has no split 'test'"):
+        provenance("training:ekk_Latn", "test")
+    train, test = (read_counts("ntrex:est", split) for split in ("train", "test"))
+    assert sum(n for c, n in train.items() if c[0] != " ") == 1_597
+    assert sum(n for c, n in test.items() if c[0] != " ") == 400
+
+
+def test_without_a_checkout_a_sentence_says_where_the_counts_are(monkeypatch):
+    monkeypatch.setattr(stored_counts, "CHECKOUT", None)
+    with pytest.raises(FileNotFoundError, match="clone the project"):
+        read_counts("flores:ekk_Latn")
+
+
+def test_a_damaged_file_is_named(monkeypatch, tmp_path):
+    (tmp_path / "data" / "texts" / "flores").mkdir(parents=True)
+    (tmp_path / "data" / "texts" / "texts.csv").write_bytes((PLACE / "texts.csv").read_bytes())
+    whole = (PLACE / "flores" / "ekk_Latn.tsv.xz").read_bytes()
+    (tmp_path / "data" / "texts" / "flores" / "ekk_Latn.tsv.xz").write_bytes(whole[:-100])
+    monkeypatch.setattr(stored_counts, "CHECKOUT", tmp_path)
+    with pytest.raises(ValueError, match=r"ekk_Latn.tsv.xz is damaged"):
+        read_counts("flores:ekk_Latn")
+
+
+def test_reading_gives_the_most_frequent_chunk_first():
+    counts = read_counts("flores:ekk_Latn")
+    assert list(counts)[:2] == [" ja", " on"] and counts["See"] == 23
+    assert list(counts.values()) == sorted(counts.values(), reverse=True)
+
+
+def test_shuffled_lines_hold_the_same_chunks_and_as_many_lines(llama):
+    counts = read_counts("flores:ekk_Latn")
+    lines = list(shuffled_lines(counts, "0"))
+    assert len(lines) == 1_012 and lines == list(shuffled_lines(counts, "0"))
+    assert lines != list(shuffled_lines(counts, "1"))
+    assert dict(th.count_pretokens(lines, llama)) == dict(th.count_pretokens(counts, llama))
+
+
+@given(
+    st.lists(st.dictionaries(st.sampled_from("abcdef"), st.integers(1, 99), min_size=1), min_size=2)
+)
+def test_each_source_of_a_mixture_weighs_the_same(sources):
+    mixed = mixture(sources)
+    assert abs(sum(mixed.values()) - len(sources) * 10**9) <= 6 * len(sources)
+    random.Random(0).shuffle(sources)
+    assert mixture(sources) == mixed
+
+
+# --- training texts ------------------------------------------------------------------------------
+def test_each_language_but_two_has_one_training_text():
+    with open(PLACE / "chosen.csv", newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    chosen = [row for row in rows if row["chosen"] == "yes"]
+    languages = {row["language"] for row in ROWS}
+    # nothing is at hand in which Moroccan Arabic or Odia could be learned
+    assert [row["language"] for row in chosen] == sorted(languages - {"ary_Arab", "ory_Orya"})
+    names = {row["name"] for row in ROWS}
+    for row in chosen:
+        sources = training_sources(row["language"])
+        assert all(name in names or name.startswith("wordfreq:") for name in sources)
+        assert not any(name.startswith("flores") for name in sources)
+        tried = [r for r in rows if r["language"] == row["language"]]
+        assert float(row["ratio_development"]) == max(float(r["ratio_development"]) for r in tried)
+
+
+def test_a_choice_comes_again(tools):
+    with open(PLACE / "chosen.csv", newline="", encoding="utf-8") as file:
+        kept = [row for row in csv.DictReader(file) if row["language"] == "kaz_Cyrl"]
+    fresh = tools.choose("kaz_Cyrl", "ntrex:kaz")
+    assert [{key: str(value) for key, value in row.items()} for row in fresh] == kept

@@ -1,0 +1,215 @@
+"""Counts of real text that lie in ``data/texts``: read by name, each with its licence and source.
+
+The text itself is not there. What is kept of it are its chunks and how often each occurs. A chunk
+is what stands between two spaces, with its punctuation and with the space before it: ``Koer
+haugub, koer`` has the chunks ``"Koer"``, ``" haugub,"``, ``" koer"``. The first chunk of a line has
+no space before it, as in the line. No pre-tokenizer that cuts text at spaces sees a difference
+between the chunks one by one and the line, so the pre-tokens of a text can be counted from its
+chunks, for every such tokenizer, and so can characters, bytes and words.
+"""
+
+import csv
+import difflib
+import lzma
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from ..tokenizer.files import CHECKOUT
+
+TEXTS = ("flores", "ntrex", "commonvoice", "tatoeba")  # counts of lines of text
+LISTS = ("opensubtitles", "wikipedia")  # counts of words
+DRAWN = ("wordfreq:", "opensubtitles:", "wikipedia:", "training:")  # text only by drawing words
+WITHOUT_SPACES = ("cmn_Hani", "jpn_Jpan", "khm_Khmr", "mya_Mymr", "tha_Thai")
+MIXED = 10**9  # what the counts of each source of a mixture add up to
+
+
+def is_stored(name: str) -> bool:
+    """Whether a name is that of a text in ``data/texts``, or of a training text made from these.
+
+    >>> is_stored("flores:ekk_Latn"), is_stored("training:ekk_Latn"), is_stored("wordfreq:fi")
+    (True, True, False)
+    """
+    return name.partition(":")[0] in (*TEXTS, *LISTS, "training")
+
+
+def stored_texts() -> pd.DataFrame:
+    """List the texts in ``data/texts``: one row per text and split, as ``texts.csv`` there has it.
+
+    The columns are ``name``, ``split`` (``all``, or for NTREX ``train`` and ``test``), ``language``
+    (the code of Table 12 of Purason et al. 2025, or ``eng_Latn``), ``lines`` (0 for a list of words),
+    ``left_out`` (lines that stand in a text to measure on, too), ``chunks``, ``unique`` chunks,
+    ``chars``, ``bytes``, ``licence`` and ``source``. Raises FileNotFoundError where only the package
+    is installed.
+
+    >>> texts = stored_texts()
+    >>> texts.name[texts.language == "kaz_Cyrl"].unique().tolist()
+    ['flores:kaz_Cyrl', 'ntrex:kaz', 'opensubtitles:kk']
+    """
+    return pd.read_csv(_folder() / "texts.csv")
+
+
+def provenance(name: str, split: str = "train") -> tuple[str, str]:
+    """Licence and source of a text, after the check that there is such a text and split.
+
+    Raises ValueError for an unknown name, naming the nearest ones, and for a split that the text
+    does not have.
+
+    >>> provenance("ntrex:kaz")[0]
+    'CC BY-SA 4.0 (NTREX-128, Microsoft)'
+    """
+    kind, _, code = name.partition(":")
+    if kind == "training":
+        _check_split(name, split, {"all"})
+        sources = training_sources(code)
+        found = [provenance(s) for s in sources if is_stored(s)]
+        if len(found) < len(sources):
+            found.append(("CC BY-SA 4.0 (wordfreq's data)", "the package wordfreq"))
+        licences = dict.fromkeys(licence for licence, _ in found)
+        return "; ".join(licences), f"{' and '.join(sources)}, by data/texts/chosen.csv"
+    rows = {row["split"]: row for row in _table("texts.csv") if row["name"] == name}
+    if not rows:
+        raise ValueError(_unknown(kind, code))
+    _check_split(name, split, rows.keys())
+    row = rows.get(split) or rows["all"]
+    return row["licence"], row["source"]
+
+
+def read_counts(name: str, split: str = "train") -> dict[str, int]:
+    """Read the chunks of a stored text and how often each occurs, the most frequent first.
+
+    ``split`` matters for NTREX alone: ``train`` is its first 1,597 lines, ``test`` the last 400. Of
+    all others ``train`` is the whole text and ``test`` is refused. Raises ValueError as
+    ``provenance`` does, FileNotFoundError where only the package is installed.
+
+    >>> counts = read_counts("flores:ekk_Latn")
+    >>> counts[" ja"], counts["See"]
+    (561, 23)
+    """
+    provenance(name, split)
+    file = _folder() / f"{name.replace(':', '/')}.tsv.xz"
+    try:
+        header, *rows = lzma.decompress(file.read_bytes()).decode().splitlines()
+    except lzma.LZMAError:
+        raise ValueError(f"{file} is damaged: take it from the repository again") from None
+    column = header.split("\t").index(split) if split in header.split("\t") else 1
+    fields = (row.split("\t") for row in rows)
+    found = ((row[0], int(row[column])) for row in fields)
+    return dict(sorted(((c, n) for c, n in found if n), key=lambda pair: (-pair[1], pair[0])))
+
+
+def training_sources(language: str) -> list[str]:
+    """Name the sources whose mixture is the training text of a language, by ``chosen.csv``.
+
+    ``language`` is a code of Table 12, or ``eng_Latn``. Raises ValueError for a language without a
+    training text, naming the nearest ones.
+
+    >>> training_sources("kaz_Cyrl")
+    ['ntrex:kaz']
+    """
+    rows = _table("chosen.csv")
+    for row in rows:
+        if row["language"] == language and row["chosen"] == "yes":
+            return row["sources"].split(" + ")
+    raise ValueError(_unknown("training", language))
+
+
+def training_languages() -> list[str]:
+    """List the paper's languages that have a text to learn from, English apart, in order of codes.
+
+    >>> len(training_languages()), training_languages()[0]
+    (63, 'afr_Latn')
+    """
+    chosen = {row["language"] for row in _table("chosen.csv") if row["chosen"] == "yes"}
+    return sorted(chosen - {"eng_Latn"})
+
+
+def mixture(sources: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """Mix the counts of several sources with equal weight; one source stays as it is.
+
+    The counts of each source are scaled to 10^9 in all and rounded, then added up.
+
+    >>> mixture([{" a": 3, " b": 1}, {" b": 5}])
+    {' b': 1250000000, ' a': 750000000}
+    """
+    sources = list(sources)
+    if len(sources) == 1:
+        return dict(sources[0])
+    mixed = Counter()
+    for counts in sources:
+        total = sum(counts.values())
+        for chunk, n in counts.items():
+            # whole numbers throughout, so that no machine rounds otherwise
+            mixed[chunk] += (2 * n * MIXED + total) // (2 * total)
+    ordered = sorted(mixed.items(), key=lambda pair: (-pair[1], pair[0]))
+    return {chunk: n for chunk, n in ordered if n}
+
+
+def shuffled_lines(counts: Mapping[str, int], key: str) -> Iterator[str]:
+    """Put the chunks of a text together again in random order: as many lines, the same chunks.
+
+    The lines make no sense, but what is counted on them is what is counted on the text. ``key``
+    seeds the order. A list of words, in which no chunk begins a line, has no lines to give.
+
+    >>> list(shuffled_lines({" ja": 2, "See": 1, "Aga": 1}, "0"))
+    ['Aga ja', 'See ja']
+    """
+    chunks = np.repeat(np.array(list(counts), object), list(counts.values()))
+    # the bit generator's raw stream is the one numpy promises to keep from version to version
+    order = np.argsort(np.random.PCG64(list(key.encode())).random_raw(len(chunks)), kind="stable")
+    first = [chunk for chunk in chunks[order] if chunk[0] != " "]
+    later = [chunk for chunk in chunks[order] if chunk[0] == " "]
+    ends = [len(later) * (i + 1) // len(first) for i in range(len(first))]
+    for chunk, start, end in zip(first, [0, *ends], ends, strict=False):
+        yield chunk + "".join(later[start:end])
+
+
+def _folder() -> Path:
+    if CHECKOUT is None:
+        raise FileNotFoundError(
+            "counts of real text stand in data/texts of a checkout of tokhelpers, and here only the "
+            "package is installed: clone the project and install it with pip install -e ."
+        )
+    return CHECKOUT / "data" / "texts"
+
+
+def _table(name: str) -> list[dict[str, str]]:
+    with open(_folder() / name, newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def _check_split(name: str, split: str, splits: Iterable[str]) -> None:
+    if split not in splits and not (split == "train" and "all" in splits):
+        raise ValueError(
+            f"{name} is kept as counts and has no split {split!r}: learn from it, and measure on "
+            "another text, such as flores:CODE"
+        )
+
+
+def _unknown(kind: str, code: str) -> str:
+    """What to say of a name that no stored text has: the nearest ones."""
+    if code in WITHOUT_SPACES:
+        return (
+            f"{kind}:{code} is not there: the language is written without spaces, so a count would be "
+            "of whole sentences; tokens of its FLORES text stand in th.measured('flores_tokens')"
+        )
+    spellings, names = {}, {}
+    for row in _table("texts.csv"):
+        source, _, own = row["name"].partition(":")
+        spellings.setdefault(row["language"], {row["language"]}).add(own)
+        if source == kind:
+            names[own] = row["language"]
+    if kind == "training":
+        names = {r["language"]: r["language"] for r in _table("chosen.csv") if r["chosen"] == "yes"}
+    stem = code.partition("_")[0]
+    same = [own for own, language in names.items() if {code, stem} & spellings[language]]
+    near = difflib.get_close_matches(code, sorted(names), n=4, cutoff=0.4)
+    nearest = list(dict.fromkeys([*same, *near])) or sorted(names)
+    found = ", ".join(f"{kind}:{own}" for own in nearest)
+    few = (
+        "" if len(nearest) == len(names) else f" of {len(names)}; data/texts/texts.csv has them all"
+    )
+    return f"no text is called {kind}:{code}: there is {found}{few}"
