@@ -175,7 +175,7 @@ def test_deep_json(deep, tmp_path):
         documents("jsonl", lines)
     rows = pa.table({"pretoken": ["a"], "count": [1]})
     counts = tmp_path / "counts.parquet"
-    parquet.write_table(rows.replace_schema_metadata({"tokhelpers.text.count_files": deep}), counts)
+    parquet.write_table(rows.replace_schema_metadata({"tokhelpers.counts": deep}), counts)
     with pytest.raises(ValueError, match=r"counts\.parquet: a damaged file of counts"):
         th.load_counts(counts)
 

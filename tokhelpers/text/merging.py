@@ -22,7 +22,7 @@ SCHEMA = pa.schema([("pretoken", pa.string()), ("count", pa.int64())])
 SIZES = ("chars", "bytes", "spaced_words", "documents")
 ROWS = 1 << 17  # in a row group
 LEAST_MEMORY = 1 << 26  # with less than 64 MB the query does not run (measured)
-DESCRIPTION = b"tokhelpers.text.count_files"
+DESCRIPTION = b"tokhelpers.counts"
 
 
 def merge_counts(files: Iterable[Path], folder: Path, memory: int) -> Iterator[pa.RecordBatch]:
