@@ -68,7 +68,7 @@ def prepare():
 
 def run(job, args, token, patience):
     """What a job gives or how it fails, and how many seconds it would have waited between tries."""
-    from huggingface_hub import constants
+    from huggingface_hub import constants, file_download  # noqa: F401  # keeps what stands there now
 
     constants.HF_HUB_ETAG_TIMEOUT = constants.HF_HUB_DOWNLOAD_TIMEOUT = patience
     waits.clear()
@@ -130,6 +130,7 @@ def pool(loopback, home):
     settings = {
         "HF_ENDPOINT": loopback.url,
         "HF_HOME": str(home),
+        "HF_HUB_ETAG_TIMEOUT": "5",  # where a client reads it when it is imported; see `run`
         "HF_HUB_DISABLE_XET": "1",
         "HF_HUB_DISABLE_TELEMETRY": "1",
         "HF_HUB_DISABLE_PROGRESS_BARS": "1",

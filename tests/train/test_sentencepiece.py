@@ -7,6 +7,7 @@ import random
 import unicodedata
 import warnings
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -29,7 +30,9 @@ from tokhelpers.train.sentencepiece import (
     piece_rules,
 )
 
-LANGUAGES = ["fi", "ru", "hi", "ta", "ko", "ja", "zh", "fa", "el"]
+LANGUAGES = ["fi", "hi", "zh"]  # in the fast tier
+LANGUAGES += [pytest.param(x, marks=pytest.mark.long) for x in ("ru", "ta", "ko", "ja", "fa", "el")]
+ORDERS = [pytest.param(x, marks=pytest.mark.long) for x in ("frequency", "leaf-id", "id", "merges")]
 MISTRAL = source_file("mistral-v1")
 
 
@@ -402,6 +405,7 @@ def test_runs_of_spaces(mistral, tmp_path):
     assert_same_ids(tmp_path / "new.model", new, texts)
 
 
+@pytest.mark.long
 def test_more_tokens_than_single_steps_of_the_score(mistral, text, tmp_path):
     new = th.extend(mistral, th.continue_bpe(mistral, text_in("fi", 3_000_000), 20_000))
     save_sentencepiece(new, tmp_path / "new.model", model=MISTRAL)
@@ -431,7 +435,7 @@ def test_regenerated_merges_are_sentencepieces_too(mistral, text, tmp_path):
     assert not (tmp_path / "x.model").exists()
 
 
-@pytest.mark.parametrize("by", ["leaf-frequency", "frequency", "leaf-id", "id", "merges"])
+@pytest.mark.parametrize("by", ["leaf-frequency", *ORDERS])
 def test_pruned_pieces_are_left_out(mistral, text, by, tmp_path):
     small = th.prune(mistral, th.pruning_order(mistral, text, by=by), 2_000)
     new = th.extend(small, th.continue_bpe(small, text, 300))
@@ -585,6 +589,11 @@ def test_small_models_of_every_kind(options, tmp_path):
     assert_same_ids(tmp_path / "new.model", new, texts)
 
 
+@cache
+def few_letters() -> bytes:
+    return spm_model(["ab abc cab bca жж 11 aab bb  cc", "cabba acca"], vocab_size=24)
+
+
 @settings(max_examples=150)
 @given(
     lines=st.lists(st.text("abcж1▁ ", min_size=1, max_size=20), min_size=1, max_size=6),
@@ -593,10 +602,8 @@ def test_small_models_of_every_kind(options, tmp_path):
 def test_any_text_by_small_alphabets(lines, texts, tmp_path_factory):
     """Few letters, so that merges overlap in every way."""
     folder = tmp_path_factory.mktemp("any")
-    (folder / "old.model").write_bytes(
-        spm_model(["ab abc cab bca жж 11 aab bb  cc", "cabba acca"], vocab_size=24)
-    )
-    old = from_spm((folder / "old.model").read_bytes())
+    (folder / "old.model").write_bytes(few_letters())
+    old = from_spm(few_letters())
     rules = PieceRules(split_digits=False)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -608,6 +615,7 @@ def test_any_text_by_small_alphabets(lines, texts, tmp_path_factory):
 
 
 # --- Llama-2 and one that was saved by another converter --------------------------------------------
+@pytest.mark.long
 @pytest.mark.parametrize("language", ["fi", "uk", "hi", "ko"])
 def test_continued_llama_2(shared_data, language, tmp_path):
     model = shared_data / "tokenizers" / "llama-2" / "tokenizer.model"
