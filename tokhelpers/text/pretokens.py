@@ -129,7 +129,8 @@ def tally(
     document, for messages. Raises TypeError for a document that is no text, ValueError for one with
     a lone surrogate.
 
-    >>> from tokenizers import pre_tokenizers
+    >>> from tokenizers import Tokenizer, models, pre_tokenizers
+    >>> from tokhelpers.tokenizer.pretokenization import cutting_rules
     >>> tokenizer = Tokenizer(models.BPE())
     >>> tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     >>> [(counts, sizes)] = tally([("a cat", 1), ("a dog", 2)], cutting_rules(tokenizer))
