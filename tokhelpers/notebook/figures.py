@@ -45,9 +45,9 @@ def save_figure(figure, table: pd.DataFrame, name: str, *, conditions: str = "")
     """Write a figure as ``figures/NAME.svg`` and the numbers it shows as ``figures/NAME.csv``.
 
     ``name`` is ``NN_topic``. ``conditions`` says in a line under the axes what a reader of the figure
-    alone must know: the text learned from, the text measured on, the tokenizer. The folder is the checkout's ``figures`` (without one, the working
-    folder's), or ``TOKHELPERS_FIGURES``. Numbers have six digits. Raises ValueError
-    for a name of another form and for a table without rows.
+    alone must know: the text learned from, the text measured on, the tokenizer. The folder is the
+    checkout's ``figures`` (without one, the working folder's), or ``TOKHELPERS_FIGURES``. Numbers
+    have six digits. Raises ValueError for a name of another form and for a table without rows.
 
     >>> save_figure(None, pd.DataFrame(), "compression")
     Traceback (most recent call last):
