@@ -102,6 +102,8 @@ def test_only_the_most_frequent_chunks_are_learned_from():
 def test_a_text_that_yields_too_few_tokens_gives_fewer_sizes():
     table = th.compare_language("qwen", "ekk_Latn", sizes=[50, 1_000_000], train=NTREX)
     assert set(table.added) == {0, 50}
+    none = th.compare_language("qwen", "ekk_Latn", sizes=[1_000_000], train=NTREX)
+    assert none.way.tolist() == ["base"] and none.unreachable_added.tolist() == [0]
 
 
 @pytest.mark.parametrize("language", ["xxx_Latn", "tha_Thai"])
