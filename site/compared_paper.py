@@ -91,7 +91,9 @@ def extending():
 def by_language():
     """Gain, unused and unreachable tokens by tokenizer, language and size, from our long run."""
     runs = th.measured("many_languages").query("way != 'base'")
-    runs = runs[runs.merge_skipping == (runs.tokenizer == "llama-3")]  # each tokenizer as its vendor has it
+    runs = runs[
+        runs.merge_skipping == (runs.tokenizer == "llama-3")
+    ]  # each tokenizer as its vendor has it
     runs = runs.drop(columns="merge_skipping")
     wide = runs.pivot(index=[*SIZE, "language"], columns="way")
     old, new = (wide.xs(way, axis=1, level="way") for way in ("naive", "continued"))

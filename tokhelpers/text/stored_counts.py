@@ -207,7 +207,7 @@ def _unknown(kind: str, code: str) -> str:
     stem = code.partition("_")[0]
     same = [own for own, language in names.items() if {code, stem} & spellings[language]]
     near = difflib.get_close_matches(code, sorted(names), n=4, cutoff=0.4)
-    nearest = list(dict.fromkeys([*same, *near])) or sorted(names)
+    nearest = list(dict.fromkeys([*same, *near])) or sorted(names)[:4]
     found = ", ".join(f"{kind}:{own}" for own in nearest)
     few = (
         "" if len(nearest) == len(names) else f" of {len(names)}; data/texts/texts.csv has them all"
