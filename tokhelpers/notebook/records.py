@@ -38,7 +38,7 @@ def measured(table: str) -> pd.DataFrame:
     are, for an unknown one.
 
     >>> measured("many_languages").language.nunique()
-    38
+    63
     """
     return _table("measured", table, "measured")
 
