@@ -15,7 +15,7 @@ PAGES = sorted(
     if path.relative_to(SITE).parts[0] != "_static"
 )
 each_page = pytest.mark.parametrize("path", PAGES)
-TALL = {"width": 1200, "height": 30_000}  # pictures load when they come into view: here all do
+TALL = {"width": 1200, "height": 60_000}  # pictures load when they come into view: here all do
 
 
 class Read(HTMLParser):
