@@ -143,3 +143,12 @@ def test_an_unknown_profile(monkeypatch):
 def test_an_unknown_name():
     with pytest.raises(AttributeError, match="tokhelpers.*prunes"):
         th.prunes  # noqa: B018
+
+
+def test_a_figure_carries_its_conditions(tmp_path, monkeypatch):
+    monkeypatch.setenv("TOKHELPERS_FIGURES", str(tmp_path))
+    figure, axes = plt.subplots()
+    axes.plot([1, 2], [3, 4])
+    th.save_figure(figure, TABLE, "08_told", conditions="Learned from A; measured on B")
+    assert "Learned from A; measured on B" in (tmp_path / "08_told.svg").read_text()
+    plt.close(figure)

@@ -105,14 +105,14 @@ CASES = {
     "n_tokens": Case(lambda x: extend(["ab"], x), 5, 1),
     "an old token": Case(lambda x: extend([x]), "low", None, accepted="leave them out"),
     "an unknown token": Case(
-        lambda x: th.unreachable(base(), [x]), "zzz", "low", accepted="tokens of its vocabulary"
+        lambda x: th.unreachable(base(), [x]), "zzz", "low", accepted="its vocabulary"
     ),
     "by": Case(lambda x: th.pruning_order(base(), TEXT, by=x), "luck", "leaf-id"),
     "how many": Case(lambda x: th.prune(base(), leaves(), x), 99, 9),
     "architecture": Case(lambda x: th.parameter_count(x, 9, "causal-lm"), "lama", "small-llama"),
     "head": Case(lambda x: th.parameter_count("small-llama", 9, x), "tail", "causal-lm"),
     "rows": Case(
-        lambda x: th.parameter_count("small-llama", x, "causal-lm"), -1, 9, None, "positive integer"
+        lambda x: th.parameter_count("small-llama", x, "causal-lm"), -1, 9, None, "whole number"
     ),
     "init": Case(lambda x: th.transfer_embeddings(model(), base(), base(), init=x), "best", "mean"),
     "dtype": Case(lambda x: memory(dtype=x), "int3", "bfloat16"),

@@ -410,7 +410,7 @@ def project_files():
     ]
     for path in [*ROOT.iterdir(), *(p for folder in folders for p in (ROOT / folder).rglob("*"))]:
         inside = path.relative_to(ROOT).parts
-        if path.is_file() and path.suffix != ".png" and not IGNORED & set(inside):
+        if path.is_file() and path.suffix not in (".png", ".xz") and not IGNORED & set(inside):
             yield path
 
 

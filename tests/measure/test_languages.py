@@ -1,4 +1,4 @@
-"""The sweep over many languages, and the rows of it that are kept."""
+"""The comparison over many languages, and the rows of it that are kept."""
 
 import json
 from importlib import metadata
@@ -10,13 +10,14 @@ import pytest
 
 import tokhelpers as th
 from tokhelpers.adapt.methods import extend_parts
-from tokhelpers.measure.languages import LANGUAGES, SIZES
+from tokhelpers.measure.languages import SIZES
 from tokhelpers.tokenizer.files import CHECKOUT
 from tokhelpers.tokenizer.parts import read_parts
 from tokhelpers.tokenizer.segmentation import segment, symbols_of
 
-FAST = {"sizes": [50, 100], "train_chars": 60_000, "test_chars": 20_000}
+NTREX = th.load_corpus("ntrex:est")
 TOKENIZERS = ["llama-3", "qwen", "mistral-nemo", "mistral-v1"]
+STORED = ["llama-3", "qwen"]
 
 
 @pytest.fixture(scope="module")
@@ -24,22 +25,21 @@ def stored() -> pd.DataFrame:
     return th.measured("many_languages")
 
 
-def test_the_languages_are_those_of_both_wordfreq_and_the_paper():
-    from wordfreq import available_languages
-
+def test_the_languages_are_the_papers(stored):
     paper = set(th.published("paper_table_12").language)
-    assert set(LANGUAGES.values()) <= paper and len(LANGUAGES) == 38
-    assert set(available_languages("best")) - LANGUAGES.keys() == {"en", "fil", "ja", "zh"}
+    languages = th.text.training_languages()
+    assert set(languages) <= paper and len(languages) == 63
+    assert set(stored.language) == set(languages) and set(stored.tokenizer) == set(STORED)
 
 
-def test_all_languages_sizes_and_tokenizers_are_stored(stored):
-    assert set(stored.tokenizer) == set(TOKENIZERS)
-    assert set(stored.language) == set(LANGUAGES)
+def test_all_sizes_are_stored(stored):
     assert stored.groupby(["tokenizer", "language"]).added.agg(lambda x: {0, *SIZES} >= {*x}).all()
     assert not stored.duplicated(["tokenizer", "language", "added", "way", "merge_skipping"]).any()
     at_1000 = stored[stored.added == 1_000]
-    assert len(at_1000) == 38 * 2 * (2 + 2 + 1 + 1), "naive and continued, skipping on and off"
-    assert len(stored[stored.way == "base"]) == 38 * (2 + 2 + 1 + 1)
+    assert len(at_1000) == 63 * 2 * (2 + 1), (
+        "naive and continued, Llama-3 with and without skipping"
+    )
+    assert len(stored[stored.way == "base"]) == 63 * (2 + 1)
 
 
 def test_continued_training_leaves_nothing_unreachable_in_any_language(stored):
@@ -47,19 +47,20 @@ def test_continued_training_leaves_nothing_unreachable_in_any_language(stored):
     assert (stored.unreachable_added[stored.way == "naive"] > 0).any()
 
 
-def test_how_the_stored_rows_were_made():
-    how = json.loads((CHECKOUT / "data" / "measured" / "many_languages.json").read_text())
+@pytest.mark.parametrize("name", ["many_languages", "language_sources"])
+def test_how_the_stored_rows_were_made(name):
+    how = json.loads((CHECKOUT / "data" / "measured" / f"{name}.json").read_text())
     for field in ("command", "commit", "profile", "seed", "versions", "processor", "cores", "date"):
         assert how[field] not in (None, ""), field
     for library in ("tokenizers", "wordfreq"):
         assert how["versions"][library] == metadata.version(library)
 
 
-@pytest.mark.parametrize(("tokenizer", "language"), [("llama-3", "sl"), ("mistral-v1", "bg")])
+@pytest.mark.parametrize(("tokenizer", "language"), [("llama-3", "kaz_Cyrl"), ("qwen", "als_Latn")])
 def test_two_stored_rows_come_again(stored, tokenizer, language):
-    fresh = th.compare_language(tokenizer, language, sizes=[1_000])
+    fresh = th.compare_language(tokenizer, language)
     kept = stored[(stored.tokenizer == tokenizer) & (stored.language == language)]
-    kept = kept[kept.added.isin([0, 1_000])].drop(columns=["tokenizer", "language"])
+    kept = kept.drop(columns=["tokenizer", "language"])
     order = ["merge_skipping", "added", "way"]
     fresh, kept = (table.sort_values(order) for table in (fresh, kept))
     for column in fresh:
@@ -71,38 +72,44 @@ def test_two_stored_rows_come_again(stored, tokenizer, language):
 
 
 def test_the_result_does_not_depend_on_the_number_of_workers():
-    asked = ["qwen", "llama-3"], ["tr", "fi"]
-    one, two = (th.compare_languages(*asked, workers=n, **FAST) for n in (1, 2))
+    asked = ["qwen", "llama-3"], ["fin_Latn", "ekk_Latn"]
+    few = {"sizes": [50, 100], "train": NTREX}
+    one, two = (th.compare_languages(*asked, workers=n, **few) for n in (1, 2))
     pd.testing.assert_frame_equal(one, two)
     assert one[["tokenizer", "language"]].drop_duplicates().values.tolist() == [
-        ["qwen", "tr"], ["qwen", "fi"], ["llama-3", "tr"], ["llama-3", "fi"]
+        ["qwen", "fin_Latn"], ["qwen", "ekk_Latn"], ["llama-3", "fin_Latn"], ["llama-3", "ekk_Latn"]
     ]  # fmt: skip
 
 
 def test_sizes_are_measured_as_extend_and_evaluate_would():
-    table = th.compare_language("llama-3", "fi", **FAST).set_index(
-        ["way", "added", "merge_skipping"]
-    )
-    llama = th.load_tokenizer("llama-3")
-    train, test = (
-        th.load_corpus("wordfreq:fi", chars=FAST[f"{split}_chars"], split=split)
-        for split in ("train", "test")
-    )
-    longer = th.with_merge_skipping(th.extend(llama, th.continue_bpe(llama, train, 100)), False)
+    table = th.compare_language("llama-3", "ekk_Latn", sizes=[100], train=NTREX, chunks=None)
+    table = table.set_index(["way", "added", "merge_skipping"])
+    llama, test = th.load_tokenizer("llama-3"), th.load_corpus("flores:ekk_Latn")
+    longer = th.with_merge_skipping(th.extend(llama, th.continue_bpe(llama, NTREX, 100)), False)
     one = th.evaluate(longer, test)
     assert table.bytes_per_token["continued", 100, False] == one.bytes_per_token
     assert table.bytes_per_token["base", 0, True] == th.evaluate(llama, test).bytes_per_token
 
 
+def test_only_the_most_frequent_chunks_are_learned_from():
+    few = th.compare_language("qwen", "ekk_Latn", sizes=[100], train=NTREX, chunks=300)
+    counts = sorted(NTREX.counts.items(), key=lambda item: (-item[1], item[0]))[:300]
+    words = dict(counts)
+    same = th.compare_language("qwen", "ekk_Latn", sizes=[100], train=words)
+    pd.testing.assert_frame_equal(few, same)
+
+
 def test_a_text_that_yields_too_few_tokens_gives_fewer_sizes():
-    sizes = [50, 1_000_000]
-    table = th.compare_language("qwen", "fi", sizes=sizes, train_chars=30_000, test_chars=9_000)
+    table = th.compare_language("qwen", "ekk_Latn", sizes=[50, 1_000_000], train=NTREX)
     assert set(table.added) == {0, 50}
+    none = th.compare_language("qwen", "ekk_Latn", sizes=[1_000_000], train=NTREX)
+    assert none.way.tolist() == ["base"] and none.unreachable_added.tolist() == [0]
 
 
-def test_an_unknown_language_lists_the_known_ones():
-    with pytest.raises(ValueError, match="no list for 'xx': it has ar, bg, bn"):
-        th.compare_language("qwen", "xx")
+@pytest.mark.parametrize("language", ["xxx_Latn", "tha_Thai"])
+def test_a_language_without_a_text_is_refused(language):
+    with pytest.raises(ValueError, match=language):
+        th.compare_language("qwen", language)
 
 
 @pytest.mark.parametrize("name", TOKENIZERS)

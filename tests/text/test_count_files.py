@@ -164,7 +164,7 @@ def test_damaged_files_of_our_counts(tmp_path, words, counts, described):
     if described.startswith("{"):
         described = json.dumps(right | json.loads(described))
     table = pa.table({"pretoken": words, "count": counts})
-    table = table.replace_schema_metadata({"tokhelpers.text.count_files": described})
+    table = table.replace_schema_metadata({"tokhelpers.counts": described})
     parquet.write_table(table, tmp_path / "a.parquet")
     with pytest.raises(ValueError, match=r"a\.parquet: a damaged file of counts"):
         th.load_counts(tmp_path / "a.parquet")

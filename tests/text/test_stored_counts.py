@@ -5,6 +5,7 @@ import lzma
 import random
 import re
 from collections import Counter
+from functools import cache
 from itertools import pairwise
 
 import pytest
@@ -28,6 +29,7 @@ from tokhelpers.tokenizer.files import CHECKOUT
 
 PLACE = CHECKOUT / "data" / "texts"
 ROWS = stored_texts().astype(str).to_dict("records")
+loaded = cache(th.load_tokenizer)
 PACKAGED = ["llama-3", "qwen", "mistral-nemo", "mistral-v1"]
 # one language per script and per shape of word
 VARIED = ["ekk_Latn", "arb_Arab", "hin_Deva", "kor_Hang", "vie_Latn", "kat_Geor", "ell_Grek"]
@@ -113,7 +115,7 @@ def test_the_files_are_tables_in_order_that_add_up_to_their_rows(kind):
 @pytest.mark.parametrize("name", PACKAGED)
 def test_tokens_of_flores_are_those_of_its_raw_lines(name):
     """The numbers of ``data/measured`` come from the raw lines and the library's own encoder."""
-    tokenizer = th.load_tokenizer(name)
+    tokenizer = loaded(name)
     kept = th.measured("flores_tokens").set_index(["tokenizer", "language"])
     for language in VARIED:
         counts = read_counts(f"flores:{language}")
@@ -150,7 +152,7 @@ def raw(shared_data, name, split="train"):
 def test_pretokens_from_the_counts_are_those_of_the_raw_lines(shared_data, language):
     lines, counts = raw(shared_data, f"flores:{language}"), read_counts(f"flores:{language}")
     for name in PACKAGED:
-        tokenizer = th.load_tokenizer(name)
+        tokenizer = loaded(name)
         given = without_a_space(counts) if name == "mistral-v1" else counts
         whole, parts = th.count_pretokens(lines, tokenizer), th.count_pretokens(given, tokenizer)
         assert dict(whole) == dict(parts), name
@@ -204,10 +206,10 @@ def test_tokens_from_the_counts_are_those_of_the_raw_lines_for_other_tokenizers(
             encoded = tokenizer.encode_batch(list(given), add_special_tokens=False)
             parts = sum(len(e) * n for e, n in zip(encoded, given.values(), strict=True))
             assert whole == parts, (name, language)
-            if dropped:  # with the space each chunk would have two before it
+            if dropped and language == "ekk_Latn":  # with the space, each chunk would have two
                 doubled = tokenizer.encode_batch(list(counts), add_special_tokens=False)
                 wrong = sum(len(e) * n for e, n in zip(doubled, counts.values(), strict=True))
-                assert wrong > 1.05 * whole, (name, language)
+                assert wrong > 1.2 * whole, name
 
 
 def test_exceptions_are_tokenizers_that_look_across_spaces():
@@ -233,7 +235,7 @@ def test_chunks_put_together_are_the_line_again(tools, lines):
 def test_any_line_has_the_pretokens_of_its_chunks(tools, lines):
     counts = tools.counts_of(lines)
     for name in ("llama-3", "qwen", "mistral-nemo"):
-        tokenizer = th.load_tokenizer(name)
+        tokenizer = loaded(name)
         whole, parts = th.count_pretokens(lines, tokenizer), th.count_pretokens(counts, tokenizer)
         assert dict(whole) == dict(parts)
         assert (whole.chars, whole.bytes) == (parts.chars, parts.bytes)
@@ -356,3 +358,43 @@ def test_a_choice_comes_again(tools):
         kept = [row for row in csv.DictReader(file) if row["language"] == "kaz_Cyrl"]
     fresh = tools.choose("kaz_Cyrl", "ntrex:kaz")
     assert [{key: str(value) for key, value in row.items()} for row in fresh] == kept
+
+
+# --- through load_corpus -------------------------------------------------------------------------
+def test_a_corpus_has_the_counts_and_iterates_over_the_same_chunks(llama):
+    corpus = th.load_corpus("flores:ekk_Latn")
+    assert corpus.counts == read_counts("flores:ekk_Latn")
+    assert corpus.licence.startswith("CC BY-SA 4.0") and "est_Latn.devtest" in corpus.source
+    lines = list(corpus)
+    assert len(lines) == 1_012
+    assert dict(th.count_pretokens(lines, llama)) == dict(th.count_pretokens(corpus, llama))
+
+
+def test_part_of_a_text_is_lines_and_part_of_a_list_is_words():
+    assert sum(map(len, th.load_corpus("ntrex:kaz", chars=3_000))) == 3_000
+    drawn = th.load_corpus("opensubtitles:et", chars=3_000)
+    known = {chunk[1:] for chunk in read_counts("opensubtitles:et")}
+    words = " ".join(drawn).split()
+    assert drawn.counts is None and len(words) > 400 and known.issuperset(words[:-1])
+    assert list(drawn) == list(th.load_corpus("opensubtitles:et", chars=3_000))
+    assert list(drawn) != list(th.load_corpus("opensubtitles:et", chars=3_000, seed=1))
+
+
+def test_a_training_text_is_its_sources_mixed():
+    corpus = th.load_corpus("training:ekk_Latn")
+    sources = training_sources("ekk_Latn")
+    assert len(sources) > 1
+    assert corpus.counts == mixture(th.load_corpus(name).counts for name in sources)
+    assert all(name in corpus.source for name in sources)
+    drawn = th.load_corpus("training:ekk_Latn", chars=2_000)
+    assert sum(map(len, drawn)) == 2_000
+    with_wordfreq = th.load_corpus("training:fin_Latn")
+    assert "wordfreq:fi" in with_wordfreq.source and "wordfreq" in with_wordfreq.licence
+
+
+def test_load_corpus_refuses_what_is_not_there():
+    with pytest.raises(ValueError, match="there is flores:ekk_Latn"):
+        th.load_corpus("flores:est_Latn")
+    with pytest.raises(ValueError, match="no split 'test'"):
+        th.load_corpus("tatoeba:fin", split="test")
+    assert th.load_corpus("ntrex:kaz", split="test").counts == read_counts("ntrex:kaz", "test")

@@ -139,7 +139,7 @@ def test_the_rules_are_those_of_sentencepiece(options, tmp_path):
     offsets = np.cumsum([0, *map(len, words)])
     valid = piece_check(piece_rules(tmp_path / "m.model"), set())
     learned, _, _ = learn_vocabulary(
-        ids, offsets, np.full(len(words), 20), vocab, 1_000, valid=valid, best="form"
+        ids, offsets, np.full(len(words), 20), vocab, 1_000, valid=valid, best="token"
     )
     assert len(learned) > 50
     made = {piece for piece in pieces if len(piece) > 1}

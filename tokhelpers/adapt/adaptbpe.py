@@ -235,7 +235,7 @@ def _longest(codes, start, end, taken, edges, token_at):
 
 @njit(cache=True, nogil=True)
 def _take_matches(codes, offsets, edges, token_at, taken):
-    """Write into `taken` the id of each match where it begins, INSIDE behind that."""
+    """Write into `taken` the id of each match where it begins, INSIDE in the rest of it."""
     for w in range(len(offsets) - 1):
         start, end = offsets[w], offsets[w + 1]
         heap = [(0, np.int64(0)) for _ in range(0)]  # a start's longest match, or what it was
@@ -260,7 +260,7 @@ def _initial(words: list[str], parts: Parts, trie) -> tuple[np.ndarray, np.ndarr
     codes, offsets = code_points(words)
     taken = np.full(len(codes), FREE, np.int32)
     _take_matches(codes, offsets, *trie, taken)
-    begins = taken != INSIDE  # where a match begins, or a gap: free, behind a match or a word's end
+    begins = taken != INSIDE  # where a match begins, or a gap: free, after a match or a word's end
     begins[1:] &= ~((taken[1:] == FREE) & (taken[:-1] == FREE))
     begins[offsets[:-1][offsets[:-1] < len(codes)]] = True
     starts = np.flatnonzero(begins)

@@ -100,7 +100,7 @@ def splits(parts: Parts) -> tuple[np.ndarray, np.ndarray]:
 
 @njit(cache=True)
 def _leaves_first(left, right, may_go, counts):
-    """Ids, leaves first, by count, which then goes to the parts, and then the larger id."""
+    """Ids in order: of the leaves the rarest, of equals the larger id; its count goes to its parts."""
     counts = counts.copy()
     above = np.zeros(len(counts), np.int64)  # of how many tokens each is a part
     for i in range(len(counts)):

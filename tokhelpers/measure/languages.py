@@ -66,10 +66,11 @@ def compare_language(
     tables = []
     for skipping in (True, False) if base.merge_skipping else (False,):
         parts = parts_with_skipping(base, skipping)
-        plain = pd.DataFrame([{"way": "base", "added": 0, **evaluate(parts, test)}])
+        plain = {"way": "base", "added": 0, **evaluate(parts, test), "unreachable_added": 0}
+        plain = pd.DataFrame([plain])
         table = pd.concat([plain, evaluate_sizes(parts, ways, there, test)], ignore_index=True)
         tables.append(table.assign(merge_skipping=skipping))
-    table = pd.concat(tables, ignore_index=True).fillna({"unreachable_added": 0})
+    table = pd.concat(tables, ignore_index=True)
     measures = ["bytes_per_token", "renyi_efficiency", "unused_added", "unreachable_added"]
     table = table.astype({"unreachable_added": int})
     return table[["way", "added", "merge_skipping", *measures]]

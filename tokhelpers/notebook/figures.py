@@ -41,12 +41,13 @@ def set_style() -> None:
     sns.set_theme(context="notebook", style="ticks", palette=COLOURS, font_scale=0.9, rc=settings)
 
 
-def save_figure(figure, table: pd.DataFrame, name: str) -> None:
+def save_figure(figure, table: pd.DataFrame, name: str, *, conditions: str = "") -> None:
     """Write a figure as ``figures/NAME.svg`` and the numbers it shows as ``figures/NAME.csv``.
 
-    ``name`` is ``NN_topic``. The folder is the checkout's ``figures`` (without one, the working
-    folder's), or ``TOKHELPERS_FIGURES``. Numbers have six digits. Raises ValueError
-    for a name of another form and for a table without rows.
+    ``name`` is ``NN_topic``. ``conditions`` says in a line under the axes what a reader of the figure
+    alone must know: the text learned from, the text measured on, the tokenizer. The folder is the
+    checkout's ``figures`` (without one, the working folder's), or ``TOKHELPERS_FIGURES``. Numbers
+    have six digits. Raises ValueError for a name of another form and for a table without rows.
 
     >>> save_figure(None, pd.DataFrame(), "compression")
     Traceback (most recent call last):
@@ -56,6 +57,8 @@ def save_figure(figure, table: pd.DataFrame, name: str) -> None:
         raise ValueError(f"a figure is called NN_topic, such as 08_compression; got {name!r}")
     if not len(table):
         raise ValueError(f"the figure {name} has no numbers: give the table that it shows")
+    if conditions:
+        figure.supxlabel(conditions, x=0.01, ha="left", fontsize="x-small", color="#555555")
     folder = Path(os.environ.get("TOKHELPERS_FIGURES", (CHECKOUT or Path.cwd()) / "figures"))
     folder.mkdir(parents=True, exist_ok=True)
     about = {"Date": None, "Creator": None}

@@ -22,7 +22,7 @@ SCHEMA = pa.schema([("pretoken", pa.string()), ("count", pa.int64())])
 SIZES = ("chars", "bytes", "spaced_words", "documents")
 ROWS = 1 << 17  # in a row group
 LEAST_MEMORY = 1 << 26  # with less than 64 MB the query does not run (measured)
-DESCRIPTION = b"tokhelpers.text.count_files"
+DESCRIPTION = b"tokhelpers.counts"
 
 
 def merge_counts(files: Iterable[Path], folder: Path, memory: int) -> Iterator[pa.RecordBatch]:
@@ -42,7 +42,7 @@ def merge_counts(files: Iterable[Path], folder: Path, memory: int) -> Iterator[p
     """
     memory, failed = max(memory, LEAST_MEMORY), []
     rows = pa.RecordBatchReader.from_batches(SCHEMA, _rows_of(files, failed))
-    with TemporaryDirectory(dir=folder, ignore_cleanup_errors=True) as spilled:
+    with TemporaryDirectory(dir=_nameable(folder), ignore_cleanup_errors=True) as spilled:
         settings = {
             "memory_limit": f"{memory >> 10}KiB",
             "temp_directory": spilled,
@@ -60,6 +60,15 @@ def merge_counts(files: Iterable[Path], folder: Path, memory: int) -> Iterator[p
                 why = str(error).partition("\n")[0]
                 told = kind(f"the counts in {folder} cannot be added up: {why}")
                 raise next(iter(failed), told) from None
+
+
+def _nameable(folder: Path) -> Path | None:
+    """The folder, or None, the system's temporary one, for a name that DuckDB cannot be told."""
+    try:
+        str(folder).encode()
+    except UnicodeEncodeError:
+        return None
+    return folder
 
 
 def _rows_of(files: Iterable[Path], failed: list[Exception]) -> Iterator[pa.RecordBatch]:

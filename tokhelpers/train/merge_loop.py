@@ -16,7 +16,19 @@ import numpy as np
 from numba import njit
 
 from ..tokenizer.segmentation import pair_key, slot_of
-from .pairs import PAIR, REFUSED, SIGHTING, Pairs, both_symbols, fits, longer, reserve, row_of, see
+from .pairs import (
+    PAIR,
+    REFUSED,
+    SIGHTING,
+    Pairs,
+    both_symbols,
+    fits,
+    keys_of,
+    longer,
+    reserve,
+    row_of,
+    see,
+)
 
 WORD = np.dtype([(name, np.int64) for name in ("begin", "end", "first_end", "weight")])
 MOST_SYMBOLS = 2**52  # priorities are float64, which has all whole numbers up to 2**53
@@ -140,6 +152,7 @@ def _merge_in_words(pairs, words, scratch, merge, node, risen):
     """
     # as variables: in a tuple, each use would count a reference, which took half of the time
     table, rows, sightings, filled = pairs
+    keys = keys_of(rows)
     symbols, starts, records = words
     used, fresh = scratch
     left, right = both_symbols(rows[merge.row].key)
@@ -171,7 +184,7 @@ def _merge_in_words(pairs, words, scratch, merge, node, risen):
             if symbols[j] == left and symbols[j + 1] == right:
                 rows[merge.row].count -= weight
             elif used[j - begin] or used[j + 1 - begin]:
-                i = row_of(table, rows, filled, pair_key(symbols[j], symbols[j + 1]))
+                i = row_of(table, keys, rows, filled, pair_key(symbols[j], symbols[j + 1]))
                 rows[i].count -= weight
         # 3. Write the word anew, the merged symbol for each occurrence.
         m = j = first
@@ -187,7 +200,7 @@ def _merge_in_words(pairs, words, scratch, merge, node, risen):
         # 4. Count the pairs with a merged symbol.
         for j in range(max(first - 1, begin), m - 1):
             if fresh[j - begin] or fresh[j + 1 - begin]:
-                i = row_of(table, rows, filled, pair_key(symbols[j], symbols[j + 1]))
+                i = row_of(table, keys, rows, filled, pair_key(symbols[j], symbols[j + 1]))
                 if len(starts):
                     behind = starts[j + 2] if j + 2 < m else records[w].first_end
                     rows[i].start, rows[i].length = starts[j], behind - starts[j]
@@ -241,21 +254,25 @@ def _start(words, scored):
     frequency = np.zeros(2 + symbols.max() if scored else 0, np.int64)
     newest, older = np.full((len(frequency), 2), -1, np.int32), np.empty((0, 2), np.int32)
     table, rows = np.full(4096, -1, np.int32), np.zeros(1024, PAIR)
-    pairs = Pairs(table, rows, np.zeros(1024, SIGHTING), np.zeros(2, np.int64))
+    sightings, filled = np.zeros(1024, SIGHTING), np.zeros(2, np.int64)
+    keys = keys_of(rows)
     longest = 1
     for w in range(len(records)):
         begin, end, weight = records[w].begin, records[w].end, records[w].weight
         longest = max(longest, end - begin)
-        if not fits(pairs.rows, pairs.sightings, pairs.filled, end - begin):
-            pairs = reserve(pairs, end - begin)
+        if not fits(rows, sightings, filled, end - begin):
+            pairs = reserve(Pairs(table, rows, sightings, filled), end - begin)
+            table, rows, sightings, _ = pairs
+            keys = keys_of(rows)
         for j in range(begin, end - 1):
-            i = row_of(pairs.table, pairs.rows, pairs.filled, pair_key(symbols[j], symbols[j + 1]))
-            pairs.rows[i].start, pairs.rows[i].length = j, 2
-            see(pairs.rows, pairs.sightings, pairs.filled, i, w, weight)
+            i = row_of(table, keys, rows, filled, pair_key(symbols[j], symbols[j + 1]))
+            rows[i].start, rows[i].length = j, 2
+            see(rows, sightings, filled, i, w, weight)
         if scored:
             for j in range(begin, end):
                 frequency[symbols[j]] += weight
     scratch = Scratch(np.zeros(longest, np.uint8), np.zeros(longest, np.uint8))
+    pairs = Pairs(table, rows, sightings, filled)
     return pairs, Scores(frequency, newest, older), scratch
 
 

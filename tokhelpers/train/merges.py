@@ -37,8 +37,8 @@ def learn_merges(
 
     To continue a tokenizer's training, give its merges as ``known`` and in ``first`` the id from
     which symbols are new. The words must have been segmented by these merges. Where a merge leads
-    to an older symbol, pairs can come about whose merge is known: they are merged first, and are
-    not yielded, as an encoder will do. Otherwise later merges would build on pairs that no encoder
+    to an older symbol, pairs can appear whose merge is known. They are merged first, as an encoder
+    will do, and are not yielded. Otherwise later merges would build on pairs that an encoder never
     leaves.
 
     Pairs below ``min_frequency`` are no candidates. Yields left, right, result and count of each

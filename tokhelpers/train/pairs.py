@@ -39,6 +39,12 @@ def both_symbols(key):
 
 
 @njit(cache=True)
+def keys_of(rows):
+    """The keys of all rows, as `slot_of` takes them; a view."""
+    return rows["key"][:, np.newaxis]
+
+
+@njit(cache=True)
 def longer(rows, size):
     grown = np.zeros((size, *rows.shape[1:]), rows.dtype)
     grown[: len(rows)] = rows
@@ -61,16 +67,16 @@ def reserve(pairs, n):
         power = len(table)
         while power < 2 * size:
             power *= 2
-        table = index_keys(rows["key"][:, np.newaxis], filled[0], power)
+        table = index_keys(keys_of(rows), filled[0], power)
     if filled[1] + n > len(sightings):
         sightings = longer(sightings, (filled[1] + n) * 3 // 2)
     return Pairs(table, rows, sightings, filled)
 
 
 @njit(cache=True)
-def row_of(table, rows, filled, key):
-    """The row of a pair: the one it has, or a new one."""
-    slot = slot_of(table, rows["key"][:, np.newaxis], key)
+def row_of(table, keys, rows, filled, key):
+    """The row of a pair: the one it has, or a new one. `keys` are the `keys_of` the rows."""
+    slot = slot_of(table, keys, key)
     i = np.int64(table[slot])
     if i < 0:
         i = filled[0]

@@ -7,7 +7,7 @@ DIGITS = frozenset("0123456789０１２３４５６７８９")  # those that sen
 
 
 def script_rules(by_script: bool, by_number: bool) -> Callable[[str], bool] | None:
-    """Whether a token stays within one script, as sentencepiece asks by default."""
+    """Make a function that says whether a token stays within one script, or None for no such rule."""
     if not by_script:
         return None
 
