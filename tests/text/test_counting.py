@@ -158,7 +158,7 @@ def test_the_slow_code_path_is_bounded_too(texts):
     assert digest(th.count_pretokens(texts[:100], tokenizer, memory=100_000)) == expected
 
 
-def test_documents_with_counts_go_through_runs(tokenizer):
+def test_documents_with_counts_go_through_files(tokenizer):
     counts = {"a cat": 2**40, "cat": 3, "": 2}
     counted = th.count_pretokens(counts, tokenizer, memory=1)
     assert dict(counted) == {"a": 2**40, "Ġcat": 2**40, "cat": 3}
@@ -504,7 +504,7 @@ def merged(files, folder, memory=1):
 @settings(max_examples=50, deadline=None)
 def test_merged_counts_are_in_order_and_add_up(tmp_path_factory, portions, memory):
     """In the order of their bytes; NUL and what is no character yet are text like any other."""
-    folder = tmp_path_factory.mktemp("runs")
+    folder = tmp_path_factory.mktemp("files")
     files = [written(folder / "a.parquet", *portions), written(folder / "b.parquet", portions[0])]
     words, numbers = merged(files, folder, memory)
     total = sum(map(Counter, [*portions, portions[0]]), Counter())

@@ -15,7 +15,8 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from ..text.corpora import digest, icd_descriptions, obo_names, obo_texts
+from ..text.corpora import digest
+from ..text.packaged_texts import icd_descriptions, obo_names, obo_texts
 from .batches import positive
 
 LETTERS = "ABCD"

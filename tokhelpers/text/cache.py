@@ -17,7 +17,7 @@ from pathlib import Path
 
 from ..tokenizer import pretokenization, vendors
 from ..tokenizer.files import CHECKOUT
-from . import chunks, corpora, pretokens
+from . import chunks, corpora, packaged_texts, pretokens
 from .count_files import load_counts, save_counts
 
 LEAST_BYTES = 1_000_000  # of text: less is counted as soon as it is loaded
@@ -51,7 +51,7 @@ def _key(corpus, rules: str) -> str:
 @cache
 def _code() -> list[str]:
     """The code that decides counts: other code, or another library, counts anew."""
-    files = [Path(module.__file__) for module in (corpora, chunks, pretokens, pretokenization)]
-    own = hashlib.blake2b(b"".join(file.read_bytes() for file in files)).hexdigest()
+    modules = (corpora, packaged_texts, chunks, pretokens, pretokenization)
+    own = hashlib.blake2b(b"".join(Path(m.__file__).read_bytes() for m in modules)).hexdigest()
     libraries = [version(name) for name in ("tokenizers", "regex", "numpy")]
     return [own, *libraries, unicodedata.unidata_version]

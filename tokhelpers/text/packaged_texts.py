@@ -1,0 +1,50 @@
+"""Texts in installed packages: the Human Phenotype Ontology and the descriptions of ICD-10-CM."""
+
+import re
+import warnings
+from collections.abc import Iterable, Iterator
+
+
+def obo_texts(lines: Iterable[str]) -> Iterator[str]:
+    """Values of `def:` and `comment:`, obsolete terms' too.
+
+    OBO flat file format 1.4: escape characters, trailing modifiers.
+    """
+    for line in lines:
+        if line.startswith("def: "):
+            yield _obo_quoted(line)
+        elif line.startswith("comment: "):
+            yield _obo_unescaped(re.sub(r"\s*(?<!\\)\{[^{}]*\}$", "", line[9:].strip()))
+
+
+def obo_names(lines: Iterable[str]) -> Iterator[str]:
+    """Names and synonyms of terms, obsolete ones' too; relations are no terms."""
+    in_term = False
+    for line in lines:
+        if line.startswith("["):
+            in_term = line == "[Term]"
+        elif in_term and line.startswith("name: "):
+            yield _obo_unescaped(line[6:].strip())
+        elif in_term and line.startswith("synonym: "):
+            yield _obo_quoted(line)
+
+
+def _obo_quoted(line: str) -> str:
+    return _obo_unescaped(re.match(r'\w+: "((?:[^"\\]|\\.)*)"', line)[1])
+
+
+def _obo_unescaped(value: str) -> str:
+    letters = {"n": "\n", "t": "\t", "W": " "}
+    return re.sub(r"\\(.)", lambda match: letters.get(match[1], match[1]), value)
+
+
+def icd_descriptions() -> Iterator[str]:
+    """Descriptions of all chapters, blocks, categories and codes, in the package's order."""
+    # The import reads the package's data with a deprecated function.
+    with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
+        import simple_icd_10_cm as icd
+    seen = set()
+    for code in icd.get_all_codes():
+        # 39 codes name a block and a category, in this order.
+        yield icd.get_description(code, prioritize_blocks=code not in seen)
+        seen.add(code)
