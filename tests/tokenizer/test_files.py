@@ -110,19 +110,3 @@ def test_pipes_and_devices_are_not_read(place, monkeypatch):
     monkeypatch.setattr(files, "MAX_BYTES", 8)
     with pytest.raises(ValueError, match="more than 8 bytes: it cannot be such a file"):
         files.read_whole(place / "a.txt")
-
-
-def test_damaged_counts_of_a_part_are_named(tmp_path):
-    tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre.Whitespace()
-    counted = th.count_pretokens(["a b", "c"], tokenizer, folder=tmp_path)
-    (tmp_path / "counts.parquet").unlink()
-    (run,) = tmp_path.iterdir()
-    whole = run.read_bytes()
-    run.write_bytes(whole.replace(b"[4, 4, 3, 2]", b"[4, 4, 3, 3]"))
-    with pytest.raises(
-        ValueError, match="a damaged file of runs: delete it, and its text is count"
-    ):
-        th.count_pretokens(["a b", "c"], tokenizer, folder=tmp_path)
-    run.unlink()
-    assert th.count_pretokens(["a b", "c"], tokenizer, folder=tmp_path) == counted
