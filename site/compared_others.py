@@ -94,18 +94,18 @@ def adaptbpe():
     hard = figure("13_choosing").query("words.str.startswith('hard')")
     hard = hard[hard.added == hard.added.max()].set_index("way").fragment_score
     ours = 100 * (hard["adapt"] / hard["append"] - 1)
-    for number in (1, 2):
+    for number, item in ((1, "Table 1@13"), (2, "Table 2")):
         score = th.published(f"adaptbpe_table_0{number}").pivot(
             index="dataset", columns="tokenization", values="fragment_score"
         )
         change = 100 * (score.adaptbpe / score.bpe - 1).mean()
-        yield f"Table {number}", "change of the fragment score by AdaptBPE, %", change, ours
+        yield item, "change of the fragment score by AdaptBPE, %", change, ours
     right = th.published("adaptbpe_table_01").pivot(
         index="dataset", columns="tokenization", values="accuracy_percent"
     )
     ours = figure("16_chapters")
     what = "accuracy with AdaptBPE, points more than with BPE"
-    yield "Table 1", what, (right.adaptbpe - right.bpe).mean(), (ours.AdaptBPE - ours.BPE).mean()
+    yield "Table 1@16", what, (right.adaptbpe - right.bpe).mean(), (ours.AdaptBPE - ours.BPE).mean()
     yield follows("Table 4", "AdaptBPE, text")
 
 

@@ -15,7 +15,6 @@ SIZE = ["tokenizer", "added"]
 CLAIMS = {
     "append": "regenerate compresses better than append",
     "prepend": "prepend compresses better than regenerate",
-    "add_tokens": "add_tokens compresses least",
 }
 
 
@@ -24,6 +23,7 @@ def paper():
     yield from five_ways()
     yield from extending()
     yield from tables_1_to_3()
+    yield from two_languages()
     yield from tables_7_12_13()
     yield from pruning()
     yield from exchanging()
@@ -45,16 +45,20 @@ def five_ways():
         claim = f"{name}: continued is above naive at every size"
         yield "Figure 1", claim, None, size["continued"] > size["regenerate"]
         holds = {
-            "append": size["regenerate"] > size["append"],
-            "prepend": size["prepend"] > size["regenerate"],
-            "add_tokens": size["add_tokens"] <= size.min(axis=1),
+            "append": (size["regenerate"] > size["append"])[size["append"].notna()],
+            "prepend": (size["prepend"] > size["regenerate"])[size["prepend"].notna()],
         }
         for way, claim in CLAIMS.items():
             yield "Figure 9", f"{name}: {claim}", None, holds[way]
     english = wide["Estonian"].bytes_per_token_english.dropna()
-    for way in ("prepend", "add_tokens"):
-        worse = english[way] < english["regenerate"]
-        yield "Figure 9", f"English loses by {way}", None, worse
+    worse = english["prepend"] < english["regenerate"]
+    yield "Figure 9", "prepend costs English", None, worse
+    least = english["add_tokens"] <= english.min(axis=1)
+    yield "Appendix F", "add_tokens compresses English least", None, least
+    cut = figure("08_add_tokens")
+    for form, how in (("add_tokens", "text"), ("given token strings", "token strings")):
+        claim = f"given {how}, add_tokens compresses the new language less than regenerate"
+        yield "Appendix F", claim, None, cut[form] < cut.regenerate
 
 
 def extending():
@@ -69,7 +73,7 @@ def extending():
         between = np.interp(at.bytes_per_token, own.bytes_per_token, own.renyi_efficiency)
         text = "Estonian" if name == "08_renyi" else "many languages"
         claim = f"{text}: at equal compression continued is as efficient or more"
-        yield "Figure 6", claim, None, between >= at.renyi_efficiency
+        yield f"Figure 6@{name[:2]}", claim, None, between >= at.renyi_efficiency
     used = figure("08_frequency").set_index("times").cumsum().iloc[:3]
     claim = "naive yields more low-frequency tokens (never, below 10, below 100 uses)"
     yield "Figure 7", claim, None, used.naive > used.continued
@@ -80,6 +84,18 @@ def extending():
     )
     for of, claim in (("distance", "move less far"), ("change", "lose more of their length")):
         yield "Figure 8", f"naive rows {claim}", None, [mean[of, "naive"] < mean[of, "continued"]]
+
+
+def two_languages():
+    """Notebook 08's Estonian and Finnish beside Tables 3, 12 and 13."""
+    gain, missing = figure("08_gain"), figure("08_unreachable")
+    yield "Table 12@08", "gain of continued over naive, %", gain.published, gain.ours
+    yield "Table 13@08", "unreachable tokens, naive", missing.published, missing.naive, 0
+    unused = figure("08_unused").set_index(["measured on", "added"])
+    for way in ("naive", "continued"):
+        ours = unused[way].loc["longer text"].groupby("added").mean()
+        published = unused[way].loc["web pages"]
+        yield "Table 3@08", f"unused tokens, {way}, %, mean of two languages", published, ours
 
 
 @cache
@@ -111,20 +127,26 @@ def tables_1_to_3():
     yield "Table 1", "gain of continued over naive, %", one.compression_gain_percent, one.gain
     yield "Table 1", "change of Rényi efficiency, %", one.renyi_gain_percent, one.renyi
     yield "Table 1", "unreachable tokens, naive, %", one.unreachable_naive_percent, one.lost
+    wins = runs.assign(wins=100 * (runs.gain > 0)).groupby(SIZE).wins.mean()
+    one = beside(1, SIZE, wins)
+    yield "Table 1", "languages that win, %", one.compression_win_rate_percent, one.wins
+    last = one[one.tokenizer == "mistral-v1"].wins
+    claim = "fewer languages win with 32,000 tokens than with 1,000, SentencePiece"
+    yield "Table 1", claim, None, [last.iloc[-1] < last.iloc[0]]
     script = runs.assign(script=runs.language.str[-4:]).groupby(["tokenizer", "script"])
     two = beside(2, ["tokenizer", "script"], script.gain.mean())
     yield "Table 2", "gain by script, %", two.compression_gain_percent, two.gain
     three = beside(3, SIZE, mean)
     for way, name in (("naive", "naive"), ("ours", "continued")):
         published, ours = three[f"unused_{way}_percent"], three[f"unused {way}"]
-        yield "Table 3", f"unused tokens, {name}, %", published, ours
+        yield "Table 3@10", f"unused tokens, {name}, %", published, ours
 
 
 def tables_7_12_13():
     both = beside(12, [*SIZE, "language"], by_language())
-    yield "Table 12", "gain of continued over naive, %", both.gain_percent, both.gain
+    yield "Table 12@10", "gain of continued over naive, %", both.gain_percent, both.gain
     both = beside(13, [*SIZE, "language"], by_language())
-    yield "Table 13", "fewer unreachable tokens", both.fewer_unreachable, both.fewer, 0
+    yield "Table 13@10", "fewer unreachable tokens", both.fewer_unreachable, both.fewer, 0
     runs = th.measured("many_languages").query("tokenizer in ('llama-3', 'mistral-nemo')")
     wide = runs.pivot_table("bytes_per_token", [*SIZE, "language", "way"], "merge_skipping")
     change = (100 * (wide[False] / wide[True] - 1)).groupby([*SIZE, "way"]).mean().unstack()
@@ -172,13 +194,19 @@ def exchanging():
     five = th.published("paper_table_05").merge(lost, on=["added", "extension", "pruning_order"])
     eight = th.published("paper_table_08").set_index("tokenizer").unreachable_tokens
     spread = figure("06_unreachable").unreachable
-    yield "Table 8", "unreachable tokens of Llama-3", eight["default"], spread.sum(), 0
+    yield "Table 8@06", "unreachable tokens of Llama-3", eight["default"], spread.sum(), 0
     at = lost.query("added == 16_000 and pruning_order == 'leaf-frequency'").set_index("extension")
     for way, name in (("ours", "continued"), ("naive", "naive")):
         rows = five[five.extension == way]
-        yield "Table 5", f"unreachable tokens, {name}", rows.unreachable_tokens, rows.unreachable, 0
+        yield (
+            "Table 5@12",
+            f"unreachable tokens, {name}",
+            rows.unreachable_tokens,
+            rows.unreachable,
+            0,
+        )
         published = eight[f"prune+ext 16k {way}"]
-        yield "Table 8", f"after 16,000 are exchanged, {name}", published, at.unreachable[way], 0
+        yield "Table 8@12", f"after 16,000 are exchanged, {name}", published, at.unreachable[way], 0
 
 
 def training():
