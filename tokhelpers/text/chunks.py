@@ -170,7 +170,10 @@ def count_chunks(
         # seldom, so that each chunk is looked up a few times only
         if full or sum(len(some) for some, _ in parts) > max(len(whole[0]), PENDING):
             whole, parts = add_up([whole, *parts]), []
+            pa.default_memory_pool().release_unused()
         if full and CHUNK_BYTES * len(whole[0]) + TEXT_BYTES * whole[0].nbytes > memory:
             yield *whole, sizes
             whole, sizes = (whole[0][:0], whole[1][:0]), np.zeros(4, int)
-    yield *add_up([whole, *parts]), sizes
+    whole, parts = add_up([whole, *parts]), []
+    pa.default_memory_pool().release_unused()  # some 100 MB
+    yield *whole, sizes

@@ -29,7 +29,7 @@ from ..tokenizer.pretokenization import (
     proven_pattern,
 )
 from ..tokenizer.token_bytes import byte_of, strings_of_bytes
-from .chunks import add_up, bytes_of, count_chunks
+from .chunks import bytes_of, count_chunks
 
 PRETOKEN_BYTES = 250  # what a pre-token and its count take in a mapping (measured)
 
@@ -126,8 +126,12 @@ def _of_letters(chunks: pa.Array, is_letter: Callable[[str], bool], spaces: bool
 
 def _with_pieces(whole: pa.Array, counts: np.ndarray, pieces: Counter) -> tuple:
     """Pre-tokens that are whole chunks, and the pieces of other chunks, added up."""
+    both = compute.is_in(whole, pa.array(list(pieces), whole.type)).to_numpy(zero_copy_only=False)
+    for word, n in zip(whole.filter(both).to_pylist(), counts[both].tolist(), strict=True):
+        pieces[word] += n
+    words = pa.concat_arrays([whole.filter(~both), pa.array(list(pieces), whole.type)])
     numbers = np.fromiter(pieces.values(), np.int64, len(pieces))
-    return add_up([(whole, counts), (pa.array(list(pieces), whole.type), numbers)])
+    return words, np.concatenate([counts[~both], numbers])
 
 
 def _chunk_counts(chunks: pa.Array, counts: np.ndarray, rules: str) -> tuple:
@@ -210,7 +214,10 @@ def tally(
     count, batches = _pattern_counts if pattern else _chunk_counts, _in_bytes(weighted, first)
     options = {"spaces": pattern is not None, "lines": pattern in LINES, "memory": memory}
     for chunks, counts, sizes in count_chunks(batches, **options):
-        yield *count(chunks, counts, rules), sizes
+        counted = count(chunks, counts, rules)
+        del chunks
+        pa.default_memory_pool().release_unused()
+        yield *counted, sizes
 
 
 def _in_bytes(weighted, first: int, size: int = 1 << 21):

@@ -124,8 +124,8 @@ def all_pairs(symbols, records):
                 rows[i].last_word = w
                 rows[i].seen += 1
     # 2. Write the words into blocks.
-    pairs = reserve(pairs, filled[0], 0)
-    _, rows, blocks, _, filled = pairs
+    blocks = np.zeros(len(rows), BLOCK)
+    pairs = Pairs(table, rows, blocks, pairs.sightings, filled)
     for i in range(filled[0]):
         open_block(pairs, i, rows[i].seen)
         rows[i].last_word = -1
@@ -137,4 +137,4 @@ def all_pairs(symbols, records):
                 rows[i].last_word = w
                 sightings[blocks[i].end] = w
                 blocks[i].end += 1
-    return Pairs(pairs.table, rows, blocks, sightings, filled)
+    return Pairs(table, rows, blocks, sightings, filled)
