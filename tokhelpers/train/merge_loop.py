@@ -20,9 +20,7 @@ from numba import njit
 from ..tokenizer.segmentation import pair_key, slot_of
 from .pairs import REFUSED, all_pairs, both_symbols, keys_of, longer, open_block, reserve, row_of
 
-WORD = np.dtype(
-    [("begin", np.int64), ("end", np.int64), ("weight", np.int64), ("turn", np.int64)]
-)
+WORD = np.dtype([("begin", np.int64), ("end", np.int64), ("weight", np.int64), ("turn", np.int64)])
 # What was noted of a symbol on one side of the occurrences that a merge replaced: how often it stood
 # there, in how many words, in which last, and the block for the sightings of the pair that it is in
 BESIDE = np.dtype(
