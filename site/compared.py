@@ -112,7 +112,7 @@ def figure(name):
 
 
 def follows(item, table):
-    """Of a table's printed cells those that other printed cells determine: do they follow?"""
+    """Of a table's printed cells those that other printed cells constrain: do they agree?"""
     cells = figure("19_agreement")
     held = cells[cells.table == table].gap <= 0.5
-    return item, "cells that other cells determine follow from them", None, held, 0, "its cells"
+    return item, "cells that other cells constrain agree with them", None, held, 0, "its cells"

@@ -1,4 +1,4 @@
-"""How much the notebooks compute: ``quick`` (default), ``full`` or ``paper``."""
+"""How much the notebooks compute: ``quick`` (default) or ``full``, both offline."""
 
 import os
 from dataclasses import dataclass
@@ -19,11 +19,11 @@ class Profile:
 
 SIZES = (1_000, 2_000, 4_000, 8_000, 16_000)
 PROFILES = {
-    # about a minute per notebook on a laptop, offline
+    # about a minute per notebook on a laptop
     "quick": Profile(
         "quick", 12_000_000, 1_000_000, SIZES, (100_000, 1_000_000, 10_000_000), ("fi", "tr", "hu")
     ),
-    # offline, without a limit of time
+    # without a limit of time
     "full": Profile(
         "full",
         100_000_000,
@@ -33,19 +33,17 @@ PROFILES = {
         ("fi", "tr", "hu", "pl", "ru", "he"),
     ),
 }
-# the paper's budget; its texts come from the hub
-PROFILES["paper"] = Profile(**{**vars(PROFILES["full"]), "name": "paper", "test_chars": 20_000_000})
 
 
 def profile() -> Profile:
     """Return the profile in force: ``TOKHELPERS_PROFILE``, or ``quick``.
 
-    Raises ValueError for a name that is none of the three.
+    Raises ValueError for another name.
 
     >>> profile().seed
     0
     """
     name = os.environ.get("TOKHELPERS_PROFILE", "quick")
     if name not in PROFILES:
-        raise ValueError(f"TOKHELPERS_PROFILE is {name!r}: use {', '.join(PROFILES)}")
+        raise ValueError(f"TOKHELPERS_PROFILE is {name!r}: use {' or '.join(PROFILES)}")
     return PROFILES[name]
