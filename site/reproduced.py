@@ -52,10 +52,11 @@ def main():
     """Write the computed columns of reproduced.csv anew; the others stay as they are."""
     with open(FILE, newline="", encoding="utf-8") as file:
         listed = list(csv.DictReader(file))
+    filled = [row | computed(row, listed) for row in listed]
     with open(FILE, "w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, list(listed[0]), lineterminator="\n")
         writer.writeheader()
-        writer.writerows(row | computed(row, listed) for row in listed)
+        writer.writerows(filled)
 
 
 if __name__ == "__main__":
