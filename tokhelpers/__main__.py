@@ -17,7 +17,7 @@ app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_
 FOUND, WRONG = 1, 2
 HELD_OUT = 1_000_000  # characters of held-out text on which a new tokenizer is measured
 shown = {"debug": False}  # as the options before the command say
-NAMED = "llama-3, qwen, mistral-nemo, mistral-v1, gpt-4, gpt-4o, llama-4, a path, or a hub id"
+NAMED = "llama-3, qwen, gpt-4o, ... (see th.load_tokenizer), a path, or a hub id"
 A_TOKENIZER = Annotated[str, typer.Argument(metavar="TOKENIZER", help=NAMED)]
 A_CORPUS = Annotated[
     str,

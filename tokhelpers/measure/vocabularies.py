@@ -27,7 +27,7 @@ def describe_tokens(tokenizer: Tokenizer | Parts) -> pd.DataFrame:
     out.
 
     >>> from tokhelpers.train.trainers import train_byte_level_bpe
-    >>> table = describe_tokens(train_byte_level_bpe(["кот кот"], vocab_size=260))
+    >>> table = describe_tokens(train_byte_level_bpe(["кот кот"], vocab_size=261))
     >>> table.tail(1)[["length", "script", "kind"]].values.tolist()
     [[6, 'Cyrillic', 'letters']]
     """
@@ -85,8 +85,8 @@ def compare_vocabularies(first: Tokenizer | Parts, second: Tokenizer | Parts) ->
 
     >>> from tokhelpers.train.trainers import train_byte_level_bpe
     >>> small, large = (train_byte_level_bpe(["bat bat"], vocab_size=n) for n in (257, 258))
-    >>> compare_vocabularies(small, large).loc[0].tolist()
-    ['all', 'all', 257, 0, 1, 257]
+    >>> print(compare_vocabularies(small, large).loc[0, "shared":].to_dict())
+    {'shared': 257, 'only_first': 0, 'only_second': 1, 'common_prefix': 257}
     """
     lists = [raw_tokens(ordinary_tokens(t).values(), t) for t in (first, second)]
     sets = [set(tokens) for tokens in lists]
