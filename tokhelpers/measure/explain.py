@@ -198,10 +198,10 @@ def explain_token(
     'by merges'
     >>> print(told.tree)
     bat  rank 1
-    ├ ba  rank 0
-    │ ├ b
-    │ └ a
-    └ t
+    ├ b
+    └ at  rank 0
+      ├ a
+      └ t
     """
     parts = read_parts(tokenizer)
     i, name = _find(token, parts)
