@@ -7,7 +7,7 @@ from pathlib import Path
 
 from textbook import BYTE_CHARS, tokenize_byte_level_bpe
 
-text = "Abnormal heart rhythm in two patients, kyllästyä 12345 🙂"
+text = "Abnormal heart rhythm, kyllästyä 12345 🙂"
 
 lines = Path("learned.txt").read_text("utf-8").splitlines()
 merges = [tuple(line.split()) for line in lines]
