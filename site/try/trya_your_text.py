@@ -20,4 +20,4 @@ for word in re.findall(r" ?\w+| ?[^\w\s]+|\s+", text):
     total += len(ids)
     print(*[f"{tokens[i]}({i})" for i in ids])
 
-print(f"{total} tokens, {len(text.encode()) / total:.2f} bytes per token")
+print(f"{total} tokens, {len(text.encode()) / total:.2f} bytes each")
