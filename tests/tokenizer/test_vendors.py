@@ -4,7 +4,7 @@ import base64
 import functools
 import gzip
 import hashlib
-import importlib
+import importlib.util
 import io
 import json
 import os
@@ -366,6 +366,20 @@ def test_ids_on_repeated_characters(name):
 @given(text=st.text())
 def test_ids_on_any_text(name, text):
     assert_vendors_ids(name, [text])
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["claude-2", "deepseek"])
+def test_names_of_a_package_that_is_optional(name):
+    """The vendor's encoder is the file itself, which litellm ships as a tokenizer.json."""
+    if importlib.util.find_spec("litellm") is None:
+        with pytest.raises(ModuleNotFoundError, match="pip install litellm"):
+            load_tokenizer(name)
+        return
+    texts = real_text() + odd_text()
+    own = Tokenizer.from_file(str(source_file(name))).encode_batch(texts, add_special_tokens=False)
+    found = loaded(name).encode_batch(texts)
+    assert [e.ids for e in found] == [e.ids for e in own]
 
 
 @functools.cache
