@@ -7,6 +7,7 @@ __all__ = [
     "compare_languages",
     "continue_bpe",
     "count_pretokens",
+    "distill_embeddings",
     "evaluate",
     "evaluate_sizes",
     "extend",
@@ -91,6 +92,7 @@ from .measure import (
     unreachable as unreachable,
 )
 from .models import (
+    distill_embeddings as distill_embeddings,
     id_map as id_map,
     new_model as new_model,
     parameter_count as parameter_count,

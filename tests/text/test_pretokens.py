@@ -328,13 +328,15 @@ def test_every_assigned_character_beside_a_space(kind):
     assert_same([" ".join(map(around, batch)) for batch in batches], BY_WORDS[kind])
 
 
-def test_chunks_end_at_single_spaces_between_words():
+@pytest.mark.parametrize("spaces", [False, True])
+def test_chunks_end_at_single_spaces_between_words(spaces):
     """For every character, beside a space on the left and on the right."""
     texts = [f"a{c} {c}b" for c in EVERY if not 0xAC00 <= ord(c) < 0xD7A4]
-    between = re.compile(r"(?<=[^\s▁]) (?=[^\s▁])")
+    between = re.compile(r"(?<=[^\s▁])(?= [^\s▁])" if spaces else r"(?<=[^\s▁]) (?=[^\s▁])")
     expected = Counter(chain.from_iterable(map(between.split, texts)))
-    [(alone, behind, sizes)] = count_chunks([([t.encode() for t in texts], [1] * len(texts))])
-    assert Counter(alone) + Counter(behind) == expected
+    batch = ([t.encode() for t in texts], [1] * len(texts))
+    [(chunks, counts, sizes)] = count_chunks([batch], spaces=spaces)
+    assert dict(zip(chunks.to_pylist(), counts.tolist(), strict=True)) == expected
     lengths = [sum(map(len, texts)), sum(len(t.encode()) for t in texts)]
     assert sizes.tolist() == [*lengths, sum(len(t.split()) for t in texts), len(texts)]
 
@@ -345,8 +347,8 @@ def test_batches_of_chunks_add_up(memory):
     texts = [f"{i} {i // 2} é{i % 7}\n" for i in range(5_000)]
     batches = [([t.encode() for t in texts[i::3]], [2] * len(texts[i::3])) for i in range(3)]
     found, total = Counter(), 0
-    for alone, behind, sizes in count_chunks(batches, memory=memory):
-        found += Counter(alone) + Counter(behind)
+    for chunks, counts, sizes in count_chunks(batches, memory=memory):
+        found.update(dict(zip(chunks.to_pylist(), counts.tolist(), strict=True)))
         total = total + sizes
     expected = Counter(chain.from_iterable(t.split(" ") for t in texts))
     assert found == {chunk: 2 * n for chunk, n in expected.items()}

@@ -9,6 +9,7 @@ __all__ = [
     "classify",
     "collated",
     "configuration",
+    "distill_embeddings",
     "embedding_share",
     "encode_texts",
     "finetune_choices",
@@ -41,6 +42,7 @@ from .batches import blocks, collated, encode_texts
 from .choices import answer_accuracy, answer_questions, finetune_choices
 from .classification import classification_scores, classify, finetune_classes
 from .costs import KINDS, embedding_share, parameter_count, training_memory
+from .distillation import distill_embeddings
 from .experiments import two_stages
 from .finetuning import causal_task, loss_per_byte, pretrain, search_learning_rate
 from .optimisation import learning_rate_schedule

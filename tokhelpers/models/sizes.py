@@ -13,9 +13,10 @@ from torch.utils.flop_counter import FlopCounterMode
 from ..adapt.extension import Extension, continue_bpe
 from ..adapt.methods import extend_parts
 from ..measure.quality import evaluate
-from ..text.corpora import Corpus, digest, whole_number
+from ..text.corpora import Corpus, digest
 from ..text.counting import counted
 from ..text.pretokens import Pretokens
+from ..tokenizer.checks import whole_number
 from ..tokenizer.parts import Parts, read_parts
 from ..tokenizer.pretokenization import ChunkCounts, documents_with_counts
 from .architectures import new_model

@@ -13,8 +13,8 @@ from pathlib import Path
 import pandas as pd
 import torch
 
+from ..tokenizer.checks import positive
 from .architectures import configuration, new_model
-from .batches import positive
 from .costs import DTYPES, dtype_of, inputs_for, trainable, training_memory
 
 # thesis, section 5.1: what each model is trained on, and how many tokens of input at most

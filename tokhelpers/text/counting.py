@@ -135,9 +135,8 @@ def count_pretokens(
 
 
 def _count_in_memory(corpus: Iterable[str], rules: str) -> Pretokens:
-    [(counts, sizes)] = tally(documents_with_counts(corpus, rules), rules)
-    described = _described(corpus, sizes, rules)
-    return Pretokens(list(counts), np.fromiter(counts.values(), np.int64, len(counts)), **described)
+    [(words, counts, sizes)] = tally(documents_with_counts(corpus, rules), rules)
+    return Pretokens(words, counts, **_described(corpus, sizes, rules))
 
 
 def _described(corpus, sizes: np.ndarray, rules: str) -> dict:
@@ -227,9 +226,9 @@ def _write_portions(file: Path, portions: Iterable[tuple], rules: str) -> None:
     total = np.zeros(4, np.int64)
 
     def rows():
-        for counts, sizes in portions:
+        for words, counts, sizes in portions:
             np.add(total, sizes, out=total)
-            yield pa.table([list(counts), list(counts.values())], schema=merging.SCHEMA)
+            yield pa.table([words, counts], schema=merging.SCHEMA)
 
     merging.write_counts(file, rows(), lambda: _description(total.tolist(), rules))
 
