@@ -213,7 +213,7 @@ def test_bad_input_for_pretraining(tokenizer):
         pretrain(small("text-classification"), tokenizer, TEXTS, **RUN)
     with pytest.raises(ValueError, match="length=65: the model has 64 positions"):
         pretrain(small(), tokenizer, TEXTS, length=65, **RUN)
-    with pytest.raises(ValueError, match="length is 0: give a whole number from 1 on"):
+    with pytest.raises(ValueError, match="length must be at least 1, not 0"):
         loss_per_byte(small(), tokenizer, TEXTS, length=0, separator="<end>")
     with pytest.raises(ValueError, match="example 0 has the id 274, and .* has 270 rows"):
         pretrain(small(vocab_size=270), tokenizer, ["a bat", " ate the rat" * 20], **RUN)

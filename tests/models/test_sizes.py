@@ -245,7 +245,7 @@ def test_the_global_random_state_stays(base, texts):
         ({"min_frequency": 0}, "a pair must occur at least once"),
         ({"head": "none"}, "the head 'none' has no loss"),
         ({"length": 10**6}, "llama has 512 positions here; got length=1,000,000"),
-        ({"batch": 0}, "batch is 0: give a whole number from 1 on"),
+        ({"batch": 0}, "batch must be at least 1, not 0"),
         ({"dtype": "int8"}, "dtype is 'int8': use bfloat16 or float32"),
         ({"test": []}, "no text in its 0 documents"),
     ],
