@@ -120,7 +120,11 @@ def _count_batch(texts: list[bytes], times: list[int], spaces: bool, lines: bool
     text = np.frombuffer(b"".join(texts) or b"\0", np.uint8)
     offsets, weights = np.cumsum([0, *map(len, texts)]), np.array(times, np.int64)
     most = len(texts) + np.count_nonzero((text == 32) | (text == 10) | (text == 13))
-    chunks, ends, often = np.empty_like(text), np.zeros(most + 1, np.int64), np.empty(most, np.int64)
+    chunks, ends, often = (
+        np.empty_like(text),
+        np.zeros(most + 1, np.int64),
+        np.empty(most, np.int64),
+    )
     n, sizes = _cut(text, offsets, weights, spaces, lines, chunks, ends, often)
     strings = pa.LargeStringArray.from_buffers(n, pa.py_buffer(ends), pa.py_buffer(chunks))
     return *add_up([(strings, often[:n])]), sizes
@@ -158,7 +162,11 @@ def count_chunks(
     >>> chunks.to_pylist(), counts.tolist(), sizes.tolist()
     (['a', 'cat', 'a  cat'], [1, 1, 2], [17, 17, 6, 3])
     """
-    whole, parts, sizes = (pa.array([], pa.large_string()), np.zeros(0, np.int64)), [], np.zeros(4, int)
+    whole, parts, sizes = (
+        (pa.array([], pa.large_string()), np.zeros(0, np.int64)),
+        [],
+        np.zeros(4, int),
+    )
     for chunks, counts, measured in _in_threads(
         lambda *batch: _count_batch(*batch, spaces, lines), batches
     ):
