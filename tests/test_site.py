@@ -213,7 +213,10 @@ def test_texts_named_in_the_matrix_are_those_of_the_notebooks():
         source = " ".join("".join(cell["source"]) for cell in cells)
         for name in named:
             kind, _, code = name.partition(":")
-            assert name in source or (kind in source and code in ("CODE", "tr")), (row["item"], name)
+            assert name in source or (kind in source and code in ("CODE", "tr")), (
+                row["item"],
+                name,
+            )
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,8 @@
 Again and again the best pair of neighbouring symbols becomes one symbol. Four ideas make it fast:
 
 - Each unique word is held once, as symbol ids, together with how often it occurs (its weight).
-- Each pair knows its count and the words in which it was seen, its sightings. A merge visits these
-  words and no others, in ascending order.
+- Each pair knows its count and the places where it was seen, its sightings. A merge visits these and
+  no others, in ascending order, and moves no symbol: it leaves a hole behind the merged one.
 - A merge changes the counts of the pairs on either side of what it replaces. All of them hold one
   of its own symbols, so their changes are added up by the other symbol, and looked up once.
 - Pairs wait in a heap. An entry whose pair became rarer stays there until it comes up; then it is
@@ -18,20 +18,29 @@ import numpy as np
 from numba import njit
 
 from ..tokenizer.segmentation import pair_key, slot_of
-from .pairs import REFUSED, all_pairs, both_symbols, keys_of, longer, open_block, reserve, row_of
-
-WORD = np.dtype([("begin", np.int64), ("end", np.int64), ("weight", np.int64), ("turn", np.int64)])
-# What was noted of a symbol on one side of the occurrences that a merge replaced: how often it stood
-# there, in how many words, in which last, and the block for the sightings of the pair that it is in
-BESIDE = np.dtype(
-    [("count", np.int64), ("words", np.int32), ("last_word", np.int32), ("block", np.int64)]
+from .pairs import (
+    REFUSED,
+    all_pairs,
+    both_symbols,
+    keys_of,
+    longer,
+    open_block,
+    reserve,
+    row_of,
+    sightings_of,
 )
+
+WORD = np.dtype([("begin", np.int64), ("end", np.int64), ("weight", np.int64)])
+# What was noted of a symbol on one side of the occurrences that a merge replaced: how often it stood
+# there in the text, how often in the unique words, and the block for the sightings of its new pair
+BESIDE = np.dtype([("count", np.int64), ("seen", np.int64), ("block", np.int64)])
 BEFORE, BEHIND = 0, 1  # the sides
 MOST_SYMBOLS = 2**52  # priorities are float64, which has all whole numbers up to 2**53
 LENGTH_BITS = 18  # of a tie by spelling; the characters have the other 44 bits
 
-# `symbols` of all words one after the other: a word's are those from its `begin` to its `end`, which
-# moves down as it is merged. `turn`: the last merge that visited the word.
+# `symbols` of all words one after the other; a word's are those from its `begin` to its `end`. A merged
+# symbol stands at the first place of the n that it takes. Its second and its last place hold -n, and
+# so lead over the hole from either side; what is between is below zero, too.
 Words = namedtuple("Words", "symbols records")
 # The characters of each symbol as ranks in code-point order, from 1 on: `lengths` of them from
 # `starts` on. `bits`: what a rank takes.
@@ -39,8 +48,8 @@ Spelling = namedtuple("Spelling", "ranks starts lengths bits")
 # For WordPiece's score: how often each symbol occurs; for each symbol on either side, the newest
 # pair with it there; for each pair on either side, the next older one with the same symbol there.
 Scores = namedtuple("Scores", "frequency newest older")
-Merge = namedtuple("Merge", "row new turn single")
-# `beside`: by symbol and side; `seen`: rows of symbol, side and word
+Merge = namedtuple("Merge", "row new single")
+# `beside`: by symbol and side; `seen`: rows of symbol, side, and sighting of their new pair
 Notes = namedtuple("Notes", "beside seen")
 
 
@@ -171,59 +180,59 @@ def _push(heap, rows, frequency, i, least):
 # --- one merge ----------------------------------------------------------------------------------
 @njit(cache=True)
 def _replace(pairs, words, notes, merge, touched):
-    """Replace a pair in the words in which it was seen, and note what stands beside it there.
+    """Replace a pair wherever it was seen, and note what stands beside it there.
 
     Lists in `touched` the symbols and sides of which there are notes. Returns the notes, how many
     sightings are in them, and how many occurrences were replaced.
     """
     # as variables: in a tuple, each use would count a reference, which took half of the time
     symbols, records = words
-    blocks, sightings = pairs.blocks, pairs.sightings
     beside, seen = notes
     left, right = both_symbols(pairs.rows[merge.row].key)
-    n, replaced, block = 0, np.int64(0), np.int64(pairs.rows[merge.row].block)
-    while block >= 0:
-        for at in range(blocks[block].begin, blocks[block].end):
-            w = sightings[at]
-            begin, end, weight = records[w].begin, records[w].end, records[w].weight
-            if records[w].turn == merge.turn:
-                continue
-            records[w].turn = merge.turn
-            if n + 2 * (end - begin) > len(seen):
-                seen = longer(seen, 2 * (n + 2 * (end - begin)))
-            # Write the word anew, from symbol `j` to symbol `m`. A single merge is of the first
-            # occurrence only: behind it `m` stays back.
-            j = m = begin
-            while j < end:
-                here = j + 1 < end and symbols[j] == left and symbols[j + 1] == right
-                if not here or (merge.single and m < j):
-                    symbols[m] = symbols[j]
-                    j, m = j + 1, m + 1
-                    continue
-                if m > begin:
-                    n = _note(beside, seen, n, touched, symbols[m - 1], BEFORE, w, weight)
-                if j + 2 < end:
-                    n = _note(beside, seen, n, touched, symbols[j + 2], BEHIND, w, weight)
-                symbols[m] = merge.new
-                j, m = j + 2, m + 1
-            records[w].end = m
-            replaced += (end - m) * weight
-        block = blocks[block].before
+    found = sightings_of(pairs, merge.row)
+    if 2 * len(found) > len(seen):
+        seen = np.empty((3 * len(found), 3), np.int64)
+    n, replaced, done = 0, np.int64(0), np.int64(-1)
+    for k in range(len(found)):
+        # 1. Find the two symbols, which end before `middle` and `behind`, if they are still there.
+        w = found[k] >> 32
+        begin, end, weight = records[w].begin, records[w].end, records[w].weight
+        at = begin + (found[k] & 0xFFFFFFFF)
+        if symbols[at] != left or (merge.single and w == done):
+            continue
+        middle = _next(symbols, at, end)
+        if middle == end or symbols[middle] != right:
+            continue
+        behind = _next(symbols, middle, end)
+        # 2. Note their neighbours, with the places of the new pairs.
+        if at > begin:
+            before = at + symbols[at - 1] if symbols[at - 1] < 0 else at - 1
+            place = w << 32 | (before - begin)
+            n = _note(beside, seen, n, touched, symbols[before], BEFORE, place, weight)
+        if behind < end:
+            n = _note(beside, seen, n, touched, symbols[behind], BEHIND, found[k], weight)
+        # 3. Write the merged symbol in their place.
+        symbols[middle] = symbols[at + 1] = symbols[behind - 1] = at - behind
+        symbols[at] = merge.new
+        replaced += weight
+        done = w
     return Notes(beside, seen), n, replaced
 
 
 @njit(cache=True, inline="always")
-def _note(beside, seen, n, touched, symbol, side, w, weight):
+def _next(symbols, at, end):
+    """Where the symbol behind that at `at` begins; `end` where there is none."""
+    return at - symbols[at + 1] if at + 1 < end and symbols[at + 1] < 0 else at + 1
+
+
+@njit(cache=True, inline="always")
+def _note(beside, seen, n, touched, symbol, side, place, weight):
     """Note that a symbol stands beside a replaced occurrence; returns the new number of sightings."""
-    if beside[symbol, side].words == 0:
+    if beside[symbol, side].seen == 0:
         touched.append((np.int64(symbol), side))
-    elif beside[symbol, side].last_word == w:
-        beside[symbol, side].count += weight
-        return n
     beside[symbol, side].count += weight
-    beside[symbol, side].words += 1
-    beside[symbol, side].last_word = w
-    seen[n, 0], seen[n, 1], seen[n, 2] = symbol, side, w
+    beside[symbol, side].seen += 1
+    seen[n, 0], seen[n, 1], seen[n, 2] = symbol, side, place
     return n + 1
 
 
@@ -244,8 +253,8 @@ def _recount(pairs, notes, merge, touched, n):
         rows[row_of(table, keys, rows, filled, old)].count -= beside[symbol, side].count
         i = row_of(table, keys, rows, filled, new)
         rows[i].count += beside[symbol, side].count
-        beside[symbol, side].block = open_block(pairs, i, beside[symbol, side].words)
-        beside[symbol, side].count = beside[symbol, side].words = 0
+        beside[symbol, side].block = open_block(pairs, i, beside[symbol, side].seen)
+        beside[symbol, side].count = beside[symbol, side].seen = 0
         risen.append(i)
     for k in range(n):
         block = beside[seen[k, 0], seen[k, 1]].block
@@ -326,11 +335,11 @@ def merge_loop(words, spelling, known, scored, first, least, reply):
     pairs = all_pairs(words.symbols, words.records)
     scores = _complete(pairs, _start_scores(words, scored), spelling, known, 0)
     most = words.symbols.max() if len(words.symbols) else 0
-    notes = Notes(np.zeros((1 + most, 2), BESIDE), np.empty((1024, 3), np.int32))
+    notes = Notes(np.zeros((1 + most, 2), BESIDE), np.empty((1024, 3), np.int64))
     heap = [(0.0, np.int64(0), np.int64(0)) for _ in range(0)]
     for i in range(pairs.filled[0]):
         _push(heap, pairs.rows, scores.frequency, i, least)
-    turn, learned, newest = np.int64(0), np.int64(len(known.results)), np.int64(first - 1)
+    learned, newest = np.int64(len(known.results)), np.int64(first - 1)
     while len(heap) > 0:
         # 2. Take the best entry. Is it out of date, put it back with the priority of now; one that
         #    rose has been pushed again already.
@@ -359,8 +368,7 @@ def merge_loop(words, spelling, known, scored, first, least, reply):
         #    one: that symbol may at once be merged with what stands beside it.
         single = first >= 0 and new <= newest
         newest = max(newest, np.int64(new))
-        turn += 1
-        merge = Merge(i, new, turn, single)
+        merge = Merge(i, new, single)
         pairs, scores, spelling, notes, risen = _merge_pair(
             pairs, words, scores, spelling, known, notes, merge
         )
