@@ -2,7 +2,9 @@
 
 A box is a file of this folder, such as `01a_merges.py` for the page of notebook 01. Its first line
 is a comment with the title, the comment lines below say what to try, and after an empty line the
-code begins. The code runs with the standard library and `textbook`, nothing else.
+code begins. The code runs with the standard library and `textbook`, nothing else. Those that begin with
+`try` stand on the page "Try a tokenizer", and read `learned.txt`: the merges of a tokenizer learned from
+one million characters of `hpo`, one per line, which a test learns again.
 
 `sphinx_boxes.py` puts them on the pages.
 """
@@ -75,7 +77,7 @@ def copy_files(target, pyodide=PYODIDE):
     if not (pyodide / RUNTIME[0]).is_file():
         raise FileNotFoundError(f"there is no Pyodide in {pyodide}: run npm ci in {HERE.parent}")
     (target / "pyodide").mkdir(parents=True, exist_ok=True)
-    for name in ("try.js", "try.css", "worker.js", "runner.py"):
+    for name in ("try.js", "try.css", "worker.js", "runner.py", "learned.txt"):
         shutil.copy(HERE / name, target)
     shutil.copy(TEXTBOOK, target)
     for name in RUNTIME:
@@ -85,4 +87,5 @@ def copy_files(target, pyodide=PYODIDE):
     lock = json.loads((pyodide / "pyodide-lock.json").read_text())
     (target / "pyodide" / "pyodide-lock.json").write_text(json.dumps({**lock, "packages": {}}))
     loaded = [*(target / "pyodide").iterdir(), target / "worker.js", target / "textbook.py"]
-    return sum(path.stat().st_size for path in loaded) + (target / "runner.py").stat().st_size
+    loaded += [target / "runner.py", target / "learned.txt"]
+    return sum(path.stat().st_size for path in loaded)

@@ -12,8 +12,10 @@ from docutils import nodes
 
 
 def boxes_of(docname):
-    """The boxes of a page, by its name: a notebook's, not its solutions'."""
-    found = re.fullmatch(r"(?:notebooks/)?(\d\d)_\w+", docname)
+    """The boxes of a page, by its name: a notebook's, not its solutions', or of the page `try`."""
+    found = re.fullmatch(r"(?:notebooks/)?(\d\d)_\w+|try", docname)
+    if docname == "try":
+        return read_boxes("try")
     return read_boxes(found[1]) if found else []
 
 

@@ -1,5 +1,6 @@
 __all__ = [
     "PROFILES",
+    "explorer",
     "label_lines",
     "measured",
     "profile",
@@ -13,6 +14,7 @@ __all__ = [
     "widget",
 ]
 
+from .explorer import explorer as explorer
 from .figures import (
     label_lines as label_lines,
     save_figure as save_figure,
