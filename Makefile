@@ -86,6 +86,7 @@ student: $(READY)  ## the notebooks for students, as build/student and a zip (NB
 	$(BIN)/python tools/student.py $(if $(NBGRADER),--nbgrader)
 
 slides: $(SITE_READY)  ## a deck of slides for each lesson, in build/slides
+	cd tools/decks && npm ci --silent --no-audit --no-fund
 	$(BIN)/python tools/slides.py
 
 times: $(READY)  ## run every chapter, and keep how long each took
