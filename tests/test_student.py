@@ -1,5 +1,6 @@
 """Exercises: stubs that are not solved yet, checks that say so, and solutions that pass the same checks."""
 
+import json
 import os
 import subprocess
 import sys
@@ -119,7 +120,7 @@ def test_tables_are_found_beside_the_notebooks_where_only_the_package_is_install
 @each_chapter
 def test_nbgraders_version_holds_solutions_and_raises(path):
     solution = path.parent / "solutions" / path.name
-    made = nbformat.from_dict(graded(read(path), read(solution)))
+    made = nbformat.reads(json.dumps(graded(read(path), read(solution))), as_version=4)
     nbformat.validate(made)
     roles = [cell.metadata.get("nbgrader") for cell in made.cells]
     assert sum(bool(role and role["solution"]) for role in roles) == len(solved(read(path)))

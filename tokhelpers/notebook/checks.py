@@ -98,4 +98,4 @@ def _same(given, expected) -> bool:
 
 def _shown(value) -> str:
     text = repr(value)
-    return text if len(text) <= SHOWN else f"{text[: SHOWN - 2]} …"
+    return text if len(text) <= SHOWN else f"{text[:40]} … {text[-40:]}"  # what is new stands last
