@@ -9,6 +9,7 @@ pinned in `tools/decks`, and lies beside the decks: they open from a file and ne
 import json
 import re
 import shutil
+from functools import partial
 from html import escape
 from pathlib import Path
 from string import Template
@@ -35,12 +36,8 @@ def prose(source: str) -> str:
     text = ABOVE.split(source)[0]
     html = MarkdownIt("commonmark", {"html": True}).enable("table").render(text)
     html = re.sub(r'<a href="[^"]*">(.*?)</a>', r"\1", html)
-    return re.sub(
-        r"\((a|b|c)\)(.*?)(?=\([abc]\)|</p>)",
-        r'<span class="option">(\1)\2</span>',
-        html,
-        flags=re.S,
-    )
+    options = partial(re.sub, r"\((a|b|c)\)", r'<br><span class="option">(\1)</span>')
+    return re.sub(r"(?s)<p>(?:(?!</p>).)*\[\?\].*?</p>", lambda asked: options(asked[0]), html)
 
 
 def shown(cell: dict, alternative: dict[str, str]) -> str:
