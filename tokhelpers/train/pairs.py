@@ -1,7 +1,7 @@
 """All pairs of neighbouring symbols: a hash table of records, and the places where each was seen.
 
 Compiled, for `merge_loop`. Numba does not notice when a compiled function of another module changes:
-after a change of `slot_of` touch this module, after a change of this one touch `merge_loop`.
+after a change of `slot_of` touch this module, after a change of this one `spelling` and `merge_loop`.
 """
 
 from collections import namedtuple
