@@ -160,6 +160,8 @@ def pages():
             rows("data/reproduced.csv"), rows("data/paper/sources.csv"), names
         ),
     }
+    for name in ("GLOSSARY.md", "TEACHING.md"):
+        found[f"source/notebooks/{name}"] = (ROOT / "notebooks" / name).read_text(encoding="utf-8")
     for name in names.values():
         for folder in ("notebooks", "notebooks/solutions"):
             path = f"{folder}/{name}.ipynb"

@@ -13,20 +13,21 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "site" / "try"))
 
 import boxes  # noqa: E402
-from boxes import TEXTBOOK, box_html, copy_files, read_boxes  # noqa: E402
+from boxes import MODULES, box_html, copy_files, read_boxes, read_exercises  # noqa: E402
 
 import tokhelpers as th  # noqa: E402
 
 NUMBERS = [f"{n:02d}" for n in range(1, 6)]
 LEARNED = ROOT / "site" / "try" / "learned.txt"
 BOXES = [box for number in [*NUMBERS, "try"] for box in read_boxes(number)]
+EXERCISES = [box for number in NUMBERS for box in read_exercises(number)]
 each_box = pytest.mark.parametrize("box", BOXES, ids=lambda box: box["id"])
 
 
 def cpython(code, folder, seed="0"):
-    """What `python box.py` prints, its traceback included, with textbook.py beside it."""
-    shutil.copy(TEXTBOOK, folder)
-    shutil.copy(LEARNED, folder)
+    """What `python box.py` prints, its traceback included, with the files that boxes read beside it."""
+    for file in (*MODULES, LEARNED):
+        shutil.copy(file, folder)
     (folder / "box.py").write_text(code, encoding="utf-8")
     env = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONIOENCODING": "utf-8", "PYTHONPATH": ""}
     run = subprocess.run(
@@ -55,6 +56,17 @@ def test_box_is_small_and_asks_for_something(box):
     assert len(lines) <= 25 and max(map(len, lines)) <= 70
     assert "textbook import" in box["code"]
     assert box["intro"].endswith((".", "?")) and box["intro"].count("`") % 2 == 0
+
+
+@pytest.mark.parametrize("box", EXERCISES, ids=lambda box: box["id"])
+def test_exercise_runs_in_the_browser_and_is_not_solved_yet(box, tmp_path):
+    assert cpython(box["code"], tmp_path).startswith("Not solved yet: ")
+    assert len(box["code"].splitlines()) <= 40 and "minutes" not in box["intro"]
+    assert box["intro"].endswith((".", "?", ".)")) and box["intro"].count("`") % 2 == 0
+
+
+def test_each_lesson_of_the_five_has_exercises_for_the_browser():
+    assert all(len(read_exercises(number)) >= 2 for number in NUMBERS)
 
 
 def test_each_of_the_five_notebooks_has_two_or_three_boxes():
@@ -94,4 +106,4 @@ def test_missing_runtime_is_named(tmp_path):
 
 
 def test_examples_in_the_docstrings():
-    assert doctest.testmod(boxes) == (0, 2)
+    assert doctest.testmod(boxes) == (0, 4)

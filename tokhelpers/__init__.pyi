@@ -8,6 +8,7 @@ __all__ = [
     "compare_vocabularies",
     "continue_bpe",
     "count_pretokens",
+    "distill_embeddings",
     "evaluate",
     "evaluate_sizes",
     "explain_token",
@@ -97,6 +98,7 @@ from .measure import (
     unreachable as unreachable,
 )
 from .models import (
+    distill_embeddings as distill_embeddings,
     id_map as id_map,
     new_model as new_model,
     parameter_count as parameter_count,

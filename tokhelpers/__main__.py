@@ -26,6 +26,10 @@ A_CORPUS = Annotated[
 FOLDER = Annotated[str, typer.Option("--out", help="the transformers folder to write")]
 TOKENS = Annotated[int, typer.Option("--tokens", "-n", min=1, help="how many tokens")]
 CHARS = Annotated[int | None, typer.Option(min=1, help="read that many characters, not all")]
+MODEL = Annotated[
+    str | None, typer.Option("--model", metavar="FOLDER", help="change this model's rows, too")
+]
+INIT = Annotated[str, typer.Option(help="how rows of new tokens start: see transfer_embeddings")]
 AS_JSON = Annotated[bool, typer.Option("--json", help="one JSON object instead of a table")]
 
 
@@ -102,7 +106,27 @@ def held_out(corpus: str, chars: int | None, tokenizer, words):
         return words, "the text learned from"
 
 
-def saved(new, old, words, *, names: tuple[str, str], chars, out: str, like: str | None, call: str):
+def with_rows(folder: str | None, old, new, init: str, texts) -> dict:
+    """Return the model in a folder, with rows for a new tokenizer, and where these come from."""
+    if folder is None:
+        return {}
+    import pandas as pd
+    import transformers
+
+    import tokhelpers as th
+
+    transformers.utils.logging.disable_progress_bar()
+    say(f"loading the model in {folder}")
+    model = th.models.load_model(folder)
+    plan = th.plan_transfer(model, old, new)
+    facts = pd.Series({"model": folder, "new rows start as": init, **plan}, dtype=object)
+    changed = th.transfer_embeddings(model, old, new, init=init, corpus=texts, inplace=True)
+    return {"model": changed, "rows": facts}
+
+
+def saved(
+    new, old, words, *, names: tuple[str, str], chars, out: str, like: str | None, call: str, **more
+):
     """Save a tokenizer with its card; return what held-out text was before and is after.
 
     ``names`` are those of the old tokenizer and of the corpus, ``words`` the counts learned from.
@@ -126,6 +150,7 @@ def saved(new, old, words, *, names: tuple[str, str], chars, out: str, like: str
         texts=texts,
         calls=[call],
         measures={f"{when}, on {what}": row for when, row in rows.items()},
+        **more,
     )
     return pd.DataFrame(rows).T[["bytes_per_token", "tokens_per_word", "tokens"]], what
 
@@ -218,6 +243,8 @@ def extend(
     out: FOLDER,
     chars: CHARS = None,
     like: Annotated[str | None, typer.Option(help="folder with chat template and roles")] = None,
+    model: MODEL = None,
+    init: INIT = "fvt",
     as_json: AS_JSON = False,
 ) -> None:
     """Add tokens by continued training; exit code 1 when there are fewer, or some unreachable."""
@@ -229,10 +256,11 @@ def extend(
     longer = th.extend(loaded, extension)
     added, unreachable = len(extension.tokens), len(th.unreachable(longer, extension.tokens))
     call = f"python -m tokhelpers extend {tokenizer} {corpus} --tokens {tokens}"
-    names = (tokenizer, corpus)
-    table, what = saved(
-        longer, loaded, words, names=names, chars=chars, out=out, like=like, call=call
-    )
+    call += f" --model {model} --init {init}" if model else ""
+    texts = th.load_corpus(corpus, chars=chars)
+    how = {"chars": chars, "out": out, "like": like, "call": call}
+    how |= with_rows(model, loaded, longer, init, texts)
+    table, what = saved(longer, loaded, words, names=(tokenizer, corpus), **how)
     show(table, as_json, measured_on=what, added=added, unreachable=unreachable, folder=out)
     raise typer.Exit(FOUND if unreachable or added < tokens else 0)
 
@@ -247,6 +275,7 @@ def prune(
     by: Annotated[str, typer.Option(help="order: see th.pruning_order")] = "leaf-frequency",
     chars: CHARS = None,
     like: Annotated[str | None, typer.Option(help="folder with chat template and roles")] = None,
+    model: MODEL = None,
     as_json: AS_JSON = False,
 ) -> None:
     """Take tokens away that the text needs least; exit code 1 when more become unreachable."""
@@ -257,10 +286,10 @@ def prune(
     smaller = th.prune(loaded, th.pruning_order(loaded, words, by=by), tokens)
     more = len(th.unreachable(smaller)) - len(th.unreachable(loaded))
     call = f"python -m tokhelpers prune {tokenizer} {corpus} --tokens {tokens} --by {by}"
-    names = (tokenizer, corpus)
-    table, what = saved(
-        smaller, loaded, words, names=names, chars=chars, out=out, like=like, call=call
-    )
+    call += f" --model {model}" if model else ""
+    how = {"chars": chars, "out": out, "like": like, "call": call}
+    how |= with_rows(model, loaded, smaller, "fvt", None)
+    table, what = saved(smaller, loaded, words, names=(tokenizer, corpus), **how)
     show(table, as_json, measured_on=what, pruned=tokens, more_unreachable=more, folder=out)
     raise typer.Exit(FOUND if more > 0 else 0)
 

@@ -3,7 +3,7 @@
 import time
 
 import pytest
-from test_boxes import NUMBERS, cpython, read_boxes
+from test_boxes import NUMBERS, cpython, read_boxes, read_exercises
 
 from .conftest import AXE, TAGS
 
@@ -48,7 +48,7 @@ class Box:
 
 @pytest.mark.parametrize("number", NUMBERS)
 def test_every_box_prints_what_cpython_prints(open_page, path, tmp_path, number):
-    page, boxes = open_page(path(number)), read_boxes(number)
+    page, boxes = open_page(path(number)), read_boxes(number) + read_exercises(number)
     assert page.locator(".try-box").count() == len(boxes) >= 2
     for n, box in enumerate(boxes):
         shown = Box(page, n)

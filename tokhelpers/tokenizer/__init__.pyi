@@ -1,5 +1,6 @@
 __all__ = [
     "GPT_2",
+    "GPT_4",
     "LLAMA_3",
     "Parts",
     "QWEN",
@@ -40,6 +41,7 @@ from .parts import (
 )
 from .pretokenization import (
     GPT_2 as GPT_2,
+    GPT_4 as GPT_4,
     LLAMA_3 as LLAMA_3,
     QWEN as QWEN,
     TEKKEN as TEKKEN,

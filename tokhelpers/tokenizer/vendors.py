@@ -18,7 +18,7 @@ from pathlib import Path
 from tokenizers import AddedToken, Tokenizer, normalizers
 
 from .files import CHECKOUT, read_whole, reason, write_whole
-from .parts import read_parts
+from .parts import parse_parts
 from .pretokenization import GPT_4, GPT_4O, LLAMA_3, QWEN
 from .sentencepiece_files import from_spm
 
@@ -125,8 +125,9 @@ def _from_package(name: str) -> Tokenizer:
     key = hashlib.sha256(made_by + content).hexdigest()[:16]
     cached = cache_folder() / f"{name}-{key}.json"
     with suppress(Exception):  # not there, or damaged: the library raises plain Exception
-        tokenizer = Tokenizer.from_file(str(cached))
-        read_parts(tokenizer)  # remembered: whatever is asked of it first need not take it apart
+        serialised = read_whole(cached).decode()
+        tokenizer = Tokenizer.from_str(serialised)
+        parse_parts(serialised)  # remembered for what is asked of it first
         return tokenizer
     convert = {
         "llama-3": _llama_3, "qwen": _qwen, "mistral-nemo": _tekken, "pixtral": _tekken,
