@@ -13,7 +13,7 @@ READY := .venv/ready
 SITE_READY := .venv/ready-site
 NO_CHECK := jupyterlab.handlers.announcements.NeverCheckForUpdate
 NBVAL := --nbval --nbval-current-env --nbval-cell-timeout 600 -n 2 --dist loadscope -o addopts=""
-COMPILED := merge_loop unigram adaptbpe pretokens pruning
+COMPILED := train/test_merge_loop train/test_unigram adapt/test_adaptbpe text/test_pretokens adapt/test_pruning
 SMALL := merge_loop or textbook or librarys or their_definition or matches_are or add_up
 export PYTHONHASHSEED := 0
 
@@ -74,7 +74,7 @@ coverage: $(READY)  ## the lines of the package that tests run: 95 % at least
 	rm -rf build/coverage
 	$(BIN)/coverage run -m pytest -n 2 -p no:nbval --ignore tests/browser
 	NUMBA_DISABLE_JIT=1 $(BIN)/coverage run -m pytest -n 2 -p no:nbval -W ignore::RuntimeWarning \
-		-k "$(SMALL)" $(addprefix tests/test_,$(COMPILED:=.py))
+		-k "$(SMALL)" $(COMPILED:%=tests/%.py)
 	$(BIN)/coverage combine -q
 	$(BIN)/coverage report
 

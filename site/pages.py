@@ -139,6 +139,12 @@ def gallery(series, shows):
     return "\n".join(page)
 
 
+def trial():
+    """The page on which readers cut their own text, from try.md."""
+    merges = (HERE / "try" / "learned.txt").read_text(encoding="utf-8").count("\n")
+    return Template((HERE / "try.md").read_text(encoding="utf-8")).substitute(merges=f"{merges:,}")
+
+
 def pages():
     """All files of the site, as text, by their path below `build/site`."""
     from matrix import matrix  # here, because conf.py, which needs the titles only, should be quick
@@ -149,6 +155,7 @@ def pages():
     found = {
         "source/index.md": landing(listed, shows),
         "source/figures.md": gallery(listed, shows),
+        "source/try.md": trial(),
         "source/matrix.md": matrix(
             rows("data/reproduced.csv"), rows("data/paper/sources.csv"), names
         ),

@@ -4,7 +4,9 @@ A box is a file of this folder, such as `01a_merges.py` for the page of notebook
 is a comment with the title, the comment lines below say what to try, and after an empty line the
 code begins. The code runs with the standard library, `textbook` and `checks`, nothing else. The
 exercises of lessons 01 to 05 that carry the tag `browser` are boxes, too: the cell to be completed,
-and the check below it.
+and the check below it. Boxes that begin with `try` stand on the page "Try a tokenizer", and read
+`learned.txt`: the merges of a tokenizer learned from one million characters of `hpo`, one per line,
+which a test learns again.
 
 `sphinx_boxes.py` puts them on the pages.
 """
@@ -125,7 +127,7 @@ def copy_files(target, pyodide=PYODIDE):
     if not (pyodide / RUNTIME[0]).is_file():
         raise FileNotFoundError(f"there is no Pyodide in {pyodide}: run npm ci in {HERE.parent}")
     (target / "pyodide").mkdir(parents=True, exist_ok=True)
-    for name in ("try.js", "try.css", "worker.js", "runner.py"):
+    for name in ("try.js", "try.css", "worker.js", "runner.py", "learned.txt"):
         shutil.copy(HERE / name, target)
     for module in MODULES:
         shutil.copy(module, target)
@@ -135,5 +137,6 @@ def copy_files(target, pyodide=PYODIDE):
     # own, where an import fails. There are none here.
     lock = json.loads((pyodide / "pyodide-lock.json").read_text())
     (target / "pyodide" / "pyodide-lock.json").write_text(json.dumps({**lock, "packages": {}}))
-    ours = [target / name for name in ("worker.js", "runner.py", *(path.name for path in MODULES))]
+    names = ("worker.js", "runner.py", "learned.txt", *(path.name for path in MODULES))
+    ours = [target / name for name in names]
     return sum(path.stat().st_size for path in [*(target / "pyodide").iterdir(), *ours])

@@ -12,7 +12,9 @@ from docutils import nodes
 
 
 def boxes_of(docname):
-    """The boxes of a page, by its name: a notebook's, not its solutions'."""
+    """The boxes of a page, by its name: a notebook's, not its solutions', or of the page `try`."""
+    if docname == "try":
+        return read_boxes("try")
     found = re.fullmatch(r"(?:notebooks/)?(\d\d)_\w+", docname)
     boxes = read_boxes(found[1]) if found else []
     return boxes + read_exercises(found[1]) if boxes else []

@@ -56,6 +56,14 @@ def test_every_box_prints_what_cpython_prints(open_page, path, tmp_path, number)
         assert shown.run() == cpython(box["code"], tmp_path)
 
 
+def test_the_page_to_try_cuts_the_readers_text(open_page, tmp_path):
+    (box,) = read_boxes("try")
+    shown = Box(open_page("try.html"))
+    assert shown.run() == cpython(box["code"], tmp_path)
+    typed = box["code"].replace("kyllästyä", "שלום")
+    assert shown.run(typed) == cpython(typed, tmp_path) != cpython(box["code"], tmp_path)
+
+
 def test_nothing_is_loaded_before_run(open_page, path, site, tmp_path):
     page = open_page(path("01"))
     page.wait_for_load_state("networkidle")

@@ -48,6 +48,8 @@ def test_learning_from_bytes_equals_the_library(corpora, llama, name):
     )
     assert read_parts(ours).pairs() == read_parts(theirs).pairs()
     assert ours.get_vocab() == theirs.get_vocab()
+    some = corpora[name][:500]
+    assert [e.ids for e in ours.encode_batch(some)] == [e.ids for e in theirs.encode_batch(some)]
 
 
 @pytest.mark.parametrize("name", ["llama-3", "qwen", "mistral-nemo", "mistral-v1"])

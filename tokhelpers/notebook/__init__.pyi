@@ -7,6 +7,7 @@ __all__ = [
     "draw_lattice",
     "draw_merges",
     "draw_pipeline",
+    "explorer",
     "label_lines",
     "measured",
     "profile",
@@ -21,6 +22,7 @@ __all__ = [
 ]
 
 from .checks import check as check, check_answer as check_answer
+from .explorer import explorer as explorer
 from .figures import (
     label_lines as label_lines,
     save_figure as save_figure,
