@@ -82,7 +82,8 @@ def test_every_figure_stands_in_its_notebook_and_in_the_gallery(site):
         ]
         assert sum(f'id="{name}"' in html for html in outputs) == 1, name
         assert f'id="{name}"' in site["source/figures.md"]
-        assert {f"extra/figures/{name}.svg", f"extra/figures/{name}.csv"} <= site.keys()
+        assert {f"extra/figures/{name}.{end}" for end in ("svg", "png", "csv")} <= site.keys()
+        assert site[f"extra/figures/{name}.png"].startswith(b"\x89PNG")
 
 
 def test_pictures_say_what_they_show_and_come_from_the_site(site):
