@@ -82,6 +82,13 @@ site: $(SITE_READY)  ## build the static site into build/site/html
 	$(BIN)/python site/pages.py
 	$(BIN)/sphinx-build -q -W --keep-going -c site -d build/site/doctrees build/site/source build/site/html
 
+student: $(READY)  ## the notebooks for students, as build/student and a zip (NBGRADER=1: for nbgrader)
+	$(BIN)/python tools/student.py $(if $(NBGRADER),--nbgrader)
+
+slides: $(SITE_READY)  ## a deck of slides for each lesson, in build/slides
+	cd tools/decks && npm ci --silent --no-audit --no-fund
+	$(BIN)/python tools/slides.py
+
 times: $(READY)  ## run every chapter, and keep how long each took
 	TOKHELPERS_PROFILE=quick $(BIN)/python tools/run_notebooks.py --times
 
@@ -120,4 +127,4 @@ $(SITE_READY): $(READY) requirements-site.txt site/package-lock.json
 	cd site && npm ci --silent --no-audit --no-fund
 	touch $(SITE_READY)
 
-.PHONY: help setup torch figures test test-all test-browser screenshot store lab bench soak coverage dist site times readme full
+.PHONY: student slides help setup torch figures test test-all test-browser screenshot store lab bench soak coverage dist site times readme full

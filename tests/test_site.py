@@ -82,7 +82,8 @@ def test_every_figure_stands_in_its_notebook_and_in_the_gallery(site):
         ]
         assert sum(f'id="{name}"' in html for html in outputs) == 1, name
         assert f'id="{name}"' in site["source/figures.md"]
-        assert {f"extra/figures/{name}.svg", f"extra/figures/{name}.csv"} <= site.keys()
+        assert {f"extra/figures/{name}.{end}" for end in ("svg", "png", "csv")} <= site.keys()
+        assert site[f"extra/figures/{name}.png"].startswith(b"\x89PNG")
 
 
 def test_pictures_say_what_they_show_and_come_from_the_site(site):
@@ -137,7 +138,7 @@ def test_links_in_html_lead_to_pages_and_places(site):
 
 def test_notebooks_follow_each_other_and_solutions_stand_apart(site):
     written = [row["notebook"] for row in rows("series.csv")]
-    listed = re.findall(r"(?m)^notebooks/(\w+)$", site["source/index.md"])
+    listed = re.findall(r"(?m)^notebooks/(\d\w+)$", site["source/index.md"])
     assert listed == written
     for name in written:
         apart = [
@@ -213,7 +214,10 @@ def test_texts_named_in_the_matrix_are_those_of_the_notebooks():
         source = " ".join("".join(cell["source"]) for cell in cells)
         for name in named:
             kind, _, code = name.partition(":")
-            assert name in source or (kind in source and code in ("CODE", "tr")), (row["item"], name)
+            assert name in source or (kind in source and code in ("CODE", "tr")), (
+                row["item"],
+                name,
+            )
 
 
 @pytest.mark.parametrize(

@@ -86,7 +86,8 @@ def llama_operations(config, vocab_size, length):
     """Of a step on one text, on paper: two for a multiplication and addition, thrice for backward."""
     width, layers = config.hidden_size, config.num_hidden_layers
     matrices = layers * (4 * width**2 + 3 * width * config.intermediate_size) + vocab_size * width
-    attention = 2 * layers * width * length  # scores, and the sum they weigh
+    # scores, and the sum they weigh, of each place with those up to it
+    attention = layers * width * (length + 1)
     return 6 * length * (matrices + attention)
 
 
@@ -245,7 +246,7 @@ def test_the_global_random_state_stays(base, texts):
         ({"min_frequency": 0}, "a pair must occur at least once"),
         ({"head": "none"}, "the head 'none' has no loss"),
         ({"length": 10**6}, "llama has 512 positions here; got length=1,000,000"),
-        ({"batch": 0}, "batch is 0: give a whole number from 1 on"),
+        ({"batch": 0}, "batch must be at least 1, not 0"),
         ({"dtype": "int8"}, "dtype is 'int8': use bfloat16 or float32"),
         ({"test": []}, "no text in its 0 documents"),
     ],

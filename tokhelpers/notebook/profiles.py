@@ -6,32 +6,21 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Profile:
-    """Sizes, languages and seed of a run; ``train_chars`` and ``test_chars`` are in characters."""
+    """Sizes and seed of a run; ``train_chars`` and ``test_chars`` are in characters."""
 
     name: str
     train_chars: int
     test_chars: int
     sizes: tuple[int, ...]
-    budgets: tuple[int, ...]
-    languages: tuple[str, ...]
     seed: int = 0
 
 
 SIZES = (1_000, 2_000, 4_000, 8_000, 16_000)
 PROFILES = {
     # about a minute per notebook on a laptop
-    "quick": Profile(
-        "quick", 12_000_000, 1_000_000, SIZES, (100_000, 1_000_000, 10_000_000), ("fi", "tr", "hu")
-    ),
+    "quick": Profile("quick", 12_000_000, 1_000_000, SIZES),
     # without a limit of time
-    "full": Profile(
-        "full",
-        100_000_000,
-        10_000_000,
-        (*SIZES, 32_000),
-        (100_000, 1_000_000, 10_000_000, 100_000_000),
-        ("fi", "tr", "hu", "pl", "ru", "he"),
-    ),
+    "full": Profile("full", 100_000_000, 10_000_000, (*SIZES, 32_000)),
 }
 
 

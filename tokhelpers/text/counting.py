@@ -23,12 +23,13 @@ import numpy as np
 import pyarrow as pa
 from tokenizers import Tokenizer
 
+from ..tokenizer.checks import positive
 from ..tokenizer.files import destination
 from ..tokenizer.parts import Parts
 from ..tokenizer.pretokenization import cutting_rules, documents_with_counts, dropped_spaces
 from . import merging
 from .cache import counted_once
-from .corpora import Corpus, positive
+from .corpora import Corpus
 from .count_files import frequent, load_counts
 from .pretokens import Pretokens, tally
 

@@ -95,7 +95,7 @@ def read_parts(tokenizer: Tokenizer | Parts, *, wordpiece: bool = False) -> Part
     backend = backend_of(tokenizer)
     # the serialised form is the whole truth about a tokenizer, so a cache keyed by it cannot go
     # stale when somebody changes the object
-    return _of_kind(_parse(backend.to_str()), wordpiece)
+    return _of_kind(parse_parts(backend.to_str()), wordpiece)
 
 
 def backend_of(tokenizer) -> Tokenizer:
@@ -146,7 +146,14 @@ def _of_kind(parts: Parts, wordpiece: bool) -> Parts:
 
 
 @lru_cache(maxsize=3)
-def _parse(serialised: str) -> Parts:
+def parse_parts(serialised: str) -> Parts:
+    """Take a tokenizer apart that is given as the text of its ``tokenizer.json``.
+
+    The last few are remembered: whatever is asked of such a tokenizer first need not do it again.
+
+    >>> parse_parts(Tokenizer(models.BPE({"a": 0}, [])).to_str()).vocab
+    {'a': 0}
+    """
     collecting = gc.isenabled()
     gc.disable()  # a quarter of a million small lists: the collector would walk them repeatedly
     try:

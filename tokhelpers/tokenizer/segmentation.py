@@ -274,7 +274,7 @@ def token_counts(tokenizer: Tokenizer | Parts, words) -> np.ndarray:
 
     ``words`` are ``Pretokens``, counted by the tokenizer's rules. The model is BPE, WordPiece or
     Unigram; merge skipping is as the tokenizer has it. Added tokens are not searched for in the
-    text.
+    text. Raises TypeError for anything but ``Pretokens``.
 
     >>> from tokhelpers.train.trainers import train_byte_level_bpe
     >>> from tokhelpers.text.counting import counted
@@ -283,6 +283,11 @@ def token_counts(tokenizer: Tokenizer | Parts, words) -> np.ndarray:
     >>> int(counts[tokenizer.token_to_id("ba")]), int(counts.sum())
     (1, 2)
     """
+    if not hasattr(words, "counts"):
+        raise TypeError(
+            f"counted pre-tokens are needed, got {type(words).__name__}: count a text with "
+            "count_pretokens(corpus, tokenizer)"
+        )
     if not is_bpe(tokenizer):
         return _model_counts(tokenizer, words)
     parts = read_parts(tokenizer)
