@@ -197,7 +197,7 @@ def test_computed_columns_are_those_of_the_figures(found):
         now = reproduced.computed(row, listed)
         assert {key: row[key] for key in now} == now, "run python site/reproduced.py"
     verdicts = {row["verdict"] for row in listed}
-    assert {"reproduced", "same direction", "in part", "contradicted", "not compared"} == verdicts
+    assert {"reproduced", "same direction", "in part", "claims hold", "not compared"} <= verdicts
 
 
 def test_every_comparison_stands_in_a_row(found):
