@@ -6,13 +6,15 @@ import subprocess
 import sys
 
 import pytest
+import torch
+from safetensors.torch import load_file, save_file
 from typer.testing import CliRunner
 
 import tokhelpers as th
 from tokhelpers.__main__ import app
 from tokhelpers.tokenizer.cards import text_hash
 
-COMMANDS = ["inspect", "compare", "extend", "prune"]
+COMMANDS = ["inspect", "explain", "compare", "extend", "prune"]
 
 
 def run(*arguments):
@@ -47,6 +49,25 @@ def test_inspect(small):
     assert "trying every token" in told.stderr
     table = run("inspect", small / "tokenizer.json")
     assert "by merges" in table.stdout and "never produced: 0" in table.stdout
+
+
+def test_explain(small):
+    told = run("explain", small / "tokenizer.json", " the")
+    assert told.exit_code == 0, told.stderr
+    assert "Ġ + t" in told.stdout and "by merges" in told.stdout and "└" in told.stdout
+    told = run("explain", small / "tokenizer.json", " thezz", "--json")
+    assert told.exit_code == 0 and "nearest to it" in told.stderr
+    found = json.loads(told.stdout)
+    assert found["token"] is None and found["rows"][1]["step"] == 1
+    assert run("explain", small / "tokenizer.json", "").exit_code == 2
+
+
+def test_compare_vocabularies(small):
+    names = [small / "tokenizer.json", small / "with_finding.json"]
+    found = json.loads(run("compare", *names, "--json").stdout)["rows"]
+    assert found["all"]["shared"] == 600 and found["all"]["only_second"] == 1
+    told = run("compare", names[0])
+    assert told.exit_code == 2 and "two at a time, got 1" in told.stderr
 
 
 def test_inspect_finds(small):
@@ -95,6 +116,51 @@ def test_extend_and_prune(small, tmp_path):
     assert told.exit_code == 0, told.stderr
     assert "pruned: 30" in told.stdout
     assert th.load_tokenizer(shorter).get_vocab_size() == 610
+
+
+def test_a_model_changes_with_its_tokenizer_or_not_at_all(small, tmp_path):
+    base, folder, out = small / "tokenizer.json", tmp_path / "model", tmp_path / "out"
+    th.new_model("small-llama", 640, hidden_size=12).save_pretrained(folder)
+    asked = ["wordfreq:fi", "-n", 50, "--chars", 50_000, "--model", folder, "--out", out]
+    told = run("extend", base, *asked, "--init", "focus")
+    assert told.exit_code == 0, told.stderr
+    before, after = (th.models.load_model(place) for place in (folder, out))
+    old, new = th.load_tokenizer(base), th.load_tokenizer(out)
+    texts = th.load_corpus("wordfreq:fi", chars=50_000)
+    made = th.transfer_embeddings(before, old, new, init="focus", corpus=texts)
+    rows = [m.get_input_embeddings().weight for m in (made, after)]
+    assert torch.equal(*rows) and len(rows[0]) == 704  # of 650 tokens, in multiples of 64
+    assert {p.suffix for p in out.iterdir()} == {".json", ".md", ".safetensors"}
+    card = (out / "README.md").read_text("utf-8")
+    assert "| new rows start as | focus |" in card and "| initialised | 50 |" in card
+    told = run(
+        "prune", out, "wordfreq:fi", "-n", 60, "--chars", 50_000, "--model", out, "--out", out
+    )
+    assert told.exit_code == 0, told.stderr
+    pruned = th.models.load_model(out)
+    assert len(pruned.get_input_embeddings().weight) == pruned.config.vocab_size == 640
+    assert th.load_tokenizer(out).get_vocab_size() == 590
+
+
+@pytest.mark.parametrize("fault", ["missing", "unexpected", "another shape", "too few rows"])
+def test_a_model_that_does_not_fit_changes_nothing(small, tmp_path, fault):
+    folder, out = tmp_path / "model", tmp_path / "out"
+    model = th.new_model("small-llama", 590 if fault == "too few rows" else 600, hidden_size=12)
+    model.save_pretrained(folder)
+    weights = load_file(folder / "model.safetensors")
+    if fault == "missing":
+        del weights["model.norm.weight"]
+    elif fault == "unexpected":
+        weights["model.norm.other"] = weights["model.norm.weight"].clone()
+    elif fault == "another shape":
+        weights["model.norm.weight"] = torch.ones(5)
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    asked = ["-n", 5, "--chars", 20_000, "--model", folder, "--out", out]
+    told = run("extend", small / "tokenizer.json", "wordfreq:fi", *asked)
+    assert told.exit_code == 2 and not out.exists()
+    error = told.stderr.splitlines()[-1]
+    expected = "do not fit LlamaForCausalLM: 1 .*model.norm.*: load it as what it was saved as"
+    assert re.search("590 rows: give the" if fault == "too few rows" else expected, error), error
 
 
 def test_fewer_tokens_than_asked_for_are_a_finding(small, tmp_path):

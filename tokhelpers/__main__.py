@@ -17,7 +17,7 @@ app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_
 FOUND, WRONG = 1, 2
 HELD_OUT = 1_000_000  # characters of held-out text on which a new tokenizer is measured
 shown = {"debug": False}  # as the options before the command say
-NAMED = "llama-3, qwen, mistral-nemo, mistral-v1, gpt-4, gpt-4o, llama-4, a path, or a hub id"
+NAMED = "llama-3, qwen, gpt-4o, ... (see th.load_tokenizer), a path, or a hub id"
 A_TOKENIZER = Annotated[str, typer.Argument(metavar="TOKENIZER", help=NAMED)]
 A_CORPUS = Annotated[
     str,
@@ -26,6 +26,10 @@ A_CORPUS = Annotated[
 FOLDER = Annotated[str, typer.Option("--out", help="the transformers folder to write")]
 TOKENS = Annotated[int, typer.Option("--tokens", "-n", min=1, help="how many tokens")]
 CHARS = Annotated[int | None, typer.Option(min=1, help="read that many characters, not all")]
+MODEL = Annotated[
+    str | None, typer.Option("--model", metavar="FOLDER", help="change this model's rows, too")
+]
+INIT = Annotated[str, typer.Option(help="how rows of new tokens start: see transfer_embeddings")]
 AS_JSON = Annotated[bool, typer.Option("--json", help="one JSON object instead of a table")]
 
 
@@ -102,7 +106,27 @@ def held_out(corpus: str, chars: int | None, tokenizer, words):
         return words, "the text learned from"
 
 
-def saved(new, old, words, *, names: tuple[str, str], chars, out: str, like: str | None, call: str):
+def with_rows(folder: str | None, old, new, init: str, texts) -> dict:
+    """Return the model in a folder, with rows for a new tokenizer, and where these come from."""
+    if folder is None:
+        return {}
+    import pandas as pd
+    import transformers
+
+    import tokhelpers as th
+
+    transformers.utils.logging.disable_progress_bar()
+    say(f"loading the model in {folder}")
+    model = th.models.load_model(folder)
+    plan = th.plan_transfer(model, old, new)
+    facts = pd.Series({"model": folder, "new rows start as": init, **plan}, dtype=object)
+    changed = th.transfer_embeddings(model, old, new, init=init, corpus=texts, inplace=True)
+    return {"model": changed, "rows": facts}
+
+
+def saved(
+    new, old, words, *, names: tuple[str, str], chars, out: str, like: str | None, call: str, **more
+):
     """Save a tokenizer with its card; return what held-out text was before and is after.
 
     ``names`` are those of the old tokenizer and of the corpus, ``words`` the counts learned from.
@@ -126,6 +150,7 @@ def saved(new, old, words, *, names: tuple[str, str], chars, out: str, like: str
         texts=texts,
         calls=[call],
         measures={f"{when}, on {what}": row for when, row in rows.items()},
+        **more,
     )
     return pd.DataFrame(rows).T[["bytes_per_token", "tokens_per_word", "tokens"]], what
 
@@ -146,20 +171,61 @@ def inspect(tokenizer: A_TOKENIZER, as_json: AS_JSON = False) -> None:
     raise typer.Exit(FOUND if never else 0)
 
 
+@app.command(epilog="Example: python -m tokhelpers explain llama-3 ' kyllästyä'")
+@in_one_line
+def explain(
+    tokenizer: A_TOKENIZER,
+    text: Annotated[str, typer.Argument(help="a word, or a token; a space before it counts")],
+    as_json: AS_JSON = False,
+) -> None:
+    """The merges of a word, step by step, and of a token where it comes from."""
+    import tokhelpers as th
+
+    loaded, _ = opened(tokenizer)
+    steps = th.explain_word(loaded, text)
+    try:
+        told = th.explain_token(loaded, text)
+    except ValueError as error:
+        told = None
+        say(str(error))
+    if as_json:
+        facts = None if told is None else json.loads(told.facts.to_json())
+        print(json.dumps({"token": facts, "rows": json.loads(steps.to_json(orient="records"))}))
+        return
+    print(th.show_tokens(text, loaded), end="\n\n")
+    shown = steps.drop(columns="pretoken").astype(object)
+    print(shown.where(shown.notna(), "").to_string(index=False))
+    if told is not None:
+        print(f"\n{told}")
+
+
 @app.command(epilog="Example: python -m tokhelpers compare llama-3 qwen --on wordfreq:fi")
 @in_one_line
 def compare(
     tokenizers: Annotated[list[str], typer.Argument(metavar="TOKENIZER...", help=NAMED)],
-    on: Annotated[str, typer.Option(metavar="CORPUS", help="the text to measure on")],
+    on: Annotated[
+        str | None, typer.Option(metavar="CORPUS", help="a text; without one, vocabularies")
+    ] = None,
     chars: CHARS = 1_000_000,
     split: Annotated[str, typer.Option(help="train or test")] = "test",
     as_json: AS_JSON = False,
 ) -> None:
-    """What several tokenizers make of the same text."""
+    """What several tokenizers make of the same text, or two of them hold in common."""
     import pandas as pd
 
     import tokhelpers as th
 
+    if on is None:
+        if len(tokenizers) != 2:
+            raise ValueError(
+                f"vocabularies are compared two at a time, got {len(tokenizers)}: name two "
+                "tokenizers, or a text with --on"
+            )
+        first, second = (opened(name)[0] for name in tokenizers)
+        table = th.compare_vocabularies(first, second)
+        names = (table.by + ": " + table.group).where(table.by != "all", "all")
+        show(table.drop(columns=["by", "group"]).set_index(names.rename(None)), as_json)
+        return
     rows = {}
     for name in tokenizers:
         loaded, words = opened(name, on, chars, split)
@@ -177,6 +243,8 @@ def extend(
     out: FOLDER,
     chars: CHARS = None,
     like: Annotated[str | None, typer.Option(help="folder with chat template and roles")] = None,
+    model: MODEL = None,
+    init: INIT = "fvt",
     as_json: AS_JSON = False,
 ) -> None:
     """Add tokens by continued training; exit code 1 when there are fewer, or some unreachable."""
@@ -188,10 +256,11 @@ def extend(
     longer = th.extend(loaded, extension)
     added, unreachable = len(extension.tokens), len(th.unreachable(longer, extension.tokens))
     call = f"python -m tokhelpers extend {tokenizer} {corpus} --tokens {tokens}"
-    names = (tokenizer, corpus)
-    table, what = saved(
-        longer, loaded, words, names=names, chars=chars, out=out, like=like, call=call
-    )
+    call += f" --model {model} --init {init}" if model else ""
+    texts = th.load_corpus(corpus, chars=chars)
+    how = {"chars": chars, "out": out, "like": like, "call": call}
+    how |= with_rows(model, loaded, longer, init, texts)
+    table, what = saved(longer, loaded, words, names=(tokenizer, corpus), **how)
     show(table, as_json, measured_on=what, added=added, unreachable=unreachable, folder=out)
     raise typer.Exit(FOUND if unreachable or added < tokens else 0)
 
@@ -206,6 +275,7 @@ def prune(
     by: Annotated[str, typer.Option(help="order: see th.pruning_order")] = "leaf-frequency",
     chars: CHARS = None,
     like: Annotated[str | None, typer.Option(help="folder with chat template and roles")] = None,
+    model: MODEL = None,
     as_json: AS_JSON = False,
 ) -> None:
     """Take tokens away that the text needs least; exit code 1 when more become unreachable."""
@@ -216,10 +286,10 @@ def prune(
     smaller = th.prune(loaded, th.pruning_order(loaded, words, by=by), tokens)
     more = len(th.unreachable(smaller)) - len(th.unreachable(loaded))
     call = f"python -m tokhelpers prune {tokenizer} {corpus} --tokens {tokens} --by {by}"
-    names = (tokenizer, corpus)
-    table, what = saved(
-        smaller, loaded, words, names=names, chars=chars, out=out, like=like, call=call
-    )
+    call += f" --model {model}" if model else ""
+    how = {"chars": chars, "out": out, "like": like, "call": call}
+    how |= with_rows(model, loaded, smaller, "fvt", None)
+    table, what = saved(smaller, loaded, words, names=(tokenizer, corpus), **how)
     show(table, as_json, measured_on=what, pruned=tokens, more_unreachable=more, folder=out)
     raise typer.Exit(FOUND if more > 0 else 0)
 

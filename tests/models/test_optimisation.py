@@ -138,11 +138,11 @@ def test_a_killed_run_goes_on_bit_by_bit(bert_model, masked, tmp_path, monkeypat
     whole, history = optimise(bert_model, masked, **options)
     step, calls = optimisation._step, []
 
-    def killed(*given):
+    def killed(*given, half):
         calls.append(given[-1])
         if len(calls) == 5:
             raise KeyboardInterrupt
-        return step(*given)
+        return step(*given, half=half)
 
     monkeypatch.setattr(optimisation, "_step", killed)
     with pytest.raises(KeyboardInterrupt):
@@ -151,11 +151,15 @@ def test_a_killed_run_goes_on_bit_by_bit(bert_model, masked, tmp_path, monkeypat
     assert calls == [1, 2, 3, 4, 5, 4, 5, 6, 7, 8, 9]
     assert same(whole, resumed) and not same(whole, bert_model)
     pd.testing.assert_frame_equal(history, again, check_exact=True)
+    with safe_open(tmp_path / checkpoints.CHECKPOINT, "pt") as saved:
+        spent = json.loads(saved.metadata()["seconds"])
     embeddings, output = resumed.get_input_embeddings(), resumed.get_output_embeddings()
     assert embeddings.weight is output.weight
     calls.clear()
     finished, _ = optimise(bert_model, masked, folder=tmp_path, **options)
     assert not calls and same(finished, whole)
+    _, last = optimise(bert_model, masked, folder=tmp_path, **options)
+    assert last.attrs["seconds"] > spent > 0  # what was spent before a resume counts
 
 
 @pytest.mark.parametrize(
@@ -165,6 +169,8 @@ def test_a_killed_run_goes_on_bit_by_bit(bert_model, masked, tmp_path, monkeypat
         ({"steps": 9}, "steps"),
         ({"learning_rate": 0.02}, "learning_rate"),
         ({"batch_size": 5}, "batch_size"),
+        ({"betas": (0.9, 0.95)}, "betas"),
+        ({"dtype": "bfloat16"}, "dtype"),
     ],
 )
 def test_a_checkpoint_of_other_settings_is_refused(llama_model, rows, tmp_path, change, name):
@@ -275,7 +281,7 @@ def test_ids_outside_the_table_are_named_before_any_pass(llama_model, rows):
 )
 def test_sizes_below_one_are_refused(llama_model, rows, wrong):
     name = next(iter(wrong))
-    with pytest.raises(ValueError, match=f"{name} is .*: give a whole number from 1 on"):
+    with pytest.raises(ValueError, match=f"{name} must be .*: give"):
         optimise(llama_model, causal_task(rows), **{**RUN, **wrong})
 
 
@@ -340,6 +346,42 @@ def test_evaluations_stand_in_the_history(llama_model, rows):
     assert history.total.iloc[0] == total_loss(llama_model, task)[0]
     assert history.total.iloc[-1] == total_loss(trained, task)[0] < history.total.iloc[0]
     assert same(trained, optimise(llama_model, task, **options)[0])
+
+
+def test_a_large_vocabulary_takes_fewer_ids_at_a_time(llama_model, rows, monkeypatch):
+    monkeypatch.setattr(optimisation, "SCORES", 20 * 50)
+    seen = []
+
+    def loss(model, batch):
+        seen.append(batch["ids"].numel())
+        return lm_loss(model, batch)
+
+    trained, _ = optimise(llama_model, causal_task(rows)._replace(loss=loss), **RUN)
+    assert max(seen) == 19 and len(seen) > 3
+    monkeypatch.undo()
+    whole, _ = optimise(llama_model, causal_task(rows), **RUN)
+    assert torch.allclose(trained.lm_head.weight, whole.lm_head.weight, atol=1e-4)
+
+
+def test_the_second_beta_is_adamws(llama_model, rows):
+    task, how = causal_task([rows[0]]), {"learning_rate": 0.01, "batch_size": 1, "steps": 2}
+    found, _ = optimise(llama_model, task, device="cpu", betas=(0.9, 0.95), warmup=0, **how)
+    twin = torch.optim.AdamW(
+        llama_model.parameters(), lr=0.01, betas=(0.9, 0.95), weight_decay=0, fused=True
+    )
+    for step in (1, 2):
+        twin.param_groups[0]["lr"] = 0.01 * learning_rate_schedule(step, 2, warmup=0)
+        batch = {k: torch.as_tensor(v)[None] for k, v in task.row(0, None).items()}
+        batch["mask"] = torch.ones_like(batch["ids"])
+        (lm_loss(llama_model, batch) / batch["labels"].numel()).backward()
+        twin.step()
+        twin.zero_grad()
+    assert torch.allclose(found.lm_head.weight, llama_model.lm_head.weight, atol=1e-6)
+
+
+def test_a_dtype_that_is_none_is_refused(llama_model, rows):
+    with pytest.raises(ValueError, match="dtype is 'half': use float32, bfloat16, or None"):
+        optimise(llama_model, causal_task(rows), dtype="half", **RUN)
 
 
 def test_total_loss_is_that_of_each_row_alone(llama_model, rows):

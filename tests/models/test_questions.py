@@ -209,8 +209,8 @@ def test_draws_do_not_depend_on_the_hash_seed():
     ("arguments", "message"),
     [
         ({"split": "dev"}, "split must be 'train' or 'test', not 'dev'"),
-        ({"n": 0}, "n is 0: give a whole number from 1 on"),
-        ({"n": 2.5}, "n is 2.5: give a whole number from 1 on"),
+        ({"n": 0}, "n must be at least 1, not 0"),
+        ({"n": 2.5}, "n must be a whole number, not 2.5"),
         ({"n": 200_000, "split": "test"}, "n must be at most [0-9]+, all in the split 'test'"),
     ],
 )

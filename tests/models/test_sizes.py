@@ -21,6 +21,7 @@ COLUMNS = [
     "memory_added",
     "step_time_added_percent",
     "net_cost",
+    "near_least",
 ]
 
 
@@ -85,7 +86,8 @@ def llama_operations(config, vocab_size, length):
     """Of a step on one text, on paper: two for a multiplication and addition, thrice for backward."""
     width, layers = config.hidden_size, config.num_hidden_layers
     matrices = layers * (4 * width**2 + 3 * width * config.intermediate_size) + vocab_size * width
-    attention = 2 * layers * width * length  # scores, and the sum they weigh
+    # scores, and the sum they weigh, of each place with those up to it
+    attention = layers * width * (length + 1)
     return 6 * length * (matrices + attention)
 
 
@@ -102,6 +104,9 @@ def test_time_and_cost_are_those_on_paper(table):
     assert table.step_time_added_percent.tolist() == pytest.approx(100 * slower - 100)
     tokens = table.bytes_per_token[0] / table.bytes_per_token
     assert table.net_cost.tolist() == pytest.approx(slower * tokens)
+    assert table.near_least.tolist() == [
+        cost <= 1.01 * min(table.net_cost) for cost in table.net_cost
+    ]
 
 
 def test_a_classifier_pays_no_time_for_tokens(base, texts):
@@ -241,7 +246,7 @@ def test_the_global_random_state_stays(base, texts):
         ({"min_frequency": 0}, "a pair must occur at least once"),
         ({"head": "none"}, "the head 'none' has no loss"),
         ({"length": 10**6}, "llama has 512 positions here; got length=1,000,000"),
-        ({"batch": 0}, "batch is 0: give a whole number from 1 on"),
+        ({"batch": 0}, "batch must be at least 1, not 0"),
         ({"dtype": "int8"}, "dtype is 'int8': use bfloat16 or float32"),
         ({"test": []}, "no text in its 0 documents"),
     ],

@@ -10,9 +10,10 @@ from tokenizers import AddedToken, Tokenizer, models, pre_tokenizers
 
 import tokhelpers as th
 from tokhelpers.models.architectures import new_model
-from tokhelpers.models.transfer import INITS
+from tokhelpers.models.initialisation import INITS, sparsemax
 
 TEXT = ["the cat sat on the mat", "the bat and the rat", "a hat for the cat"] * 3
+READ = ["hatter battery catalogue", "rattle the battery"]
 SMALL = {"hidden_size": 24, "num_hidden_layers": 1, "num_attention_heads": 2}
 KINDS = {
     "tied": ("small-llama", "causal-lm", {"num_key_value_heads": 2, "intermediate_size": 32}),
@@ -114,7 +115,7 @@ def test_a_pruned_model_gives_the_same_logits_for_kept_tokens(old, kind):
 @pytest.mark.parametrize("init", INITS)
 def test_an_extended_model_keeps_every_old_row(old, longer, kind, init):
     before = a_model(kind, old.get_vocab_size())
-    after = th.transfer_embeddings(before, old, longer, init=init)
+    after = th.transfer_embeddings(before, old, longer, init=init, corpus=READ)
     for was, now in zip(rows_of(before), rows_of(after), strict=True):
         assert torch.equal(now[: len(was)], was) and len(now) == longer.get_vocab_size()
     tied = after.get_input_embeddings().weight is after.get_output_embeddings().weight
@@ -165,6 +166,129 @@ def test_mean_and_zero(old, longer, kind):
     for was, mean, zero in zip(*map(rows_of, (before, means, zeros)), strict=True):
         assert torch.allclose(mean[len(was) :], was.mean(0), rtol=1e-5, atol=1e-7)
         assert not zero[len(was) :].any()
+
+
+@pytest.mark.parametrize("kind, rows", [("tied", 282), ("untied", 320), ("untied bias", 320)])
+def test_first_and_last_pieces(old, longer, kind, rows):
+    """A tied table is the input's, and takes the last piece."""
+    before = a_model(kind, rows)
+    after = th.transfer_embeddings(before, old, longer, init="first-last")
+    ends = [-1, *[-1 if kind == "tied" else 0] * 2]  # of the input table, the head, its bias
+    pieces = th.models.row_sources(old, longer).pieces[282:291]
+    for was, now, end in zip(rows_of(before), rows_of(after), ends, strict=False):
+        assert torch.equal(now[282:291], was[[p[end] for p in pieces]])
+
+
+@pytest.mark.parametrize("kind, rows", [("tied", 282), ("bias", 282), ("untied", 320)])
+def test_rescaled_rows_have_the_median_length(old, longer, kind, rows):
+    before, how = a_model(kind, rows), {"init": "fvt"}
+    plain = rows_of(th.transfer_embeddings(before, old, longer, **how))
+    made = rows_of(th.transfer_embeddings(before, old, longer, rescale=True, **how))
+    median = plain[0][:282].norm(dim=1).median()
+    new, fvt = made[0][282:291], plain[0][282:291]
+    assert torch.allclose(new, fvt * median / fvt.norm(dim=1, keepdim=True), rtol=1e-5)
+    for was, now in zip(plain[1:], made[1:], strict=True):  # an untied head and a bias stay
+        assert torch.equal(was, now) or was.shape[1] > 1 and "untied" not in kind
+    zeros = th.transfer_embeddings(before, old, longer, init="zero", rescale=True)
+    assert not rows_of(zeros)[0][282:291].any()
+
+
+@pytest.mark.parametrize("kind", ["tied", "untied"])
+@pytest.mark.parametrize("padding", [0, 3])
+def test_focus_takes_the_row_of_a_token_in_the_same_company(kind, padding):
+    """`ab` stands where `c` stands and never beside what others stand beside: its row is c's."""
+    vocab = {"a": 0, "b": 1, "c": 2, "x": 3, "y": 4, "z": 5, "Ġ": 6}
+    old = Tokenizer(models.BPE(vocab, []))
+    new = Tokenizer(models.BPE(vocab | {"ab": 7, "zz": 8}, [("a", "b"), ("z", "z")]))
+    before = a_model(kind, 7 + padding)
+    text = ["xc", "xab", "yz", "ya"]
+    after = th.transfer_embeddings(before, old, new, init="focus", corpus=text)
+    for was, now in zip(rows_of(before), rows_of(after), strict=True):
+        assert torch.allclose(now[7], was[2], atol=1e-6)
+        assert torch.allclose(now[8], was[5], atol=1e-6)  # not in the text: the mean of its pieces
+    with pytest.raises(ValueError, match="init='focus' compares tokens by their text: give it"):
+        th.transfer_embeddings(before, old, new, init="focus")
+    with pytest.raises(ValueError, match="the text holds no new token: give"):
+        th.transfer_embeddings(before, old, new, init="focus", corpus=["xc", "ya"])
+
+
+def test_sparsemax_is_the_nearest_point_of_the_simplex():
+    scores = torch.randn(50, 7, generator=torch.Generator().manual_seed(0))
+    found = sparsemax(scores)
+    assert torch.allclose(found.sum(1), torch.ones(50)) and (found >= 0).all()
+    best = (found - scores).square().sum(1)
+    others = torch.distributions.Dirichlet(torch.full((7,), 0.3)).sample((2_000, 1))
+    assert ((others - scores).square().sum(2) >= best - 1e-5).all()
+
+
+# --- distilled rows, and rows trained alone --------------------------------------------------------
+def states_apart(before, after, old, new, text) -> float:
+    """Mean square of the difference between last states, at the last piece of each token."""
+    pieces = th.models.row_sources(old, new).pieces
+    ids = new.encode(text).ids
+    cut = [i for token in ids for i in pieces[token]]
+    ends = np.cumsum([len(pieces[token]) for token in ids]) - 1
+    with torch.no_grad():
+        wanted = before.base_model(input_ids=torch.tensor([cut])).last_hidden_state[0, ends]
+        found = after.base_model(input_ids=torch.tensor([ids])).last_hidden_state[0]
+    return float((found - wanted).square().mean())
+
+
+@pytest.mark.parametrize("kind, rows", [("tied", 282), ("untied", 320), ("bias", 320)])
+def test_distillation_moves_new_input_rows_only_and_brings_states_nearer(old, longer, kind, rows):
+    before = a_model(kind, rows)
+    how = {"learning_rate": 0.01, "epochs": 30, "device": "cpu"}
+    start = th.transfer_embeddings(before, old, longer)
+    made = th.distill_embeddings(before, old, longer, READ, **how)
+    tied = "untied" not in kind
+    trained = start.get_input_embeddings().weight
+    for (name, was), now in zip(start.named_parameters(), made.parameters(), strict=True):
+        assert now.requires_grad
+        if was is not trained:
+            assert torch.equal(now, was), name
+    was, now = (rows_of(m)[0] for m in (start, made))
+    assert torch.equal(now[:282], was[:282]) and torch.equal(now[291:], was[291:])
+    read = {i for text in READ for i in longer.encode(text).ids if i >= 282}
+    moved = torch.nonzero((now != was).any(1)).flatten()
+    assert set(moved.tolist()) == read and len(read) > 3
+    assert (made.get_output_embeddings().weight is made.get_input_embeddings().weight) == tied
+    first, last = (states_apart(before, m, old, longer, READ[0]) for m in (start, made))
+    assert last < 0.7 * first
+    again = th.distill_embeddings(before, old, longer, READ, **how)
+    assert torch.equal(rows_of(again)[0], now)
+
+
+def test_distillation_asks_for_a_text_with_new_tokens(old, longer):
+    with pytest.raises(ValueError, match="the text holds no new token: give the text"):
+        th.distill_embeddings(a_model("tied", 282), old, longer, ["the cat"], device="cpu")
+
+
+@pytest.mark.filterwarnings("ignore")  # of peft about its own use of transformers, and of tying
+@pytest.mark.parametrize("kind", ["tied", "untied"])
+def test_peft_trains_the_rows_that_the_plan_names(old, longer, kind):
+    peft = pytest.importorskip("peft")
+    before = a_model(kind, 320)
+    plan = th.plan_transfer(before, old, longer)
+    assert plan.new_ids == list(range(282, 291)) and len(plan.modules) == 1 + (kind == "untied")
+    model = th.transfer_embeddings(before, old, longer)
+    how = {"token_indices": plan.new_ids, "target_modules": plan.modules}
+    wrapped = peft.get_peft_model(model, peft.TrainableTokensConfig(**how))
+    ids = torch.tensor([longer.encode(READ[0]).ids])
+    optimiser = torch.optim.AdamW([p for p in wrapped.parameters() if p.requires_grad], lr=0.01)
+    wrapped(input_ids=ids, labels=ids).loss.backward()
+    optimiser.step()
+    start = th.transfer_embeddings(before, old, longer)
+    made = wrapped.merge_and_unload()
+    trained = {
+        id(p)
+        for p in (m.weight for m in (made.get_input_embeddings(), made.get_output_embeddings()))
+    }
+    for was, now in zip(start.parameters(), made.parameters(), strict=True):
+        if id(now) not in trained:
+            assert torch.equal(was, now)
+            continue
+        assert torch.equal(now[:282], was[:282]) and torch.equal(now[291:], was[291:])
+        assert not torch.equal(now[282:291], was[282:291])
 
 
 def test_normal_has_the_mean_and_covariance_of_the_old_rows(old):
@@ -230,7 +354,10 @@ def test_a_token_without_pieces_takes_the_mean():
     old = Tokenizer(models.BPE({"a": 0, "b": 1, "ab": 2}, [("a", "b")]))
     new = Tokenizer(models.BPE({"a": 0, "b": 1, "ab": 2, "é": 3}, [("a", "b")]))
     before = a_model("tied", 3)
-    made = th.transfer_embeddings(before, old, new).get_input_embeddings().weight
+    with pytest.warns(
+        UserWarning, match="1 new tokens, 'é' the first, have no piece under the old"
+    ):
+        made = th.transfer_embeddings(before, old, new).get_input_embeddings().weight
     assert th.models.row_sources(old, new).pieces[3] == ()
     assert torch.allclose(made[3], made[:3].mean(0), rtol=1e-5, atol=1e-7)
 
@@ -406,6 +533,9 @@ def test_other_mistakes(old, longer, mistral):
         th.transfer_embeddings(model, "llama-3", longer)
     table = model.get_input_embeddings()
     whole = table.weight.data
+    table.weight.data = whole.index_fill(0, torch.tensor([7]), torch.nan)
+    with pytest.raises(ValueError, match="1 rows of the model are not finite, row 7 the first"):
+        th.transfer_embeddings(model, old, longer)
     table.weight = torch.nn.Parameter(whole.to(torch.int8), requires_grad=False)
     with pytest.raises(ValueError, match="int8 cannot be averaged: load the model unquantised"):
         th.transfer_embeddings(model, old, longer)

@@ -3,12 +3,14 @@ __all__ = [
     "Question",
     "answer_accuracy",
     "answer_questions",
+    "as_classifier",
     "blocks",
     "causal_task",
     "classification_scores",
     "classify",
     "collated",
     "configuration",
+    "distill_embeddings",
     "embedding_share",
     "encode_texts",
     "finetune_choices",
@@ -18,6 +20,7 @@ __all__ = [
     "icd_chapters",
     "id_map",
     "learning_rate_schedule",
+    "load_model",
     "load_questions",
     "loss_per_byte",
     "measure_runs",
@@ -41,8 +44,10 @@ from .batches import blocks, collated, encode_texts
 from .choices import answer_accuracy, answer_questions, finetune_choices
 from .classification import classification_scores, classify, finetune_classes
 from .costs import KINDS, embedding_share, parameter_count, training_memory
-from .experiments import two_stages
+from .distillation import distill_embeddings
+from .experiments import as_classifier, two_stages
 from .finetuning import causal_task, loss_per_byte, pretrain, search_learning_rate
+from .loading import load_model
 from .optimisation import learning_rate_schedule
 from .published_questions import load_questions
 from .questions import Question, format_question, hpo_questions, icd_chapters

@@ -1,7 +1,6 @@
 """From texts to batches of ids: encoding, cutting into sequences, masking, padding, checks."""
 
 import hashlib
-import operator
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
@@ -15,6 +14,7 @@ from tokenizers import Tokenizer
 from torch.nn.utils.rnn import pad_sequence
 
 from ..adapt.adaptbpe import AdaptBPE
+from ..tokenizer.checks import positive
 from ..tokenizer.parts import backend_of
 
 NO_LABEL = -100  # the label of a place that is not learned, as in torch and transformers
@@ -239,17 +239,6 @@ def positions(model) -> int | None:
     if limit is not None and getattr(table, "padding_idx", None) is not None:
         limit -= table.padding_idx + 1  # RoBERTa counts positions from behind its padding id
     return limit
-
-
-def positive(name: str, value) -> int:
-    """Return the value as an int from 1 on, or raise ValueError by the argument's name."""
-    try:
-        number = 0 if isinstance(value, bool) else operator.index(value)
-    except TypeError:
-        number = 0
-    if number < 1:
-        raise ValueError(f"{name} is {value!r}: give a whole number from 1 on")
-    return number
 
 
 def texts_digest(*arrays) -> str:

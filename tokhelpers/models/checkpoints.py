@@ -25,25 +25,26 @@ class Checkpoint:
     model: torch.nn.Module
     optimiser: torch.optim.AdamW
 
-    def save(self, history: list[dict]) -> None:
-        """Write the file whole or not at all; settings and history are its metadata."""
+    def save(self, history: list[dict], seconds: float) -> None:
+        """Write the file whole or not at all; settings, history and time are its metadata."""
         file = Path(self.folder, CHECKPOINT)
         tensors = {f"weights {name}": tensor for name, tensor in _held(self.model)}
         for name, p in self.model.named_parameters():
             for key, value in self.optimiser.state.get(p, {}).items():
                 tensors[f"{key} {name}"] = value
         tensors = {name: tensor.detach().contiguous() for name, tensor in tensors.items()}
-        about = {"settings": json.dumps(self.settings), "history": json.dumps(history)}
+        about = {"settings": self.settings, "history": history, "seconds": seconds}
+        about = {name: json.dumps(value) for name, value in about.items()}
         file.parent.mkdir(parents=True, exist_ok=True)
         write_whole(file, lambda draft: save_file(tensors, draft, metadata=about))
 
-    def resumed(self) -> list[dict]:
-        """Take over what the file has and return its history; [] where there is no file.
+    def resumed(self) -> tuple[list[dict], float]:
+        """Take over what the file has; return its history and seconds, [] and 0.0 without a file.
 
         Raises ValueError for a file that cannot be read, or of a training with other settings.
         """
         if self.folder is None or not (file := Path(self.folder, CHECKPOINT)).exists():
-            return []
+            return [], 0.0
         try:
             checkpoint = safetensors.safe_open(file, "pt")
         except safetensors.SafetensorError as error:
@@ -52,7 +53,7 @@ class Checkpoint:
             about = saved.metadata() or {}
             _check_same(file, json.loads(about.get("settings", "{}")), self.settings)
             self._take(saved)
-            return json.loads(about["history"])
+            return json.loads(about["history"]), json.loads(about.get("seconds", "0.0"))
 
     @torch.no_grad()
     def _take(self, saved) -> None:

@@ -10,8 +10,8 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from ..tokenizer.checks import positive
 from .architectures import configuration, new_model
-from .batches import positive
 
 DTYPES = {"bfloat16": torch.bfloat16, "float32": torch.float32}
 KINDS = ["weights", "gradients", "adamw", "activations", "logits"]

@@ -9,6 +9,7 @@ import pandas as pd
 import torch
 import torch.nn.functional as F
 
+from ..tokenizer.checks import positive
 from .batches import (
     NO_LABEL,
     Task,
@@ -18,7 +19,6 @@ from .batches import (
     check_ids,
     encode_texts,
     masking,
-    positive,
     sequence_length,
     sequences,
     special_ids,

@@ -3,6 +3,7 @@
 import copy
 import math
 import os
+import time
 from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
@@ -10,10 +11,12 @@ import pandas as pd
 import torch
 import transformers
 
-from .batches import NO_LABEL, Task, check_ids, collated, positive
+from ..tokenizer.checks import positive
+from .batches import NO_LABEL, Task, check_ids, collated
 from .checkpoints import Checkpoint, fingerprint, shapes
 
-PLACES = 8_192  # ids, with padding, that go through a model at once
+PLACES = 8_192  # ids, with padding, that go through a model at once, at most
+SCORES = 2**28  # scores over the vocabulary that these have at most: 1 GiB in float32
 
 
 def learning_rate_schedule(
@@ -54,6 +57,8 @@ def optimise(
     epochs: int = 1,
     steps: int | None = None,
     weight_decay: float = 0.0,
+    betas: tuple[float, float] = (0.9, 0.999),
+    dtype: str | None = None,
     warmup: float = 0.01,
     floor: float = 0.01,
     seed: int = 42,
@@ -67,17 +72,21 @@ def optimise(
     """Train a model with AdamW on a task; return the trained model and the history of its steps.
 
     A step's loss is the mean over the labels of ``batch_size`` examples. Gradients are summed over
-    parts of ``micro_batch`` examples (None: as many as have about 8,192 ids). That changes memory
-    and rounding, not the result; only dropout is drawn anew with other parts. ``steps`` overrules
+    parts of ``micro_batch`` examples (None: as many as have about 8,192 ids, or fewer where the
+    vocabulary is so large that their scores would take more than 1 GiB). That changes memory and
+    rounding, not the result; only dropout is drawn anew with other parts. ``steps`` overrules
     ``epochs``. The order of examples is drawn from the seed and the epoch; dropout and masks from
-    the seed and the step. The rate follows ``learning_rate_schedule``. On CUDA, the default where
-    there is one, the computing is done in bfloat16 where the device has it; weights keep their
-    type. The model that came in stays as it was unless ``inplace``. Where other programs use the
-    cores too, ``torch.set_num_threads(1)`` can be many times faster: threads wait for each other.
+    the seed and the step. The rate follows ``learning_rate_schedule``. The default device is CUDA
+    where there is one. ``dtype`` is what the body computes in, "float32" or "bfloat16" (by torch's
+    autocast; None: bfloat16 on a GPU that has it in hardware, else float32). Weights, gradients and
+    AdamW's averages keep the model's type, and ``evaluate`` computes in it. The model that came in
+    stays as it was unless ``inplace``. Where other programs use the cores too,
+    ``torch.set_num_threads(1)`` can be many times faster: threads wait for each other.
 
     The history has one row per step: step, learning_rate, loss (in nats), items (labels), and what
     ``evaluate(model)``, a number or a dict of them, gives before the first step, every
-    ``evaluate_every`` steps, and after the last.
+    ``evaluate_every`` steps, and after the last. ``history.attrs["seconds"]`` is the time that all of
+    this took, the time before a resume included.
 
     With a ``folder``, weights and AdamW's state are saved there every ``save_every`` steps and at
     the end, whole or not at all. A run that finds a checkpoint goes on from it; on the same machine
@@ -86,6 +95,7 @@ def optimise(
     with the step and the examples, for a loss or gradients that are not finite.
 
     Source: thesis, section 5.2: AdamW with betas 0.9 and 0.999, epsilon 1e-8, no weight decay.
+    Purason et al. 2025, Table 9, has 0.9, 0.95 and a weight decay of 0.1.
 
     >>> import tokhelpers as th
     >>> small = th.new_model("small-llama", 10, hidden_size=6, num_hidden_layers=1)
@@ -94,6 +104,7 @@ def optimise(
     >>> len(history), bool(history.loss.iloc[-1] < history.loss.iloc[0])
     (20, True)
     """
+    began = time.perf_counter()
     sizes = {"batch_size": batch_size, "epochs": epochs, "save_every": save_every}
     optional = {"micro_batch": micro_batch, "steps": steps, "evaluate_every": evaluate_every}
     _check(task, learning_rate, sizes | {k: v for k, v in optional.items() if v is not None})
@@ -103,6 +114,7 @@ def optimise(
         "batch_size": batch_size,
         "steps": steps,
         "weight_decay": weight_decay,
+        "betas": list(betas),
         "warmup": warmup,
         "floor": floor,
         "seed": seed,
@@ -111,10 +123,13 @@ def optimise(
         "weights to start from": "any" if inplace or folder is None else fingerprint(model),
     }
     device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    half = _half(dtype, device)
+    settings["dtype"] = "bfloat16" if half else "float32"
     trained, mode = (model if inplace else copy.deepcopy(model)).to(device), model.training
-    optimiser = _adamw(trained, learning_rate, weight_decay)
+    optimiser = _adamw(trained, learning_rate, weight_decay, betas)
     checkpoint = Checkpoint(folder, settings, trained, optimiser)
-    history = checkpoint.resumed()
+    history, spent = checkpoint.resumed()
+    began -= spent
     done = history[-1]["step"] if history else 0
     schedule = _schedule(optimiser, steps, warmup, floor, done)
     numbers = _numbers(task.size, batch_size, seed, done)
@@ -124,16 +139,30 @@ def optimise(
     with torch.random.fork_rng([device] if device.type == "cuda" else []):
         try:
             for step in range(done + 1, steps + 1):
-                row = _step(trained, task, optimiser, next(numbers), micro_batch, seed, step)
+                some = next(numbers)
+                row = _step(trained, task, optimiser, some, micro_batch, seed, step, half=half)
                 schedule.step()
                 if evaluate and _due(step, steps, evaluate_every):
                     row |= _evaluation(trained, evaluate)
                 history.append(row)
                 if folder is not None and _due(step, steps, save_every):
-                    checkpoint.save(history)
+                    checkpoint.save(history, time.perf_counter() - began)
         finally:
             trained.train(mode).zero_grad(set_to_none=True)
-    return trained, pd.DataFrame(history)
+    table = pd.DataFrame(history)
+    table.attrs["seconds"] = time.perf_counter() - began
+    return trained, table
+
+
+def _half(dtype: str | None, device: torch.device) -> bool:
+    """Whether to compute in bfloat16; without hardware for it torch would emulate it, slowly."""
+    if dtype not in (None, "float32", "bfloat16"):
+        raise ValueError(
+            f"dtype is {dtype!r}: use float32, bfloat16, or None for what the device has"
+        )
+    if dtype is None:
+        return device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
+    return dtype == "bfloat16"
 
 
 def _check(task: Task, learning_rate: float, sizes: dict) -> None:
@@ -149,10 +178,10 @@ def _due(step: int, steps: int, every: int | None) -> bool:
     return step == steps or (every is not None and step % every == 0)
 
 
-def _adamw(model, learning_rate: float, weight_decay: float) -> torch.optim.AdamW:
+def _adamw(model, learning_rate: float, weight_decay: float, betas) -> torch.optim.AdamW:
     learned = [p for p in model.parameters() if p.requires_grad]
     group = {"params": learned, "initial_lr": learning_rate}  # what a resumed schedule starts from
-    options = {"betas": (0.9, 0.999), "eps": 1e-8, "weight_decay": weight_decay}
+    options = {"betas": tuple(betas), "eps": 1e-8, "weight_decay": weight_decay}
     return torch.optim.AdamW([group], lr=learning_rate, fused=True, **options)
 
 
@@ -167,15 +196,15 @@ def _numbers(size: int, batch_size: int, seed: int, done: int) -> Iterator[np.nd
         epoch, start = epoch + 1, 0
 
 
-def _step(model, task, optimiser, numbers, micro_batch, seed, step) -> dict:
+def _step(model, task, optimiser, numbers, micro_batch, seed, step, *, half=False) -> dict:
     """Make one step of the optimiser; returns its row of the history."""
     _seed(next(model.parameters()).device, seed, step)
     rows = _rows(model, task, numbers, np.random.default_rng([seed, 1, step]))
     items = _labels(rows)
     if not items:
         raise ValueError(f"the batch of step {step} has no token to predict: give longer texts")
-    parts = _parts(rows, micro_batch)
-    losses = _gradients(model, task.loss, [[rows[i] for i in part] for part in parts], items)
+    parts = _parts(rows, micro_batch, _places(model))
+    losses = _gradients(model, task.loss, [[rows[i] for i in part] for part in parts], items, half)
     _check_finite(losses, model, [numbers[part].tolist() for part in parts], step)
     rate = optimiser.param_groups[0]["lr"]
     optimiser.step()
@@ -207,29 +236,33 @@ def _by_length(rows: list[dict]) -> list[int]:
     return sorted(range(len(rows)), key=lambda i: len(rows[i]["ids"]))
 
 
-def _parts(rows: list[dict], micro_batch: int | None) -> list[list[int]]:
+def _places(model) -> int:
+    """How many ids to take at once, so that their scores stay within bounds."""
+    return min(PLACES, max(1, SCORES // model.get_input_embeddings().num_embeddings))
+
+
+def _parts(rows: list[dict], micro_batch: int | None, places: int) -> list[list[int]]:
     """The places of the rows of each part: rows of like lengths, which need less padding."""
     order = _by_length(rows)
-    size = micro_batch or max(1, PLACES // len(rows[order[-1]]["ids"]))
+    size = micro_batch or max(1, places // len(rows[order[-1]]["ids"]))
     return [order[i : i + size] for i in range(0, len(order), size)]
 
 
-def _gradients(model, loss: Callable, parts: list[list[dict]], items: int) -> torch.Tensor:
+def _gradients(model, loss: Callable, parts, items: int, half: bool) -> torch.Tensor:
     """Sum up the gradients of all parts; returns the parts' shares of the loss."""
     model.train()
     losses = []
     for rows in parts:
-        share = _apply(loss, model, rows) / items
+        share = _apply(loss, model, rows, half) / items
         share.backward()
         losses.append(share.detach())
     return torch.stack(losses).cpu().double()
 
 
-def _apply(function: Callable, model, rows: list[dict]) -> torch.Tensor:
-    """``function(model, batch)`` of rows; computed in bfloat16 on a GPU that has it."""
+def _apply(function: Callable, model, rows: list[dict], half: bool = False) -> torch.Tensor:
+    """``function(model, batch)`` of rows, in bfloat16 where asked for."""
     device = next(model.parameters()).device
     batch = {key: value.to(device) for key, value in collated(rows).items()}
-    half = device.type == "cuda" and torch.cuda.is_bf16_supported()
     with torch.autocast(device.type, torch.bfloat16, enabled=half):
         return function(model, batch)
 
@@ -253,7 +286,12 @@ def _evaluation(model, evaluate: Callable) -> dict[str, float]:
 
 
 def total_loss(
-    model, task: Task, numbers: Iterable[int] | None = None, *, seed: int = 42, places: int = PLACES
+    model,
+    task: Task,
+    numbers: Iterable[int] | None = None,
+    *,
+    seed: int = 42,
+    places: int | None = None,
 ) -> tuple[float, int]:
     """Return the sum of the losses of a task's examples, without training, and their labels' number.
 
@@ -267,13 +305,14 @@ def total_loss(
 
 @torch.no_grad()
 def evaluated(
-    model, rows: list[dict], function: Callable, places: int = PLACES
+    model, rows: list[dict], function: Callable, places: int | None = None
 ) -> list[tuple[list[int], torch.Tensor]]:
     """Apply ``function(model, batch)`` to rows, sorted by length, ``places`` ids at a time.
 
     Returns pairs: places in ``rows``, and the result for these. Dropout is off; the model stays on
-    its device.
+    its device, and computes in its own type.
     """
+    places = places or _places(model)
     check_ids(model, [row["ids"] for row in rows])
     parts = [[]]
     for i in _by_length(rows):

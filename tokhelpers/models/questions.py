@@ -17,7 +17,7 @@ import pandas as pd
 
 from ..text.corpora import digest
 from ..text.packaged_texts import icd_descriptions, obo_names, obo_texts
-from .batches import positive
+from ..tokenizer.checks import positive
 
 LETTERS = "ABCD"
 INSTRUCTION = "Choose the one option that answers this medical question."

@@ -2,7 +2,6 @@
 
 import platform
 import re
-import statistics
 import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
@@ -13,10 +12,11 @@ from pathlib import Path
 import pandas as pd
 import torch
 
+from ..tokenizer.checks import positive
 from .architectures import configuration, new_model
-from .batches import positive
 from .costs import DTYPES, dtype_of, inputs_for, trainable, training_memory
 
+MEASURED = ("seconds", "processor_seconds", "memory")
 # thesis, section 5.1: what each model is trained on, and how many tokens of input at most
 STAGES = [
     ("BERT", "bert-base-cased", "pretraining", "masked-lm", 512),
@@ -39,30 +39,30 @@ def measure_step(
     device: str | None = None,
     dtype: str | None = None,
     seed: int = 0,
-) -> pd.Series:
-    """Measure time and memory of a training step: forward, backward and a fused AdamW.
+) -> pd.DataFrame:
+    """Measure time and memory of training steps: forward, backward and a fused AdamW.
 
-    The model has fresh weights, the ids are random, and the step runs in a new process. "seconds" is
-    the median of ``steps`` steps after one to warm up; "processor_seconds" is the same in processor
-    time of all threads, which other work on the machine disturbs less. "memory" is the peak in
-    bytes: on CUDA what the allocator gave out, on a CPU resident memory above what the process had
-    before the model was built. ``device`` is "cuda" or "cpu" (default: CUDA where there is one),
-    ``dtype`` "bfloat16" or "float32" (default: bfloat16 on a GPU that has it, else float32). Where a
-    GPU's memory does not suffice, all three are NaN. "device", "dtype" and "threads" say what it was
-    measured on. Attention is as in ``training_memory``.
+    The model has fresh weights, the ids are random, and the steps run in a new process, after one to
+    warm up. Returns one row per step: ``seconds`` by the clock and ``processor_seconds`` of all
+    threads, which other work on the machine disturbs less; ``memory``, the same in each row, is the
+    peak in bytes: on CUDA what the allocator gave out, on a CPU resident memory above what the
+    process had before the model was built. ``device`` is "cuda" or "cpu" (default: CUDA where there
+    is one), ``dtype``, of weights, gradients and averages, "bfloat16" or "float32" (default: bfloat16
+    on a GPU that has it in hardware, else float32). Where a GPU's memory does not suffice, there is
+    one row, and all three are NaN. Attention is as in ``training_memory``.
 
     Raises ValueError as ``training_memory`` does, and RuntimeError where the process was killed,
     most likely for its memory.
 
-    >>> step = measure_step("small-bert", 500, head="masked-lm", batch=1, length=16, steps=1)
-    >>> bool(step.seconds > 0)
-    True
+    >>> measure_step("small-bert", 500, head="none", batch=1, length=16)
+    Traceback (most recent call last):
+    ValueError: the head 'none' has no loss to train on: use 'causal-lm' or 'masked-lm'
     """
     config = trainable(architecture, vocab_size, head, batch, length)
     positive("steps", steps)
     device = device or ("cuda" if torch.cuda.is_available() else "cpu")
     if dtype is None:
-        half = device != "cpu" and torch.cuda.is_bf16_supported()
+        half = device != "cpu" and torch.cuda.is_bf16_supported(including_emulation=False)
         dtype = "bfloat16" if half else "float32"
     dtype_of(dtype)
     threads = torch.get_num_threads()
@@ -78,11 +78,11 @@ def measure_step(
             ) from None
     what = {"vocab_size": config.vocab_size, "head": head, "batch": batch, "length": length}
     where = {"dtype": dtype, "device": name, "threads": threads}
-    return pd.Series({**what, **where, **found})
+    return pd.DataFrame([{**what, **where, **row} for row in found])
 
 
 def _measure(threads, config, head, batch, length, steps, device, dtype, seed):
-    """What ``measure_step`` found, in this process, which is to be a fresh one."""
+    """The rows that ``measure_step`` returns, from this process, which is to be a fresh one."""
     torch.set_num_threads(threads)
     warm = {"batch": 1, "length": 8, "steps": 1, "device": device, "dtype": dtype, "seed": seed}
     small = configuration("small-llama" if config.model_type == "llama" else "small-bert", 100)
@@ -92,14 +92,12 @@ def _measure(threads, config, head, batch, length, steps, device, dtype, seed):
     if cuda:
         torch.cuda.reset_peak_memory_stats(device)
     before = torch.cuda.memory_allocated(device) if cuda else _resident()
-    found = dict.fromkeys(["seconds", "processor_seconds", "memory"], float("nan"))
     try:
         times = _train(config, head, **{**warm, "batch": batch, "length": length, "steps": steps})
     except torch.OutOfMemoryError:
-        return found
+        return [dict.fromkeys(MEASURED, float("nan"))]
     peak = torch.cuda.max_memory_allocated(device) if cuda else _resident(peak=True)
-    medians = map(statistics.median, zip(*times, strict=True))
-    return dict(zip(found, [*medians, peak - before], strict=True))
+    return [dict(zip(MEASURED, [*both, peak - before], strict=True)) for both in times]
 
 
 def _train(config, head, *, batch, length, steps, device, dtype, seed) -> list:
@@ -161,29 +159,39 @@ def thesis_runs(sizes: pd.DataFrame) -> pd.DataFrame:
     return runs[order].sort_values(["model", "stage", "added"], ignore_index=True)
 
 
-def measure_runs(runs: pd.DataFrame, batches, *, length: int | None = None, **how) -> pd.DataFrame:
+def measure_runs(
+    runs: pd.DataFrame,
+    batches,
+    *,
+    length: int | None = None,
+    repeats: int = 1,
+    seed: int = 0,
+    **how,
+) -> pd.DataFrame:
     """Measure runs such as those of ``thesis_runs``, each at some batch sizes, smallest first.
 
-    ``length`` takes the place of longer inputs; ``how`` are the options of ``measure_step``. Returns
-    one row per run and batch: the run, all that ``measure_step`` found, and "modelled", the total of
-    ``training_memory``, in bytes. Batches above one that a GPU could not hold are not tried: NaN.
-    Raises what these functions raise.
+    All are measured ``repeats`` times, in an order drawn anew each time from the seed, so that a
+    machine that grows slower does not favour what stands first. ``length`` takes the place of longer
+    inputs; ``how`` are the options of ``measure_step``. Returns one row per step: the run, what
+    ``measure_step`` found, ``repeat``, and ``modelled``, the total of ``training_memory`` in bytes.
+    Batches above one that a GPU could not hold are not tried: NaN. Raises what these functions raise.
 
-    >>> run = {"architecture": "small-bert", "head": "masked-lm", "vocab_size": 500, "length": 64}
-    >>> table = measure_runs(pd.DataFrame([run]), [1, 2], length=8, steps=1, device="cpu")
-    >>> table.batch.tolist(), bool((table.seconds > 0).all())
-    ([1, 2], True)
+    >>> import tokhelpers as th
+    >>> measure_runs(thesis_runs(th.published("thesis_table_06")), batches=[]).empty
+    True
     """
     rows = []
-    for run in runs.to_dict("records"):
-        asked = {"head": run["head"], "length": min(length or run["length"], run["length"])}
-        size, found = (run["architecture"], run["vocab_size"]), None
-        for batch in sorted(batches):
-            if found is None or found.memory == found.memory:
-                found = measure_step(*size, **asked, batch=batch, **how)
-            bill = training_memory(*size, **asked, batch=batch, dtype=found["dtype"])
-            rows.append({**run, **found, "batch": batch, "modelled": bill.total})
-    return pd.DataFrame(rows)
+    for repeat in range(repeats):
+        for run in runs.sample(frac=1, random_state=seed + repeat).to_dict("records"):
+            asked = {"head": run["head"], "length": min(length or run["length"], run["length"])}
+            size, found = (run["architecture"], run["vocab_size"]), None
+            for batch in sorted(batches):
+                if found is None or found.memory.notna().all():
+                    found = measure_step(*size, **asked, batch=batch, **how)
+                bill = training_memory(*size, **asked, batch=batch, dtype=found["dtype"][0])
+                more = {"batch": batch, "repeat": repeat, "modelled": bill.total}
+                rows.append(found.assign(**{**run, "length": asked["length"], **more}))
+    return pd.concat(rows, ignore_index=True) if rows else pd.DataFrame()
 
 
 def processor() -> str:

@@ -2,18 +2,18 @@
 
 import math
 import warnings
+from collections.abc import Iterable
 from copy import deepcopy
 
 import numpy as np
 import pandas as pd
 import torch
 from tokenizers import Tokenizer
-from torch.nn.functional import embedding_bag
 
 from ..tokenizer.parts import backend_of
+from .initialisation import INITS, as_long_as, averages, draws, recipes
 from .rows import row_sources
 
-INITS = ("fvt", "mean", "normal", "zero")
 # Most released tables have up to about 900 rows more than their tokenizer has tokens (phi-2: 905).
 MAX_PADDING = 1_024
 
@@ -28,7 +28,9 @@ def plan_transfer(
     those that it would have. Rows are ``copied``, ``initialised`` (new tokens) or ``dropped`` (old
     tokens that went). ``head`` is "tied", "untied" or "none". A table with padding keeps it: its
     size stays while the tokens fit, and otherwise is a multiple of 64 again, or of the power of two
-    below it that the old size was.
+    below it that the old size was. ``new_ids`` and ``modules`` are what peft needs to train nothing
+    but the new rows: ``TrainableTokensConfig(token_indices=plan.new_ids,
+    target_modules=plan.modules)``.
 
     Raises ValueError when ``old`` cannot be the model's tokenizer: when it has more ids than the
     table has rows, or leaves more than ``max_padding`` rows without a token. Some models have more
@@ -69,11 +71,21 @@ def _plan(model, old, sources: pd.DataFrame, max_padding: int | None) -> pd.Seri
             "head": kind,
             "head_bias": _bias(model) is not None,
             "width": table.shape[1],
+            "new_ids": np.flatnonzero(sources.origin == "new").tolist(),
+            "modules": _names(model, kind),
             "dtype": str(table.dtype).removeprefix("torch."),
         },
         name="plan",
         dtype=object,
     )
+
+
+def _names(model, kind: str) -> list[str]:
+    """Where the model has its input table and, if there is one, its untied head."""
+    wanted = [model.get_input_embeddings()]
+    if kind == "untied":
+        wanted.append(model.get_output_embeddings())
+    return [name for part in wanted for name, m in model.named_modules() if m is part]
 
 
 def _check_tables(table, head, ids, max_padding: int | None) -> None:
@@ -102,6 +114,8 @@ def transfer_embeddings(
     new: Tokenizer,
     *,
     init: str = "fvt",
+    rescale: bool = False,
+    corpus: Iterable[str] | None = None,
     inplace: bool = False,
     head: bool = True,
     seed: int = 0,
@@ -112,20 +126,26 @@ def transfer_embeddings(
     ``old`` is the tokenizer it has, ``new`` the changed one (extended, pruned, re-ordered). Rows of
     tokens that both have are copied, token by token. New rows start as ``init`` says:
 
-    - "fvt": the mean of the rows of the token's pieces under ``old`` (``row_sources``; a token
-      without pieces takes the mean of all);
+    - "fvt": the mean of the rows of the token's pieces under ``old`` (``row_sources``);
+    - "first-last": the row of its last piece in the input table, of its first in an untied head;
+    - "focus": the mean of the rows of tokens that stand in like company in ``corpus``, documents to
+      read, weighted by sparsemax; "fvt" for new tokens that these do not hold;
     - "mean": the mean of all old tokens' rows;
     - "normal": drawn with the mean and covariance of all old tokens' rows, by ``seed``;
     - "zero": zeros.
 
-    An untied head and its bias are treated likewise, from their own rows. Rows without a token take
-    the old rows without one, in turn, or the mean where there are none. Ids in the configurations
-    (``pad_token_id`` and so on) follow their tokens. ``head=False`` allows a model without an output
-    head, ``max_padding`` is as for ``plan_transfer``. The sums are done in float32 at least, and the
-    rows keep the model's type and device. Raises ValueError as ``plan_transfer`` does, for an
-    unknown ``init`` and for a missing head.
+    A token without pieces takes the mean of all, with a warning. An untied head and its bias are
+    treated likewise, from their own rows; a tied one is the input table. ``rescale`` stretches the
+    new rows of the input table, not of an untied head, to the median length of the old ones. Rows
+    without a token take the old rows without one, in turn, or the mean where there are none. Ids in
+    the configurations (``pad_token_id`` and so on) follow their tokens. ``head=False`` allows a model
+    without an output head, ``max_padding`` is as for ``plan_transfer``. The sums are done in float32
+    at least, and the rows keep the model's type and device. Raises ValueError as ``plan_transfer``
+    does, for an unknown ``init``, a missing head, "focus" without a text that holds new tokens, and
+    rows that are not finite.
 
-    Source: Purason et al. 2025, Appendix L (fvt); thesis, Table 8 (normal).
+    Source: Purason et al. 2025, Appendix L (fvt); thesis, Table 8 (normal); Dobler and de Melo 2023
+    (focus); NVIDIA Nemotron's tokenizer extension (rescale).
 
     >>> import tokhelpers as th
     >>> old = th.train_byte_level_bpe(["bat bat"], vocab_size=257)
@@ -148,14 +168,29 @@ def transfer_embeddings(
     _check_positions(model, old, new)
     model = model if inplace else deepcopy(model)
     spare = sorted(set(range(plan["table_rows"])) - set(old.get_vocab().values()))
-    options = sources, spare, plan["new_rows"], init, seed
+    by_pieces = recipes(init, sources, new, corpus)
+    lengthened = plan["width"] if rescale else 0, 0  # columns of the input table, of the head
     with torch.no_grad():
-        _write(model, [_new_rows(rows, *options) for rows in _tables(model)])
+        made = []
+        for rows, recipe, columns in zip(_tables(model), by_pieces, lengthened, strict=False):
+            _check_finite(rows)
+            start = _start(init, recipe, seed, columns)
+            made.append(_new_rows(rows, sources, spare, plan["new_rows"], start))
+        _write(model, made)
     _move_ids(model, old, new)
     table = model.get_input_embeddings()
     if table.padding_idx is not None:
         table.padding_idx = model.config.get_text_config().pad_token_id
     return model
+
+
+def _check_finite(rows: torch.Tensor) -> None:
+    wrong = torch.nonzero(~rows.isfinite().all(1)).flatten().tolist()
+    if wrong:
+        raise ValueError(
+            f"{len(wrong):,} rows of the model are not finite, row {wrong[0]} the first: load a model "
+            "whose weights are whole"
+        )
 
 
 def _tables(model) -> list[torch.Tensor]:
@@ -209,57 +244,39 @@ def _parameter(values: torch.Tensor, like: torch.nn.Parameter) -> torch.nn.Param
     return torch.nn.Parameter(values.to(like.dtype).clone(), requires_grad=like.requires_grad)
 
 
-def _new_rows(rows, sources: pd.DataFrame, spare, n: int, init: str, seed: int) -> torch.Tensor:
+def _new_rows(rows, sources: pd.DataFrame, spare, n: int, start) -> torch.Tensor:
     """The new table's rows from the old ones, as the sources say."""
     made = torch.empty((n, rows.shape[1]), dtype=rows.dtype, device=rows.device)
     copied, new, unused = (
         np.flatnonzero(sources.origin == origin).tolist() for origin in ("copied", "new", "unused")
     )
-    pieces = sources.pieces.tolist()
-    made[copied] = rows[[pieces[i][0] for i in copied]]
+    made[copied] = rows[[sources.pieces[i][0] for i in copied]]
     taken = torch.ones(len(rows), dtype=torch.bool, device=rows.device)
     taken[spare] = False
     tokens = rows[taken] if spare else rows
     mean = tokens.mean(0, dtype=torch.float64).float()
-    if init == "fvt":
-        started = _averages(rows, [pieces[i] for i in new], mean)
-    elif init == "normal":
-        started = mean + _deviations(tokens, mean, len(new), seed)
-    else:
-        started = mean if init == "mean" else torch.zeros_like(mean)
-    made[new] = started.to(made.dtype)
+    made[new] = start(rows, tokens, mean, len(new)).to(made.dtype)
     unused += range(len(sources), n)
     old = rows[[spare[i % len(spare)] for i in range(len(unused))]] if spare else mean
     made[unused] = old.to(made.dtype)
     return made
 
 
-def _averages(rows, pieces: list[tuple[int, ...]], mean, at_once: int = 4_096) -> torch.Tensor:
-    """The mean row of each token's pieces; ``mean`` where it has none."""
-    means = [mean.new_empty((0, rows.shape[1]))]
-    for start in range(0, len(pieces), at_once):
-        some = pieces[start : start + at_once]
-        flat = torch.tensor([i for p in some for i in p], dtype=torch.long)
-        ids, where = flat.unique(return_inverse=True)
-        ends = torch.tensor([0, *map(len, some)]).cumsum(0)
-        wide = rows[ids.to(rows.device)].to(mean.dtype)
-        where, ends = where.to(rows.device), ends.to(rows.device)
-        means.append(embedding_bag(where, wide, ends[:-1], mode="mean"))
-        means[-1][[i for i, p in enumerate(some) if not p]] = mean
-    return torch.cat(means)
+def _start(init: str, recipe, seed: int, lengthened: int):
+    """A function for the new tokens' rows; the columns before ``lengthened`` get the old length."""
 
+    def start(rows, tokens, mean, n):
+        if init == "normal":
+            found = draws(tokens, mean, n, seed)
+        elif init in ("mean", "zero"):
+            found = (mean if init == "mean" else torch.zeros_like(mean)).repeat(n, 1)
+        else:
+            found = averages(rows, recipe, mean)
+        if lengthened:
+            found[:, :lengthened] = as_long_as(found[:, :lengthened], tokens[:, :lengthened])
+        return found
 
-def _deviations(rows: torch.Tensor, mean: torch.Tensor, n: int, seed: int) -> torch.Tensor:
-    """Draws around zero with the rows' covariance, by its symmetric square root."""
-    width = rows.shape[1]
-    products = torch.zeros((width, width), dtype=torch.float64, device=rows.device)
-    for some in rows.split(8_192):
-        centred = some.float() - mean
-        products += centred.T @ centred
-    values, vectors = torch.linalg.eigh(products / max(len(rows) - 1, 1))
-    root = (vectors * values.clamp(min=0).sqrt()) @ vectors.T
-    drawn = torch.randn((n, width), generator=torch.Generator().manual_seed(seed))
-    return drawn.to(rows.device) @ root.float()
+    return start
 
 
 def _check_positions(model, old: Tokenizer, new: Tokenizer) -> None:

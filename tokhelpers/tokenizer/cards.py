@@ -67,6 +67,7 @@ def describe(
     texts: Mapping[str, Iterable[str]] | None = None,
     calls: Sequence[str] = (),
     measures: pd.Series | Mapping | None = None,
+    rows: pd.Series | Mapping | None = None,
 ) -> str:
     """Write the card, in Markdown.
 
@@ -100,6 +101,9 @@ def describe(
         sections += ["## Calls", "\n".join(lines)]
     if measures is not None:
         sections += ["## Measures", _table(measures)]
+    if rows is not None:
+        told = {k: v for k, v in pd.Series(rows, dtype=object).items() if not isinstance(v, list)}
+        sections += ["## Rows of the model", _table(told)]
     libraries = [f"{name} {version(name)}" for name in ("tokenizers", "transformers")]
     made_with = [f"Python {platform.python_version()}", f"tokhelpers {__version__}", *libraries]
     return "\n\n".join([*sections, "## Made with", ", ".join(made_with)]) + "\n"

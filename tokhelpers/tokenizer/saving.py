@@ -39,6 +39,8 @@ def save_pretrained(
     texts: Mapping[str, Iterable[str]] | None = None,
     calls: Sequence[str] = (),
     measures: pd.Series | Mapping | None = None,
+    model=None,
+    rows: pd.Series | Mapping | None = None,
 ) -> None:
     """Save a tokenizer as a ``transformers`` folder, written whole or not at all.
 
@@ -58,7 +60,9 @@ def save_pretrained(
     The other arguments go on the card, README.md (TOKENIZER.md where the folder has a README.md of
     its own): ``base`` maps names to the tokenizers it was made from, ``texts`` maps names to
     corpora or counts, which are read for their hash, ``calls`` lists what was called, ``measures``
-    is what ``evaluate`` gave, or a mapping of names to that.
+    is what ``evaluate`` gave, or a mapping of names to that, and ``rows``, such as the plan of
+    ``plan_transfer``, says where a model's rows came from. With a ``model`` of ``transformers`` its
+    weights and configuration are written with the tokenizer, both or neither, as safetensors.
 
     Raises TypeError for what is no tokenizer, FileNotFoundError for a ``like`` that is not there,
     ValueError for one that cannot be read or whose special tokens the tokenizer lacks, and for a
@@ -75,24 +79,33 @@ def save_pretrained(
     ['ba', 't']
     """
     backend, folder = backend_of(tokenizer), destination(folder)
-    model = _opened(tokenizer if like is None and tokenizer is not backend else like)
+    source = _opened(tokenizer if like is None and tokenizer is not backend else like)
     content = serialised(backend)
-    files = {"tokenizer.json": content.decode(), **_settings(backend, model)}
+    files = {"tokenizer.json": content.decode(), **_settings(backend, source)}
     ours = [name for name in CARDS if _ours(folder / name)]
     if not ours:
         raise FileExistsError(
             f"{folder} has a {' and a '.join(CARDS)} from elsewhere: rename one, so that the card "
             "can be written"
         )
-    files[ours[0]] = describe(
-        backend, content, base=base, texts=texts, calls=calls, measures=measures
-    )
-    with replacing(folder, FILES | {*ours}) as draft:
+    facts = {"base": base, "texts": texts, "calls": calls, "measures": measures, "rows": rows}
+    files[ours[0]] = describe(backend, content, **facts)
+    names = FILES | {*ours} | (set() if model is None else _weights(folder))
+    with replacing(folder, names) as draft:
+        if model is not None:
+            model.save_pretrained(draft)
+            names.update(_weights(draft))
         for name, content in files.items():
             (draft / name).parent.mkdir(exist_ok=True)
             (draft / name).write_bytes(content.encode())
         _read_back(draft, backend)
-        _warn(draft, backend, model)
+        _warn(draft, backend, source)
+
+
+def _weights(folder: Path) -> set[str]:
+    """The files of a model in a folder, which another model replaces."""
+    found = {p.name for p in folder.glob("*.safetensors*")} if folder.is_dir() else set()
+    return found | {"config.json", "generation_config.json"}
 
 
 def _ours(card: Path) -> bool:

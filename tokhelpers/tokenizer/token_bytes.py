@@ -61,6 +61,32 @@ def strings_of_bytes(raw: np.ndarray, offsets: np.ndarray) -> list[str]:
     return strings
 
 
+def is_whole(raw: bytes) -> bool:
+    """Say whether bytes are whole characters, in UTF-8.
+
+    >>> is_whole("né".encode()), is_whole(b"n\\xc3")
+    (True, False)
+    """
+    try:
+        raw.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def ends_inside(raw: bytes) -> bool:
+    """Say whether bytes end inside a character that begins in them.
+
+    >>> ends_inside(b"n\\xc3"), ends_inside(b"\\xa9n"), ends_inside("é".encode())
+    (True, False, False)
+    """
+    for length in range(1, min(3, len(raw)) + 1):
+        byte = raw[-length]
+        if byte & 0xC0 != 0x80:  # the first byte of a character says how many it has
+            return byte >= 0xC2 and length < (2 if byte < 0xE0 else 3 if byte < 0xF0 else 4)
+    return False
+
+
 def completions(raw: bytes) -> tuple[list[str], str, list[str]] | None:
     """Complete bytes of which the first and last characters may be cut.
 

@@ -1,0 +1,186 @@
+"""Rows of new tokens, from the rows of old ones: averages, draws, and FOCUS."""
+
+import warnings
+from collections.abc import Iterable
+
+import numpy as np
+import pandas as pd
+import torch
+from tokenizers import Tokenizer
+from torch.nn.functional import embedding_bag
+
+from .batches import encode_texts
+
+BY_PIECES = ("fvt", "first-last", "focus")  # these start a token from its own old rows
+INITS = ("fvt", "mean", "normal", "zero", "first-last", "focus")
+WINDOW, DIMENSIONS, EXACT = 5, 100, 2_000  # of FOCUS: places to either side; see `token_vectors`
+
+# For each new token the old ids to average, and their weights (None: all alike).
+Recipe = tuple[list[tuple[int, ...]], list[np.ndarray] | None]
+
+
+def recipes(init: str, sources: pd.DataFrame, new: Tokenizer, corpus) -> tuple[Recipe, Recipe]:
+    """Return what to average for each new token: in the input table, and in an untied head.
+
+    ``sources`` is what ``row_sources`` gives. Raises ValueError for "focus" without a corpus, or
+    with one that holds no new token. Warns of new tokens that have no old piece.
+    """
+    made = sources[sources.origin == "new"]
+    pieces = made.pieces.tolist()
+    without = made.token[made.pieces.map(len) == 0].tolist()
+    if without and init in BY_PIECES:
+        warnings.warn(
+            f"{len(without)} new tokens, {without[0]!r} the first, have no piece under the old "
+            "tokenizer: their rows start as the mean of all rows",
+            stacklevel=4,
+        )
+    if init == "first-last":
+        return ([p[-1:] for p in pieces], None), ([p[:1] for p in pieces], None)
+    if init != "focus":
+        return (pieces, None), (pieces, None)
+    if corpus is None:
+        raise ValueError("init='focus' compares tokens by their text: give it as corpus=")
+    found = focus_weights(sources, new, corpus)
+    both = [found.get(i, (p, np.ones(len(p)) / max(1, len(p)))) for i, p in made.pieces.items()]
+    recipe = [ids for ids, _ in both], [weights for _, weights in both]
+    return recipe, recipe
+
+
+def averages(rows, recipe: Recipe, mean: torch.Tensor, at_once: int = 4_096) -> torch.Tensor:
+    """Compute the weighted mean of each new token's old rows; ``mean`` where it has none."""
+    means = [mean.new_empty((0, rows.shape[1]))]
+    for start in range(0, len(recipe[0]), at_once):
+        some = recipe[0][start : start + at_once]
+        flat = torch.tensor([i for p in some for i in p], dtype=torch.long)
+        ids, where = flat.unique(return_inverse=True)
+        ends = torch.tensor([0, *map(len, some)]).cumsum(0)
+        options = {"mode": "mean"}
+        if recipe[1] is not None:
+            weights = np.concatenate([*recipe[1][start : start + at_once], []])
+            weights = torch.from_numpy(weights).to(rows.device, mean.dtype)
+            options = {"mode": "sum", "per_sample_weights": weights}
+        wide = rows[ids.to(rows.device)].to(mean.dtype)
+        where, ends = where.to(rows.device), ends.to(rows.device)
+        means.append(embedding_bag(where, wide, ends[:-1], **options))
+        means[-1][[i for i, p in enumerate(some) if not p]] = mean
+    return torch.cat(means)
+
+
+def draws(rows: torch.Tensor, mean: torch.Tensor, n: int, seed: int) -> torch.Tensor:
+    """Draw around the mean with the rows' covariance, by its symmetric square root."""
+    width = rows.shape[1]
+    products = torch.zeros((width, width), dtype=torch.float64, device=rows.device)
+    for some in rows.split(8_192):
+        centred = some.float() - mean
+        products += centred.T @ centred
+    values, vectors = torch.linalg.eigh(products / max(len(rows) - 1, 1))
+    root = (vectors * values.clamp(min=0).sqrt()) @ vectors.T
+    drawn = torch.randn((n, width), generator=torch.Generator().manual_seed(seed))
+    return mean + drawn.to(rows.device) @ root.float()
+
+
+def as_long_as(rows: torch.Tensor, old: torch.Tensor) -> torch.Tensor:
+    """Stretch or shrink rows to the median length of old ones; rows of zeros stay.
+
+    Averages are shorter than what they average. Source: NVIDIA Nemotron's tokenizer extension.
+
+    >>> as_long_as(torch.tensor([[3.0, 4.0]]), torch.tensor([[0.0, 2.0], [1.0, 0.0], [2.0, 0.0]]))
+    tensor([[1.2000, 1.6000]])
+    """
+    lengths = rows.norm(dim=1, keepdim=True)
+    wanted = old.float().norm(dim=1).median()
+    return rows * torch.where(lengths > 0, wanted / lengths.clamp(min=1e-30), 1.0)
+
+
+def focus_weights(
+    sources: pd.DataFrame, new: Tokenizer, corpus: Iterable[str]
+) -> dict[int, tuple[tuple[int, ...], np.ndarray]]:
+    """Compute for new ids the old ids that they resemble, and the weights of these.
+
+    Tokens that stand in like company in the text have like vectors (``token_vectors``). The weights
+    are the sparsemax of the cosines between a new token and all tokens that were there before.
+    New ids that the text does not hold are left out. Raises ValueError where it holds none.
+
+    Source: Dobler and de Melo 2023 (FOCUS), section 3, with fastText's vectors there.
+    """
+    ids, vectors = token_vectors(encode_texts(new, corpus), len(sources))
+    origin = sources.origin.to_numpy()[ids]
+    wanted, known = np.flatnonzero(origin == "new"), np.flatnonzero(origin == "copied")
+    if not len(wanted) or not len(known):
+        raise ValueError(
+            "the text holds no new token: give corpus= the text they were learned from"
+        )
+    old = np.array([sources.pieces[i][0] for i in ids[known]])
+    found = {}
+    for some in np.array_split(wanted, -(-len(wanted) // 1_000)):
+        weights = sparsemax(vectors[some] @ vectors[known].T).numpy()
+        for place, row in zip(some, weights, strict=True):
+            kept = np.flatnonzero(row)
+            found[int(ids[place])] = tuple(old[kept].tolist()), row[kept]
+    return found
+
+
+def sparsemax(scores: torch.Tensor) -> torch.Tensor:
+    """Compute weights that add up to 1 in each row; small scores get exactly 0.
+
+    Source: Martins and Astudillo 2016, algorithm 1.
+
+    >>> sparsemax(torch.tensor([[1.0, 0.8, -1.0]]))
+    tensor([[0.6000, 0.4000, 0.0000]])
+    """
+    ordered = scores.sort(dim=1, descending=True).values
+    n = torch.arange(1, scores.shape[1] + 1)
+    threshold = (ordered.cumsum(1) - 1) / n
+    last = (ordered > threshold).sum(1, keepdim=True) - 1
+    return (scores - threshold.gather(1, last)).clamp(min=0)
+
+
+def token_vectors(documents: list[list[int]], size: int) -> tuple[np.ndarray, torch.Tensor]:
+    """Compute a vector of length 1 for each id that documents of ids hold, by its company.
+
+    The company of a token are the ``WINDOW`` tokens to either side in its document. Pairs are
+    counted, their positive pointwise mutual information is factorised, and ``DIMENSIONS`` directions
+    are kept (Levy and Goldberg 2014, section 3). Returns the ids and one row for each. Up to
+    ``EXACT`` ids the factors are exact, above that torch's randomised ones, from a fixed seed.
+    ``size`` is above every id.
+
+    >>> ids, vectors = token_vectors([[0, 1], [2, 1], [3, 4]], 5)
+    >>> (vectors @ vectors.T)[0].round().abs().tolist()  # 0 and 2 keep the same company
+    [1.0, 0.0, 1.0, 0.0, 0.0]
+    """
+    counts = pair_counts(documents, size)
+    one, two, times = counts
+    ids, places = np.unique(np.concatenate([one, two]), return_inverse=True)
+    one, two = places.reshape(2, -1)
+    of_token = np.bincount(one, times, len(ids))
+    shared = np.log(times * times.sum() / (of_token[one] * of_token[two]))
+    kept = shared > 0
+    where = torch.from_numpy(np.stack([one[kept], two[kept]]))
+    n, shared = len(ids), torch.from_numpy(shared[kept])
+    matrix = torch.sparse_coo_tensor(where, shared, (n, n), check_invariants=True)
+    if n <= EXACT:
+        values, vectors = torch.linalg.eigh(matrix.to_dense())
+        largest = values.abs().argsort(descending=True, stable=True)[:DIMENSIONS]
+        values, vectors = values[largest].abs(), vectors[:, largest]
+    else:
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)
+            vectors, values, _ = torch.svd_lowrank(matrix, DIMENSIONS, niter=4)
+    return ids, torch.nn.functional.normalize(vectors * values.sqrt(), dim=1)
+
+
+def pair_counts(documents: list[list[int]], size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Count how often two ids stand within ``WINDOW`` places: first id, second id, times.
+
+    >>> [array.tolist() for array in pair_counts([[0, 1], [1, 0]], 2)]
+    [[0, 1], [1, 0], [2, 2]]
+    """
+    codes = []
+    for document in documents:
+        ids = np.array(document, np.int64)
+        for k in range(1, min(WINDOW, len(ids) - 1) + 1):
+            codes += [ids[:-k] * size + ids[k:], ids[k:] * size + ids[:-k]]
+    if not codes:
+        raise ValueError("the text has no two tokens side by side: give more of it as corpus=")
+    pairs, times = np.unique(np.concatenate(codes), return_counts=True)
+    return pairs // size, pairs % size, times
