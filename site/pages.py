@@ -9,6 +9,7 @@ import json
 import re
 from base64 import b64decode
 from html import escape
+from inspect import getdoc
 from pathlib import Path
 from string import Template
 
@@ -158,6 +159,28 @@ def trial():
     return Template((HERE / "try.md").read_text(encoding="utf-8")).substitute(merges=f"{merges:,}")
 
 
+def package():
+    """The page of the package: its folders, each importing from those above only, and their names."""
+    import tokhelpers as th
+
+    page = [
+        "# The package\n\n`import tokhelpers as th` is enough: `th.NAME` for everyday names, "
+        "`th.FOLDER.NAME` for all. Each folder imports only from those above it.\n"
+    ]
+    for folder in ("tokenizer", "text", "train", "adapt", "measure", "models", "notebook"):
+        module = getattr(th, folder)
+        about = " ".join(module.__doc__.split("\n\n")[0].split())
+        page.append(f"## {folder}\n\n{about}\n\n| name | what it does |\n|---|---|")
+        for name in module.__all__:
+            value = getattr(module, name)
+            said = getdoc(value) if callable(value) else "A constant."
+            first = " ".join(said.split("\n\n")[0].split()).replace("|", "\\|")
+            everyday = " (everyday)" if name in th.__all__ else ""
+            page.append(f"| `{name}`{everyday} | {first} |")
+        page.append("")
+    return "\n".join(page)
+
+
 def pages():
     """All files of the site, as text (pictures: bytes), by their path below `build/site`."""
     from matrix import matrix  # here, because conf.py, which needs the titles only, should be quick
@@ -173,6 +196,7 @@ def pages():
             rows("data/reproduced.csv"), rows("data/paper/sources.csv"), names
         ),
     }
+    found["source/package.md"] = package()
     for name in ("GLOSSARY.md", "TEACHING.md"):
         found[f"source/notebooks/{name}"] = (ROOT / "notebooks" / name).read_text(encoding="utf-8")
     for name in names.values():

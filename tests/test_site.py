@@ -15,6 +15,8 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
+import tokhelpers as th
+
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "site"))
 
@@ -101,6 +103,16 @@ def test_figure_that_nobody_describes_is_named():
     path = next((ROOT / "notebooks").glob("08_*.ipynb"))
     with pytest.raises(ValueError, match=r"figures\.csv does not say what 08_\w+ shows"):
         pages.notebook(path, {})
+
+
+def test_package_page_has_every_public_name_once():
+    page = pages.package()
+    for folder in ("tokenizer", "text", "train", "adapt", "measure", "models", "notebook"):
+        part = page.split(f"\n## {folder}\n")[1].split("\n## ")[0]
+        assert re.findall(r"(?m)^\| `(\w+)`", part) == list(getattr(th, folder).__all__)
+        assert all(
+            line.count("|") - line.count("\\|") == 3 for line in part.splitlines() if "|" in line
+        )
 
 
 # --- environment ---------------------------------------------------------------------------------

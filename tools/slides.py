@@ -2,8 +2,9 @@
 
 A cell with the tag `slide` begins a slide, and one with `fragment` is its second step. Of Markdown
 the slide has what stands above an exercise or the next section; of code it has the output, not the
-source, and a figure's SVG where one is saved. The last slide is the lesson's summary. reveal.js comes from npm,
-pinned in `tools/decks`, and lies beside the decks: they open from a file and need no network.
+source, and a figure's SVG where one is saved. The last slide is the lesson's summary. reveal.js
+comes from npm, pinned in `tools/decks`, and lies beside the decks: they open from a file and need no
+network.
 """
 
 import json
