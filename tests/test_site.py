@@ -70,7 +70,7 @@ def test_figure_is_escaped_and_has_its_size():
     shown = pages.figure("08_gain", 'less < "more"', up="../", caption="A & ")
     assert 'alt="less &lt; &quot;more&quot;"' in shown and "<figcaption>A & " in shown
     assert 'src="../figures/08_gain.svg"' in shown and 'href="../figures/08_gain.csv"' in shown
-    assert 'width="672" height="346"' in shown  # 504 x 259.2 points
+    assert 'width="960" height="384"' in shown  # 720 x 288 points
 
 
 def test_every_figure_stands_in_its_notebook_and_in_the_gallery(site):
