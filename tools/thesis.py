@@ -1,55 +1,85 @@
-"""The thesis' experiment in full size, from the hub: ``python tools/thesis.py MODEL ARM``."""
+"""The thesis' experiment with its own models and texts: ``python tools/thesis.py MODEL ARM``.
+
+What follows the thesis, by section:
+
+- supplement tokenizers by a minimum frequency, all their new tokens (4.2; Tables 4 and 5): for
+  "auto" from half of the texts (4.2.1), for "crawled" from a list of terms;
+- appended by Algorithms 7 to 9 (4.3);
+- new embeddings drawn with the mean and covariance of the old ones; new rows and biases of a head
+  that is not shared drawn with the standard deviation of Table 8 (5.1.3);
+- a sequence per text, cut off at 512 or 2,048 tokens, batches of 512, one epoch, seed 42 (5.2.1);
+  AdamW and its schedule (5.2.2), peak rates of Table 10; weights, averages and all computing in
+  bfloat16 (5.2.3);
+- five epochs of MedMCQA's training split, causal with explanations, or a classifier's (5.1.2);
+- MedQA, MedMCQA's validation split and six subjects of MMLU (6.1), and the row "untrained".
+
+What cannot be had: PMC's articles by section, so that texts are PubMed's abstracts; the list of terms
+crawled from Merriam-Webster, in whose place stand HPO's names; the wording of the instruction, which
+is ours. Texts and their ids are kept in memory, so that ``--words`` is 20 million unless more are
+asked for; the thesis reads 3.8 billion (5.1.1), and nothing below that is its full size. How it reads
+a causal model's choice is not said there. The arm "continued" (with rows as means of their pieces) is
+not the thesis' but Purason's and others'.
+"""
 
 import os
 import warnings
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import pandas as pd
+import torch
 import transformers
 import typer
 from tokenizers import Tokenizer, models
 
-from tokhelpers import (
-    continue_bpe,
-    extend,
-    load_corpus,
-    load_tokenizer,
-    read_parts,
-    record_measured,
-    thesis_extension,
-    train_byte_level_bpe,
-    train_sentencepiece_bpe,
-    train_wordpiece,
-)
+import tokhelpers as th
 from tokhelpers.__main__ import in_one_line
-from tokhelpers.models import Question, configuration, load_questions, two_stages
+from tokhelpers.models import Question, two_stages
 
-# hub id; commit; rates of thesis, Table 10 (continual pretraining, questions); what stands around a
-# text
+
+class Setup(NamedTuple):
+    """A model of the thesis: where it is, how it is loaded, and Table 8's standard deviation."""
+
+    name: str  # in the thesis' tables
+    hub_id: str
+    commit: str
+    kind: type
+    length: int
+    separator: str | None
+    deviation: float
+    unused: tuple[str, ...] = ("nothing",)  # weights of heads that are not trained on
+
+
 MODELS = {
-    "bert-base-cased": (
+    "bert-base-cased": Setup(
+        "BERT",
         "google-bert/bert-base-cased",
         "cd5ef92a9fb2f889e972770a36d4ed042daf221e",
-        5e-4,
-        1e-4,
+        transformers.BertForMaskedLM,
+        512,
         None,
+        1 / 50,
+        ("cls.seq_relationship", "bert.pooler"),
     ),
-    "mobilellm-125m": (
+    "mobilellm-125m": Setup(
+        "MobileLLM",
         "facebook/MobileLLM-125M",
         "f6820a829b347aaa6674a705c82be3db47b1f9ee",
-        5e-4,
-        5e-4,
+        transformers.LlamaForCausalLM,
+        2_048,
         "</s>",
+        1 / 50,
     ),
-    "smollm2-135m": (
+    "smollm2-135m": Setup(
+        "SmolLM2",
         "HuggingFaceTB/SmolLM2-135M",
         "93efa2f097d58c2a74874c7e644dbc9b0cee75a2",
-        1e-3,
-        1e-3,
+        transformers.LlamaForCausalLM,
+        2_048,
         "<|endoftext|>",
+        1 / 24,
     ),
 }
 PUBMED = "hf:MedRAG/pubmed@@33da3593d5756bc04c8909f170003c0b14197957"
@@ -61,76 +91,108 @@ SUBJECTS = (
     "medical_genetics",
     "professional_medicine",
 )
-
-
-ARMS = ("none", "auto", "crawled", "continued")
+ARMS = ("untrained", "none", "auto", "crawled", "continued")
+LETTERS_PER_WORD = 7  # with the space after it: how many characters to read for so many words
 
 
 def extended_by(
-    arm: str, tokenizer: Tokenizer, texts: Iterable[str], terms: Iterable[str], n_tokens: int
+    arm: str, tokenizer: Tokenizer, texts: list[str], terms: Iterable[str], threshold: int
 ) -> Tokenizer:
     """Extend a tokenizer by one of the methods that are compared.
 
-    - "none": the tokenizer as it is;
-    - "auto": the first new tokens of a supplement tokenizer trained on ``texts``, with merges by the
-      thesis' algorithms;
+    - "none", "untrained": the tokenizer as it is;
+    - "auto": all new tokens of a supplement tokenizer trained on half of ``texts`` with this minimum
+      frequency, with merges by the thesis' algorithms;
     - "crawled": the same with a supplement tokenizer trained on ``terms``;
-    - "continued": tokens learned on ``texts`` on top of the tokenizer's own (BPE only).
+    - "continued": tokens that occur as often, learned on the same half on top of the tokenizer's own
+      (BPE only).
 
     Raises ValueError for another name.
 
     Source: thesis, sections 4.2 and 4.3 (Auto, Crawled); Purason et al. 2025, section 3.1 (continued).
 
-    >>> base = train_byte_level_bpe(["bag bat bat"], vocab_size=258)
-    >>> extended_by("continued", base, ["bat bat bat"], [], 1).encode(" bat").tokens
+    >>> base = th.train_byte_level_bpe(["bag bat bat"], vocab_size=258)
+    >>> extended_by("continued", base, ["bat bat bat", "zz zz zz zz"], [], 3).encode(" bat").tokens
     ['Ġbat']
     """
     if arm not in ARMS:
         raise ValueError(f"no arm is called {arm!r}: use {', '.join(ARMS)}")
-    if arm == "none":
+    if arm in ("untrained", "none"):
         return tokenizer
-    if arm == "continued":
-        return extend(tokenizer, continue_bpe(tokenizer, texts, n_tokens))
-    supplement = _supplement(tokenizer, texts if arm == "auto" else terms, n_tokens)
-    return extend(tokenizer, thesis_extension(tokenizer, supplement, n_tokens))
+    read = texts[: (len(texts) + 1) // 2] if arm != "crawled" else terms
+    with warnings.catch_warnings(action="ignore"):  # of a text that yields fewer than the most
+        if arm == "continued":
+            found = th.continue_bpe(tokenizer, read, 100_000, min_frequency=threshold)
+            return th.extend(tokenizer, found)
+        supplement = _supplement(tokenizer, read, threshold)
+        return th.extend(tokenizer, th.thesis_extension(tokenizer, supplement))
 
 
-def _supplement(tokenizer: Tokenizer, texts: Iterable[str], n_tokens: int) -> Tokenizer:
-    """A tokenizer of the same family, large enough to bring ``n_tokens`` new ones."""
-    alone = {"isolate_digits": True, "isolate_punctuation": True}  # thesis, section 4.1.1.3
+def _supplement(tokenizer: Tokenizer, texts: Iterable[str], threshold: int) -> Tokenizer:
+    """A tokenizer of the same family; thesis, section 4.1.1.3, keeps digits and punctuation alone."""
+    alone = {"isolate_digits": True, "isolate_punctuation": True}
     rules = {"normalizer": tokenizer.normalizer, "pre_tokenizer": tokenizer.pre_tokenizer}
-    size = 3 * n_tokens + 2_000
-    with warnings.catch_warnings(action="ignore"):  # of a text that yields fewer
-        if isinstance(tokenizer.model, models.WordPiece):
-            return train_wordpiece(texts, vocab_size=size, min_frequency=10, **rules, **alone)
-        if read_parts(tokenizer).byte_level:
-            return train_byte_level_bpe(texts, vocab_size=size, **rules, **alone)
-        return train_sentencepiece_bpe(texts, vocab_size=size, **alone)
+    how = {"vocab_size": 200_000, "min_frequency": threshold, **alone}
+    if isinstance(tokenizer.model, models.WordPiece):
+        return th.train_wordpiece(texts, **how, **rules)
+    if th.read_parts(tokenizer).byte_level:
+        return th.train_byte_level_bpe(texts, **how, **rules)
+    return th.train_sentencepiece_bpe(texts, **how)
+
+
+def with_new_rows(model, old: Tokenizer, new: Tokenizer, deviation: float, seed: int):
+    """Give a model rows for new tokens as the thesis starts them (section 5.1.3, Table 8)."""
+    made = th.transfer_embeddings(model, old, new, init="normal", seed=seed, max_padding=None)
+    ids = th.plan_transfer(model, old, new, max_padding=None).new_ids
+    head = made.get_output_embeddings()
+    draw = torch.Generator().manual_seed(seed + 1)
+    with torch.no_grad():
+        for weights in (head.weight, getattr(head, "bias", None)):
+            if weights is not None and weights is not made.get_input_embeddings().weight:
+                drawn = torch.randn((len(ids), *weights.shape[1:]), generator=draw)
+                weights[ids] = (deviation * drawn).to(weights)
+    return made
+
+
+def loaded(setup: Setup, dtype: torch.dtype):
+    """Load a model of the thesis, every weight in its place, and of the published size."""
+    found = th.models.load_model(
+        setup.hub_id, setup.kind, revision=setup.commit, dtype=dtype, unused=setup.unused
+    )
+    sizes = th.published("thesis_table_09").query("extension == 'none'").set_index("model")
+    sizes = sizes[sizes["head"] != "text-classification"].parameters
+    size = sum(p.numel() for p in found.parameters())
+    if size != sizes[setup.name]:
+        raise ValueError(
+            f"{setup.hub_id} has {size:,} parameters, and Table 9 says {sizes[setup.name]:,}: the "
+            "file is another model's"
+        )
+    return found
 
 
 def thesis(
     name: str,
     arm: str,
     *,
-    n_tokens: int = 10_000,
+    threshold: int = 10_000,
     texts: str = PUBMED,
     column: str = "content",
     terms: str = "hpo-names",
-    chars: int = 100_000_000,
+    words: int = 20_000_000,
+    dtype: str = "bfloat16",
     micro_batch: int | None = None,
+    seed: int = 42,
     folder: str | os.PathLike = "runs",
 ) -> pd.Series:
-    """Run the thesis' experiment in full size, from the hub: one model, one method of extending.
+    """Run the thesis' experiment: one model, one method of extending, one seed.
 
-    ``name`` is "bert-base-cased", "mobilellm-125m" or "smollm2-135m". Training settings are the
-    thesis' (sections 5.2.1 and 5.2.2, Table 10): batches of 512 sequences, a text each, one epoch
-    of ``chars`` characters of ``texts``, five of MedMCQA; MedMCQA's validation split, MedQA and six
-    subjects of MMLU are answered. Checkpoints go to ``folder``; a run that was killed goes on from
-    there. MobileLLM's own code is not run: its weights are read into the library's Llama, which has
-    the same layers. Models and data sets are read at fixed commits, weights as safetensors only.
+    ``dtype`` is that of weights, gradients, AdamW's averages and computing; answers are scored in
+    float32. Checkpoints go to ``folder``; a run that was killed goes on from there. MobileLLM's own
+    code is not run: its weights are read into the library's Llama, which has the same layers, with
+    the shared embedding as head. Models and data sets are read at fixed commits.
 
-    Raises ValueError for another name or arm, ImportError without the package datasets, OSError
-    when the hub cannot be read.
+    Raises ValueError for another name or arm, and for bfloat16 on a device that does not have it;
+    ImportError without the package datasets, OSError when the hub cannot be read.
     """
     if name not in MODELS:
         raise ValueError(f"no model is called {name!r}: use {', '.join(MODELS)}")
@@ -138,66 +200,89 @@ def thesis(
         raise ValueError(
             f"{name} has no arm {arm!r}: use {', '.join(ARMS)} (BERT all but the last)"
         )
-    documents = list(load_corpus(texts, chars=chars, column=column))
-    held_out = list(load_corpus(texts, chars=1_000_000, split="test", column=column))
-    train = load_questions("medmcqa", "train", faulty="skip")
+    _check_dtype(dtype)
+    setup, chars = MODELS[name], words * LETTERS_PER_WORD
     test = [*_named("medqa", "MedQA"), *_named("medmcqa", "MedMCQA")]
     for subject in SUBJECTS:
         test += _named(f"mmlu:{subject}", f"MMLU {subject}")
-    hub_id, commit, first, second, separator = MODELS[name]
-    old = load_tokenizer(f"{hub_id}@{commit}")
-    new = extended_by(arm, old, documents, load_corpus(terms), n_tokens)
-    auto = transformers.AutoModelForMaskedLM if "bert" in name else transformers.LlamaForCausalLM
-    model = auto.from_pretrained(hub_id, revision=commit, use_safetensors=True)
-    length = min(2_048, configuration(name).max_position_embeddings)
-    options = {"length": length, "batch_size": 512, "micro_batch": micro_batch, "seed": 42}
-    options["separator"] = separator
-    place = Path(folder, name, f"{arm}-{n_tokens}")
-    return two_stages(
-        model,
-        old,
-        new,
-        documents,
-        held_out,
-        train,
-        test,
-        pretraining={"learning_rate": first, "folder": place / "text", "packed": False, **options},
-        choices={"learning_rate": second, "folder": place / "questions", **options},
-    )
+    old = th.load_tokenizer(f"{setup.hub_id}@{setup.commit}")
+    model = loaded(setup, getattr(torch, dtype))
+    if arm == "untrained":
+        return _answers_alone(model, old, test, setup)
+    documents = list(th.load_corpus(texts, chars=chars, column=column))
+    held_out = list(th.load_corpus(texts, chars=1_000_000, split="test", column=column))
+    train = th.models.load_questions("medmcqa", "train", faulty="skip")
+    new = extended_by(arm, old, documents, th.load_corpus(terms), threshold)
+    if arm == "continued":
+        model = th.transfer_embeddings(model, old, new, max_padding=None)
+    else:
+        model = with_new_rows(model, old, new, setup.deviation, seed)
+    options = {"length": setup.length, "batch_size": 512, "micro_batch": micro_batch}
+    options |= {"separator": setup.separator, "seed": seed, "dtype": dtype}
+    rates = th.published("thesis_table_10").set_index("model").loc[setup.name]
+    place = Path(folder, name, f"{arm}-{threshold}-seed-{seed}")
+    stages = {
+        "pretraining": {"learning_rate": float(rates.iloc[0]), "folder": place / "text"},
+        "choices": {"learning_rate": float(rates.iloc[1]), "folder": place / "questions"},
+    }
+    stages["pretraining"]["packed"] = False
+    stages = {stage: {**options, **more} for stage, more in stages.items()}
+    return two_stages(model, new, new, documents, held_out, train, test, **stages)
+
+
+def _check_dtype(dtype: str) -> None:
+    if dtype not in ("bfloat16", "float32"):
+        raise ValueError(f"dtype is {dtype!r}: use bfloat16, as the thesis, or float32")
+    real = torch.cuda.is_available() and torch.cuda.is_bf16_supported(including_emulation=False)
+    if dtype == "bfloat16" and not real:
+        raise ValueError("no device here has bfloat16 in hardware: say --dtype float32")
+
+
+def _answers_alone(model, tokenizer, test: list[Question], setup: Setup) -> pd.Series:
+    if setup.kind is transformers.BertForMaskedLM:
+        model = th.models.as_classifier(model, 4)
+    options = {"length": setup.length, "separator": setup.separator}
+    answers = th.models.answer_questions(model, tokenizer, test, **options)
+    found = th.models.answer_accuracy(answers)
+    by_subject = th.models.answer_accuracy(answers, by_subject=True)
+    return pd.Series({"seconds": 0.0, "tied": answers.tied.mean(), **found, **by_subject})
 
 
 def _named(name: str, subject: str) -> list[Question]:
     """A benchmark's questions with its name as the subject: the thesis averages over benchmarks."""
-    return [replace(q, subject=subject) for q in load_questions(name, faulty="skip")]
+    found = th.models.load_questions(name, faulty="skip")
+    return [replace(question, subject=subject) for question in found]
 
 
-app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 
 
-@app.command()
+@app.command(help=__doc__)
 @in_one_line
-def full_size(
-    model: Annotated[str, typer.Argument(help="bert-base-cased, mobilellm-125m, smollm2-135m")],
-    arm: Annotated[str, typer.Argument(help="none, auto, crawled, continued")],
-    tokens: Annotated[int, typer.Option(help="tokens to add")] = 10_000,
+def command(
+    model: Annotated[str, typer.Argument(help=", ".join(MODELS))],
+    arm: Annotated[str, typer.Argument(help=", ".join(ARMS))],
+    threshold: Annotated[
+        int, typer.Option(help="minimum frequency: 1000 to 100000 for auto, 1 to 10 for crawled")
+    ] = 10_000,
     texts: Annotated[str, typer.Option(help="corpus to pretrain on")] = PUBMED,
     column: Annotated[str, typer.Option(help="the corpus' column of text")] = "content",
     terms: Annotated[str, typer.Option(help="corpus of terms, for crawled")] = "hpo-names",
-    chars: Annotated[int, typer.Option(help="characters to pretrain on")] = 100_000_000,
+    words: Annotated[int, typer.Option(help="words to pretrain on, about")] = 20_000_000,
+    dtype: Annotated[str, typer.Option(help="bfloat16 (as the thesis) or float32")] = "bfloat16",
     micro_batch: Annotated[int | None, typer.Option(help="sequences at a time on the GPU")] = None,
+    seed: Annotated[list[int], typer.Option(help="give it several times for several runs")] = (42,),
     folder: Annotated[str, typer.Option(help="where checkpoints are kept")] = "runs",
 ) -> None:
-    """The thesis' experiment in full size: needs the hub, and a GPU to end in reasonable time.
-
-    The result is kept in data/measured.
-    """
-    options = {"texts": texts, "column": column, "terms": terms, "chars": chars}
-    options |= {"n_tokens": tokens, "micro_batch": micro_batch, "folder": folder}
-    row = thesis(model, arm, **options)
-    command = f"python tools/thesis.py {model} {arm} --tokens {tokens} --chars {chars}"
-    table = row.to_frame().T.assign(model=model, arm=arm, added=tokens)
-    record_measured(table, f"thesis_{model}_{arm}_{tokens}", command=command, seconds=row.seconds)
-    print(row.to_string())
+    """Run the experiment for each seed and keep the results in data/measured."""
+    options = {"texts": texts, "column": column, "terms": terms, "words": words, "dtype": dtype}
+    options |= {"threshold": threshold, "micro_batch": micro_batch, "folder": folder}
+    rows = [thesis(model, arm, seed=s, **options).to_frame().T.assign(seed=s) for s in seed]
+    table = pd.concat(rows).assign(model=model, arm=arm, threshold=threshold, words=words)
+    called = f"python tools/thesis.py {model} {arm} --threshold {threshold} --words {words}"
+    seconds = float(table.seconds.sum())
+    th.record_measured(table, f"thesis_{model}_{arm}_{threshold}", command=called, seconds=seconds)
+    print(table.T.to_string())
 
 
 if __name__ == "__main__":

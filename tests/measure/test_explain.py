@@ -113,3 +113,9 @@ def test_the_tree_of_a_token_that_merges_do_not_reach(llama):
 def test_a_token_that_is_not_there(llama, token, told):
     with pytest.raises(ValueError, match=told):
         th.explain_token(llama, token)
+
+
+def test_reachability_of_some_tokens_needs_token_strings(llama):
+    assert th.reachability(llama, ["Ġcat", "Ġthe"]).index.tolist() == [279, 8415]
+    with pytest.raises(ValueError, match="not in this tokenizer: ' the'"):
+        th.reachability(llama, [" the"])

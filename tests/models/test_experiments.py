@@ -1,6 +1,6 @@
 """The thesis' experiment: every arm in every family, and the full-size command with small stand-ins."""
 
-from types import SimpleNamespace
+import json
 
 import pandas as pd
 import pytest
@@ -10,7 +10,7 @@ from tokenizers import processors
 from typer.testing import CliRunner
 
 import tokhelpers as th
-from tokhelpers.models.architectures import configuration, new_model
+from tokhelpers.models.architectures import new_model
 from tokhelpers.models.experiments import as_classifier, two_stages
 from tokhelpers.models.questions import Question
 from tools import thesis
@@ -21,6 +21,7 @@ MEDICAL = ["chronic hepatitis with fibrosis of the liver", "acute nephritis with
 TERMS = ["hepatitis", "nephritis", "gastritis", "fibrosis", "arthritis"] * 12
 SMALL = {"hidden_size": 12, "num_hidden_layers": 1, "num_attention_heads": 2}
 SMALL |= {"num_key_value_heads": 2, "intermediate_size": 16}
+HEADS = {True: "masked-lm", False: "causal-lm"}  # of BERT, of the others
 OPTIONS = ("hepatitis", "nephritis", "gastritis", "arthritis")
 QUESTIONS = [
     Question(f"Which of these harms the {organ}?", OPTIONS, place, organ, "It ends in itis.")
@@ -48,22 +49,28 @@ def test_each_arm_in_each_family(family, arm):
         with pytest.raises(ValueError, match="a BPE tokenizer is needed"):
             extended_by(arm, old, MEDICAL, TERMS, 5)
         return
-    new = extended_by(arm, old, MEDICAL, TERMS, 5)
-    assert new.get_vocab_size() == old.get_vocab_size() + (0 if arm == "none" else 5)
+    new, fewer = (extended_by(arm, old, MEDICAL, TERMS, n) for n in (5, 13))
+    sizes = [t.get_vocab_size() for t in (old, fewer, new)]
     before, after = (len(t.encode(MEDICAL[0], add_special_tokens=False).ids) for t in (old, new))
-    assert (after == before) if arm == "none" else (after < before)
+    if arm in ("none", "untrained"):
+        assert sizes[0] == sizes[1] == sizes[2] and after == before
+    else:
+        assert sizes[0] <= sizes[1] <= sizes[2] > sizes[0] and after < before
 
 
 def test_the_supplement_is_trained_on_what_the_arm_says():
+    """Terms for crawled, the first half of the texts for the others; each token often enough."""
     old = base("byte-level")
-    only_terms = set(extended_by("crawled", old, MEDICAL, ["zzzz"] * 20, 1).get_vocab())
+    only_terms = set(extended_by("crawled", old, MEDICAL, ["zzzz"] * 20, 30).get_vocab())
     assert only_terms - set(old.get_vocab()) == {"zz"}
-    only_texts = set(extended_by("auto", old, ["qqqq"] * 20, TERMS, 1).get_vocab())
-    assert only_texts - set(old.get_vocab()) == {"qq"}
+    texts = ["qqqq"] * 20 + ["vvvv"] * 20
+    for arm in ("auto", "continued"):
+        only_texts = set(extended_by(arm, old, texts, TERMS, 30).get_vocab())
+        assert only_texts - set(old.get_vocab()) == {"qq"}
 
 
 def test_an_unknown_arm():
-    with pytest.raises(ValueError, match="no arm is called 'best': use none, auto, crawled, cont"):
+    with pytest.raises(ValueError, match="no arm is called 'best': use untrained, none, auto"):
         extended_by("best", base("byte-level"), MEDICAL, TERMS, 5)
 
 
@@ -114,12 +121,60 @@ def test_the_classifier_keeps_the_body():
     assert made.classifier.weight.shape == (4, 192)
 
 
+@pytest.mark.parametrize("tied", [True, False])
+def test_new_rows_start_as_in_table_8(tied):
+    """Embeddings by the old rows' mean and covariance; an untied head by a fixed deviation."""
+    old = base("byte-level")
+    new = extended_by("auto", old, MEDICAL, TERMS, 2)
+    n, rows = new.get_vocab_size() - old.get_vocab_size(), old.get_vocab_size()
+    model = new_model("small-llama", rows, tie_word_embeddings=tied, **{**SMALL, "hidden_size": 64})
+    made = thesis.with_new_rows(model, old, new, 1 / 24, 7)
+    normal = th.transfer_embeddings(model, old, new, init="normal", seed=7)
+    embeddings = (m.get_input_embeddings().weight for m in (made, normal))
+    assert torch.equal(*embeddings) and n > 20
+    head = made.get_output_embeddings().weight
+    assert (head is made.get_input_embeddings().weight) == tied
+    if not tied:
+        assert torch.equal(head[:rows], model.get_output_embeddings().weight)
+        assert head[rows:].std().item() == pytest.approx(1 / 24, rel=0.1)
+
+
+def test_a_shared_embedding_is_the_head(tmp_path):
+    """MobileLLM's configuration says so in its own word, and its file has no head."""
+    made = new_model("small-llama", 300, **SMALL)
+    made.save_pretrained(tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    del config["tie_word_embeddings"]
+    (tmp_path / "config.json").write_text(json.dumps({**config, "share_embedding": True}))
+    loaded = th.models.load_model(tmp_path, transformers.LlamaForCausalLM)
+    assert loaded.get_output_embeddings().weight is loaded.get_input_embeddings().weight
+    assert loaded.num_parameters() == made.num_parameters()
+    (tmp_path / "config.json").write_text(json.dumps({**config, "share_embedding": False}))
+    with pytest.raises(ValueError, match="1 missing \\(lm_head.weight\\): load it as what"):
+        th.models.load_model(tmp_path, transformers.LlamaForCausalLM)
+
+
+@pytest.mark.parametrize("name, setup", MODELS.items())
+def test_models_have_the_published_sizes(name, setup, monkeypatch):
+    head = "masked-lm" if name.startswith("bert") else "causal-lm"
+    whole = new_model(name, head=head, device="meta")
+    monkeypatch.setattr(th.models, "load_model", lambda *_, **__: whole)
+    assert thesis.loaded(setup, torch.float32) is whole
+    smaller = new_model(name, 20_000, head=head, device="meta")
+    monkeypatch.setattr(th.models, "load_model", lambda *_, **__: smaller)
+    with pytest.raises(ValueError, match="and Table 9 says .*: the file is another model's"):
+        thesis.loaded(setup, torch.float32)
+
+
 @pytest.fixture
 def no_hub(monkeypatch, tmp_path):
     """Small stand-ins for everything that comes from the hub; what was asked for is kept."""
     asked = []
-    smollm, bert = ("@".join(MODELS[name][:2]) for name in ("smollm2-135m", "bert-base-cased"))
-    tokenizers = {smollm: base("byte-level"), bert: base("wordpiece")}
+    places = {f"{s.hub_id}@{s.commit}": s for s in MODELS.values()}
+    families = {"BERT": "wordpiece", "SmolLM2": "byte-level"}
+
+    def load_tokenizer(place):
+        return base(families[places[place].name])
 
     def load_corpus(name, *, chars=None, split="train", column="text"):
         asked.append((name, split, chars, column))
@@ -129,43 +184,42 @@ def no_hub(monkeypatch, tmp_path):
         asked.append((name, split, faulty))
         return QUESTIONS
 
-    def from_pretrained(architecture, head):
-        small = {k: v for k, v in SMALL.items() if "key" not in k or "llama" in architecture}
-        place = smollm if "llama" in architecture else bert
-        rows = tokenizers[place].get_vocab_size()
+    def loaded(setup, dtype):
+        asked.append(dtype)
+        bert = setup.name == "BERT"
+        small = {k: v for k, v in SMALL.items() if "key" not in k or not bert}
+        rows = base(families[setup.name]).get_vocab_size()
+        model = new_model(f"small-{'bert' if bert else 'llama'}", rows, HEADS[bert], **small)
+        return model.to(dtype)
 
-        def made(name, *, revision, use_safetensors):
-            assert f"{name}@{revision}" == place and use_safetensors
-            return new_model(architecture, rows, head, **small)
-
-        return made
-
-    monkeypatch.setattr(thesis, "load_corpus", load_corpus)
-    monkeypatch.setattr(thesis, "load_questions", load_questions)
-    monkeypatch.setattr(thesis, "load_tokenizer", tokenizers.__getitem__)
-    for auto, architecture, head in (
-        (transformers.LlamaForCausalLM, "small-llama", "causal-lm"),
-        (transformers.AutoModelForMaskedLM, "small-bert", "masked-lm"),
-    ):
-        monkeypatch.setattr(auto, "from_pretrained", from_pretrained(architecture, head))
-    small = SimpleNamespace(max_position_embeddings=200)
-    monkeypatch.setattr(thesis, "configuration", lambda name: configuration(name) and small)
+    monkeypatch.setattr(th, "load_corpus", load_corpus)
+    monkeypatch.setattr(th, "load_tokenizer", load_tokenizer)
+    monkeypatch.setattr(th.models, "load_questions", load_questions)
+    monkeypatch.setattr(thesis, "loaded", loaded)
+    short = {name: setup._replace(length=200) for name, setup in MODELS.items()}
+    monkeypatch.setattr(thesis, "MODELS", short)
     monkeypatch.setenv("TOKHELPERS_MEASURED", str(tmp_path / "measured"))
     monkeypatch.chdir(tmp_path)
     return asked
 
 
 @pytest.mark.parametrize(
-    "model, arm", [("smollm2-135m", "continued"), ("bert-base-cased", "crawled")]
+    "model, arm",
+    [("smollm2-135m", "continued"), ("bert-base-cased", "crawled"), ("smollm2-135m", "untrained")],
 )
 def test_the_command(no_hub, tmp_path, model, arm):
-    told = CliRunner().invoke(app, [model, arm, "--tokens", "3", "--chars", "1000"])
+    asked = ["--threshold", "5", "--words", "100", "--dtype", "float32", "--seed", "42"]
+    told = CliRunner().invoke(app, [model, arm, *asked, "--seed", "43"])
     assert told.exit_code == 0, told.output
-    table = pd.read_csv(tmp_path / "measured" / f"thesis_{model}_{arm}_3.csv")
-    assert table.added[0] == 3 and {"MedQA", "MedMCQA", "MMLU anatomy"} <= set(table.columns)
-    assert (thesis.PUBMED, "train", 1000, "content") in no_hub
-    assert ("medmcqa", "train", "skip") in no_hub and ("mmlu:anatomy", None, "skip") in no_hub
-    assert len(list((tmp_path / "runs" / model).rglob("checkpoint.safetensors"))) == 2
+    table = pd.read_csv(tmp_path / "measured" / f"thesis_{model}_{arm}_5.csv")
+    assert table.seed.tolist() == [42, 43] and table.threshold.eq(5).all()
+    assert {"tied", "MedQA", "MedMCQA", "MMLU anatomy"} <= set(table.columns)
+    assert ("mmlu:anatomy", None, "skip") in no_hub and torch.float32 in no_hub
+    trained = arm != "untrained"
+    assert ((thesis.PUBMED, "train", 700, "content") in no_hub) == trained
+    assert (("medmcqa", "train", "skip") in no_hub) == trained
+    found = list((tmp_path / "runs" / model).rglob("checkpoint.safetensors"))
+    assert len(found) == (4 if trained else 0)
 
 
 @pytest.mark.parametrize(
@@ -174,6 +228,12 @@ def test_the_command(no_hub, tmp_path, model, arm):
         (["gpt-2", "none"], "no model is called 'gpt-2': use bert-base-cased"),
         (["bert-base-cased", "continued"], "bert-base-cased has no arm 'continued'"),
         (["smollm2-135m", "best"], "smollm2-135m has no arm 'best'"),
+        (["smollm2-135m", "none", "--dtype", "float16"], "dtype is 'float16': use bfloat16"),
+        pytest.param(
+            ["smollm2-135m", "none"],
+            "no device here has bfloat16 in hardware: say --dtype float32",
+            marks=pytest.mark.skipif(torch.cuda.is_available(), reason="a device has it"),
+        ),
     ],
 )
 def test_mistakes_on_the_command_line(no_hub, arguments, message):

@@ -86,7 +86,8 @@ def llama_operations(config, vocab_size, length):
     """Of a step on one text, on paper: two for a multiplication and addition, thrice for backward."""
     width, layers = config.hidden_size, config.num_hidden_layers
     matrices = layers * (4 * width**2 + 3 * width * config.intermediate_size) + vocab_size * width
-    attention = 2 * layers * width * length  # scores, and the sum they weigh
+    # scores, and the sum they weigh, of each place with those up to it
+    attention = layers * width * (length + 1)
     return 6 * length * (matrices + attention)
 
 

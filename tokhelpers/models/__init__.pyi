@@ -3,6 +3,7 @@ __all__ = [
     "Question",
     "answer_accuracy",
     "answer_questions",
+    "as_classifier",
     "blocks",
     "causal_task",
     "classification_scores",
@@ -44,7 +45,7 @@ from .choices import answer_accuracy, answer_questions, finetune_choices
 from .classification import classification_scores, classify, finetune_classes
 from .costs import KINDS, embedding_share, parameter_count, training_memory
 from .distillation import distill_embeddings
-from .experiments import two_stages
+from .experiments import as_classifier, two_stages
 from .finetuning import causal_task, loss_per_byte, pretrain, search_learning_rate
 from .loading import load_model
 from .optimisation import learning_rate_schedule

@@ -2,18 +2,18 @@
 
 import os
 from collections.abc import Iterable
+from copy import deepcopy
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import torch
-import torch.nn.functional as F
 
 from .batches import NO_LABEL, around, encode_texts, sequence_length
-from .classification import classify, finetune_classes, head
+from .classification import class_scores, finetune_classes, head
 from .finetuning import label_logits, pretrain
 from .optimisation import evaluated
-from .questions import Question, format_question
+from .questions import LETTERS, Question, format_question
 
 
 def finetune_choices(
@@ -42,8 +42,8 @@ def finetune_choices(
     >>> trained, _ = finetune_choices(
     ...     small, tokenizer, [bone], learning_rate=0.05, epochs=20, device="cpu")
     >>> answer_questions(trained, tokenizer, [bone])
-      subject  answer  chosen  right
-    0               0       0   True
+      subject  answer  chosen   tied  right
+    0               0       0  False   True
     """
     questions = list(questions)
     if _choosing_head(model) == "classes":
@@ -72,13 +72,14 @@ def answer_questions(
     length: int | None = None,
     separator: str | int | None = None,
 ) -> pd.DataFrame:
-    """Answer four-option questions: a table of subject, answer, chosen (0 to 3) and right.
+    """Answer four-option questions: a table of subject, answer, chosen (0 to 3), tied and right.
 
-    A causal model chooses the letter that is likeliest after the layout with the answer's heading.
-    Where one token does not tell the letters apart, the likelihoods of the whole strings, "A)" to
-    "D)", are compared. The start of a text longer than ``length`` ids (default: the model's
-    positions, 2,048 at most) is cut off. A model with a classification head chooses the class.
-    ``separator`` and errors are those of ``finetune_choices``.
+    A causal model chooses the letter that is likeliest after the layout with the answer's heading. A
+    model with a classification head chooses the class. Scores are computed in float32, whatever the
+    model's type; ``tied`` says that another option has the same score as the chosen one, which is
+    the first of them. The start of a text longer than ``length`` ids (default: the model's
+    positions, 2,048 at most) is cut off. ``separator`` and errors are those of
+    ``finetune_choices``; ValueError, too, where the four letters do not differ in one token.
 
     Source: thesis, section 6.1; how it reads a causal model's choice is not said there.
 
@@ -88,72 +89,51 @@ def answer_questions(
     >>> small = th.new_model("small-llama", 260, hidden_size=6)
     >>> table = answer_questions(small, tokenizer, [bone, bone])
     >>> table.shape, table.chosen.nunique()  # equal questions have equal answers
-    ((2, 4), 1)
+    ((2, 5), 1)
     """
     questions = list(questions)
+    if model.dtype != torch.float32:
+        model = deepcopy(model).float()
     if _choosing_head(model) == "classes":
         texts = map(format_question, questions)
-        chosen = classify(model, tokenizer, texts, length=length, separator=separator)
+        scores = class_scores(model, tokenizer, texts, length, separator)
     else:
-        length = sequence_length(model, length)
-        prompts = [format_question(q, answer_line=True) for q in questions]
-        texts = [f"{prompt}{letter})" for prompt in prompts for letter in "ABCD"]
-        before, _ = around(tokenizer, separator)
-        ids = [before + list(found) for found in encode_texts(tokenizer, texts)]
-        four = [ids[i : i + 4] for i in range(0, len(ids), 4)]
-        chosen = _likelihoods(model, four, length).argmax(1)
+        scores = _letter_scores(model, tokenizer, questions, length, separator)
+    chosen = scores.argmax(1)
     table = pd.DataFrame({"subject": [q.subject for q in questions]})
     table["answer"], table["chosen"] = [q.answer for q in questions], chosen
+    table["tied"] = (scores == scores.max(1, keepdims=True)).sum(1) > 1
     return table.assign(right=table.answer == table.chosen)
 
 
-def _likelihoods(model, four: list[list[list[int]]], length: int) -> np.ndarray:
-    """Log likelihoods (questions, 4) of what differs, up to one constant per question."""
-    shared = [len(os.path.commonprefix(options)) for options in four]
-    told_apart = (
-        len({ids[k] for ids in options if len(ids) > k}) == 4
-        for options, k in zip(four, shared, strict=True)
-    )
-    by = _next_token_rows if all(told_apart) else _whole_string_rows
-    rows, function = by(four, shared, length)
-    found = evaluated(model, rows, function)
-    scores = np.empty((len(rows), 4 * len(four) // len(rows)))
-    for part, values in found:
-        scores[part] = values.float().cpu().reshape(len(part), -1)
-    return scores.reshape(-1, 4)
+def _letter_scores(model, tokenizer, questions: list[Question], length, separator) -> np.ndarray:
+    """The logits (questions, 4) of the token in which the letters differ."""
+    length = sequence_length(model, length)
+    prompts = [format_question(q, answer_line=True) for q in questions]
+    texts = [f"{prompt}{letter})" for prompt in prompts for letter in LETTERS]
+    before, _ = around(tokenizer, separator)
+    ids = [before + list(found) for found in encode_texts(tokenizer, texts)]
+    rows = [_row(ids[i : i + 4], length) for i in range(0, len(ids), 4)]
+    scores = np.empty((len(rows), 4), np.float32)
+    for part, found in evaluated(
+        model, rows, lambda m, b: label_logits(m, b).gather(1, b["options"])
+    ):
+        scores[part] = found.float().cpu()
+    return scores
 
 
-def _next_token_rows(four, shared, length):
-    """One row per question: what the options share, and the token that differs in each."""
-    rows = []
-    for options, k in zip(four, shared, strict=True):
-        ids = np.array(options[0][:k][-length:])
-        labels = np.full(len(ids), NO_LABEL)
-        labels[-1] = 0  # any label will do: the logits are wanted there
-        rows.append({"ids": ids, "labels": labels, "options": [ids[k] for ids in options]})
-    return rows, lambda model, batch: label_logits(model, batch).gather(1, batch["options"])
-
-
-def _whole_string_rows(four, shared, length):
-    """One row per option, with labels from where the options begin to differ."""
-    rows = []
-    for options, k in zip(four, shared, strict=True):
-        if len({*map(tuple, options)}) < 4:
-            raise ValueError("this tokenizer does not tell the letters A, B, C and D apart")
-        for ids in options:
-            labels = np.array(ids[1:])
-            labels[: k - 1] = NO_LABEL
-            rows.append({"ids": np.array(ids[:-1])[-length:], "labels": labels[-length:]})
-    return rows, _row_likelihoods
-
-
-def _row_likelihoods(model, batch: dict) -> torch.Tensor:
-    wanted = batch["labels"] != NO_LABEL
-    losses = F.cross_entropy(
-        label_logits(model, batch).float(), batch["labels"][wanted], reduction="none"
-    )
-    found = torch.zeros(len(wanted), device=losses.device)
-    return found.index_add(0, torch.nonzero(wanted)[:, 0], -losses)
+def _row(options: list[list[int]], length: int) -> dict:
+    """What the four texts share, and the token that differs in each."""
+    k = len(os.path.commonprefix(options))
+    if len({ids[k] for ids in options if len(ids) > k}) < 4:
+        raise ValueError(
+            "one token of this tokenizer does not tell the letters A, B, C and D apart: give "
+            "another tokenizer"
+        )
+    ids = np.array(options[0][:k][-length:])
+    labels = np.full(len(ids), NO_LABEL)
+    labels[-1] = 0  # any label will do: the logits are wanted there
+    return {"ids": ids, "labels": labels, "options": [ids[k] for ids in options]}
 
 
 def answer_accuracy(answers: pd.DataFrame, *, by_subject: bool = False) -> pd.Series:

@@ -93,11 +93,16 @@ def classify(
     >>> classify(small, tokenizer, ["bat", "bag"]).tolist()
     [1, 1]
     """
+    return class_scores(model, tokenizer, texts, length, separator).argmax(1)
+
+
+def class_scores(model, tokenizer, texts, length=None, separator=None) -> np.ndarray:
+    """Return the logits of each text's classes (texts, classes), float32."""
     rows = [{"ids": ids} for ids in framed(model, tokenizer, texts, length, separator)]
-    chosen = np.empty(len(rows), np.int64)
+    scores = np.empty((len(rows), model.config.num_labels), np.float32)
     for part, found in evaluated(model, rows, lambda m, b: states(m, b["ids"], b["mask"])[1]):
-        chosen[part] = found.argmax(1).cpu()
-    return chosen
+        scores[part] = found.float().cpu()
+    return scores
 
 
 def classification_scores(labels: Sequence[int], predicted: Sequence[int]) -> pd.Series:

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from tokenizers import Tokenizer
 
-from .parts import BYTE_TOKENS, Parts, is_byte_level
+from .parts import BYTE_TOKENS, Parts, backend_of, is_byte_level
 from .token_bytes import byte_alphabet
 
 TO_LATIN = {ord(character): byte for byte, character in enumerate(byte_alphabet())}
@@ -24,11 +24,10 @@ def raw_tokens(tokens: Iterable[str], tokenizer: Tokenizer | Parts) -> list[byte
     """
     if is_byte_level(tokenizer):
         return [_from_alphabet(token) for token in tokens]
-    model = tokenizer.settings["model"] if isinstance(tokenizer, Parts) else tokenizer.model
     if isinstance(tokenizer, Parts):
-        fallback = model.get("byte_fallback")
+        fallback = tokenizer.settings["model"].get("byte_fallback")
     else:
-        fallback = getattr(model, "byte_fallback", False)
+        fallback = getattr(backend_of(tokenizer).model, "byte_fallback", False)
     byte = BYTE if fallback else {}
     return [byte.get(token) or token.replace("▁", " ").encode() for token in tokens]
 
@@ -43,6 +42,8 @@ def _from_alphabet(token: str) -> bytes:
 def ordinary_tokens(tokenizer: Tokenizer | Parts) -> dict[int, str]:
     """Map each id to its token string, in order of ids, without special and added tokens.
 
+    Raises TypeError for what is no tokenizer.
+
     >>> from tokenizers import Tokenizer, models
     >>> ordinary_tokens(Tokenizer(models.BPE({"b": 1, "a": 0}, [])))
     {0: 'a', 1: 'b'}
@@ -50,7 +51,8 @@ def ordinary_tokens(tokenizer: Tokenizer | Parts) -> dict[int, str]:
     if isinstance(tokenizer, Parts):
         vocab, added = tokenizer.vocab, {t["id"] for t in tokenizer.settings["added_tokens"]}
     else:
-        vocab = tokenizer.get_vocab(with_added_tokens=False)
-        added = tokenizer.get_added_tokens_decoder().keys()
+        backend = backend_of(tokenizer)
+        vocab = backend.get_vocab(with_added_tokens=False)
+        added = backend.get_added_tokens_decoder().keys()
     by_id = sorted((i, token) for token, i in vocab.items() if i not in added)
     return dict(by_id)

@@ -29,22 +29,20 @@ from .pairs import (
     row_of,
     sightings_of,
 )
+from .spelling import Spelling, first_spelled, spell, spelling_of, spelling_order
 
 WORD = np.dtype([("begin", np.int64), ("end", np.int64), ("weight", np.int64)])
 # What was noted of a symbol on one side of the occurrences that a merge replaced: how often it stood
-# there in the text, how often in the unique words, and the block for the sightings of its new pair
-BESIDE = np.dtype([("count", np.int64), ("seen", np.int64), ("block", np.int64)])
+# there in the text, how often in the unique words, and where the next sighting of its new pair goes
+BESIDE = np.dtype([("count", np.int64), ("seen", np.int64), ("next", np.int64)])
 BEFORE, BEHIND = 0, 1  # the sides
+STOP = -(2**31)  # a reply
 MOST_SYMBOLS = 2**52  # priorities are float64, which has all whole numbers up to 2**53
-LENGTH_BITS = 18  # of a tie by spelling; the characters have the other 44 bits
 
 # `symbols` of all words one after the other; a word's are those from its `begin` to its `end`. A merged
 # symbol stands at the first place of the n that it takes. Its second and its last place hold -n, and
 # so lead over the hole from either side; what is between is below zero, too.
 Words = namedtuple("Words", "symbols records")
-# The characters of each symbol as ranks in code-point order, from 1 on: `lengths` of them from
-# `starts` on. `bits`: what a rank takes.
-Spelling = namedtuple("Spelling", "ranks starts lengths bits")
 # For WordPiece's score: how often each symbol occurs; for each symbol on either side, the newest
 # pair with it there; for each pair on either side, the next older one with the same symbol there.
 Scores = namedtuple("Scores", "frequency newest older")
@@ -57,11 +55,7 @@ def words_of(symbols, offsets, counts, *, spelled: bool) -> tuple[Words, Spellin
     """The words as the loop takes them, and their spelling (empty, unless ties go by it)."""
     records = np.zeros(len(counts), WORD)
     records["begin"], records["end"], records["weight"] = offsets[:-1], offsets[1:], counts
-    there = np.bincount(symbols) > 0 if spelled else np.zeros(0, bool)
-    ranks = np.cumsum(there).astype(np.int32)
-    bits = int(ranks[-1]).bit_length() if spelled else 1
-    spelling = Spelling(ranks, np.arange(len(ranks)), there.astype(np.int64), bits)
-    return Words(symbols, records), spelling
+    return Words(symbols, records), spelling_of(symbols if spelled else symbols[:0])
 
 
 # --- what merging starts from -------------------------------------------------------------------
@@ -74,7 +68,7 @@ def _complete(pairs, scores, spelling, known, had):
         older = longer(older, len(rows))
     for i in range(had, pairs.filled[0]):
         key = rows[i].key
-        rows[i].tie = _spelling_order(spelling, key) if len(spelling.ranks) else key
+        rows[i].tie = spelling_order(spelling, key) if len(spelling.ranks) else key
         if len(known.results):
             rank = known.table[slot_of(known.table, known.keys, key)]
             if rank >= 0:
@@ -86,71 +80,7 @@ def _complete(pairs, scores, spelling, known, had):
     return Scores(frequency, newest, older)
 
 
-@njit(cache=True)
-def _spell(spelling, key, new):
-    """The spelling with that of a merged symbol behind it."""
-    ranks, starts, lengths, bits = spelling
-    if new >= len(starts):
-        starts, lengths = longer(starts, 2 * new), longer(lengths, 2 * new)
-    start = len(ranks)
-    left, right = both_symbols(key)
-    ranks = np.concatenate(
-        (
-            ranks,
-            ranks[starts[left] : starts[left] + lengths[left]],
-            ranks[starts[right] : starts[right] + lengths[right]],
-        )
-    )
-    starts[new], lengths[new] = start, len(ranks) - start
-    return Spelling(ranks, starts, lengths, bits)
-
-
 # --- which pair is next -------------------------------------------------------------------------
-@njit(cache=True)
-def _spelling_order(spelling, key):
-    """The length and the first characters of a pair's token, as a number that sorts as they do."""
-    left, right = both_symbols(key)
-    length = spelling.lengths[left] + spelling.lengths[right]
-    order, free = np.int64(min(length, 2**LENGTH_BITS)), 62 - LENGTH_BITS
-    for j in range(length):
-        if free < spelling.bits:
-            break
-        order = order << spelling.bits | _character(spelling, left, right, j)
-        free -= spelling.bits
-    return order << free
-
-
-@njit(cache=True)
-def _character(spelling, left, right, j):
-    """The rank of a token's character `j`; the token is made of two symbols."""
-    behind = j - spelling.lengths[left]
-    at = spelling.starts[left] + j if behind < 0 else spelling.starts[right] + behind
-    return spelling.ranks[at]
-
-
-@njit(cache=True)
-def _first_spelled(heap, rows, spelling, i, priority):
-    """Of the pairs that tie with `i` so far, the one spelled first; the others go back."""
-    tie, passed = rows[i].tie, [np.int64(0) for _ in range(0)]
-    while len(heap) > 0 and heap[0][0] == priority and heap[0][1] == tie:
-        k = heapq.heappop(heap)[2]
-        if k == i or np.float64(-rows[k].count) != priority:
-            if k != i and rows[k].count > 0:
-                heapq.heappush(heap, (np.float64(-rows[k].count), tie, k))
-            continue
-        (a, b), (c, d) = both_symbols(rows[k].key), both_symbols(rows[i].key)
-        for j in range(tie >> 62 - LENGTH_BITS):
-            difference = _character(spelling, a, b, j) - _character(spelling, c, d, j)
-            if difference != 0:
-                if difference < 0:
-                    i, k = k, i
-                break
-        passed.append(k)
-    for k in passed:
-        heapq.heappush(heap, (priority, tie, k))
-    return i
-
-
 @njit(cache=True)
 def _priority(rows, frequency, i):
     """A pair's count, or with symbol frequencies its score: the count over the product of these.
@@ -175,6 +105,17 @@ def _is_candidate(rows, i, least):
 def _push(heap, rows, frequency, i, least):
     if _is_candidate(rows, i, least):
         heapq.heappush(heap, (-_priority(rows, frequency, i), rows[i].tie, np.int64(i)))
+
+
+@njit(cache=True)
+def _first_heap(rows, n, frequency, least):
+    """All of the first `n` pairs that occur often enough."""
+    heap = [(0.0, np.int64(0), np.int64(0)) for _ in range(0)]
+    for i in range(n):
+        if _is_candidate(rows, i, least):
+            heap.append((-_priority(rows, frequency, i), rows[i].tie, np.int64(i)))
+    heapq.heapify(heap)
+    return heap
 
 
 # --- one merge ----------------------------------------------------------------------------------
@@ -243,7 +184,7 @@ def _recount(pairs, notes, merge, touched, n):
     beside, seen = notes
     left, right = both_symbols(pairs.rows[merge.row].key)
     pairs = reserve(pairs, 2 * len(touched), n)
-    table, rows, blocks, sightings, filled = pairs
+    table, rows, _, sightings, filled = pairs
     keys, risen = keys_of(rows), [np.int64(0) for _ in range(0)]
     for symbol, side in touched:
         if side == BEFORE:
@@ -253,13 +194,13 @@ def _recount(pairs, notes, merge, touched, n):
         rows[row_of(table, keys, rows, filled, old)].count -= beside[symbol, side].count
         i = row_of(table, keys, rows, filled, new)
         rows[i].count += beside[symbol, side].count
-        beside[symbol, side].block = open_block(pairs, i, beside[symbol, side].seen)
+        beside[symbol, side].next = open_block(pairs, i, beside[symbol, side].seen)
         beside[symbol, side].count = beside[symbol, side].seen = 0
         risen.append(i)
     for k in range(n):
-        block = beside[seen[k, 0], seen[k, 1]].block
-        sightings[blocks[block].end] = seen[k, 2]
-        blocks[block].end += 1
+        symbol, side = seen[k, 0], seen[k, 1]
+        sightings[beside[symbol, side].next] = seen[k, 2]
+        beside[symbol, side].next += 1
     return pairs, risen
 
 
@@ -279,7 +220,7 @@ def _merge_pair(pairs, words, scores, spelling, known, notes, merge):
     else:
         pairs.rows[merge.row].block = -1
     if len(spelling.ranks):
-        spelling = _spell(spelling, key, merge.new)
+        spelling = spell(spelling, key, merge.new)
     size = len(frequency)
     if 0 < size <= merge.new:
         frequency, newest = longer(frequency, 2 * merge.new), longer(newest, 2 * merge.new)
@@ -327,18 +268,17 @@ def _remember(rows, i, result, rank):
 def merge_loop(words, spelling, known, scored, first, least, reply):
     """Yield the best pair and its count, again and again; `reply[0]` says what it becomes.
 
-    A reply below zero refuses the pair for good. Best is the highest priority, then the lower tie,
-    among the pairs that occur `least` times. With `first` at least 0, symbols from there on are
-    new; see `learn_merges` for what a merge into an older one brings with it.
+    A reply below zero refuses the pair for good, and STOP ends the loop: numba frees what it holds
+    only when it returns. Best is the highest priority, then the lower tie, among the pairs that
+    occur `least` times. With `first` at least 0, symbols from there on are new; see `learn_merges`
+    for what a merge into an older one brings with it.
     """
     # 1. Count all pairs, and put those that are frequent enough into the heap.
     pairs = all_pairs(words.symbols, words.records)
     scores = _complete(pairs, _start_scores(words, scored), spelling, known, 0)
     most = words.symbols.max() if len(words.symbols) else 0
     notes = Notes(np.zeros((1 + most, 2), BESIDE), np.empty((1024, 3), np.int64))
-    heap = [(0.0, np.int64(0), np.int64(0)) for _ in range(0)]
-    for i in range(pairs.filled[0]):
-        _push(heap, pairs.rows, scores.frequency, i, least)
+    heap = _first_heap(pairs.rows, pairs.filled[0], scores.frequency, least)
     learned, newest = np.int64(len(known.results)), np.int64(first - 1)
     while len(heap) > 0:
         # 2. Take the best entry. Is it out of date, put it back with the priority of now; one that
@@ -352,12 +292,14 @@ def merge_loop(words, spelling, known, scored, first, least, reply):
                 _push(heap, pairs.rows, scores.frequency, i, least)
             continue
         if len(spelling.ranks):
-            i = _first_spelled(heap, pairs.rows, spelling, i, priority)
+            i = first_spelled(heap, pairs.rows, spelling, i, priority)
         # 3. Ask what the pair becomes, unless its merge is known.
         new = pairs.rows[i].result
         if pairs.rows[i].rank == 0:
             left, right = both_symbols(pairs.rows[i].key)
             yield left, right, pairs.rows[i].count
+            if reply[0] == STOP:
+                return
             new = np.int32(reply[0])
             if new >= 0 and first >= 0:
                 learned += 1

@@ -1,0 +1,67 @@
+"""The accelerator's benchmark, on its code path for the CPU: what is asked, fitted and kept."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+import tokhelpers as th
+from benchmarks import accelerator
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+@pytest.fixture(autouse=True)
+def kept(monkeypatch, tmp_path):
+    monkeypatch.setenv("TOKHELPERS_MEASURED", str(tmp_path))
+    return tmp_path
+
+
+def test_without_a_device_nothing_changes(monkeypatch, capsys, kept):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert accelerator.main([]) == 0
+    assert "torch sees no accelerator here" in capsys.readouterr().out
+    assert not list(kept.iterdir())
+
+
+def test_the_checks_agree_on_the_cpu(kept):
+    assert accelerator.main(["--device", "cpu", "--only", "checks"]) == 0
+    table = pd.read_csv(kept / "accelerator_checks.csv")
+    assert len(table) == 5 and table.agrees.all() and table.device.eq("cpu").all()
+
+
+@pytest.mark.long
+def test_small_steps_are_measured_and_kept(kept):
+    asked = ["--device", "cpu", "--only", "steps", "--small", "--steps", "3", "--repeats", "2"]
+    assert accelerator.main(asked) == 0
+    steps, slopes = (pd.read_csv(kept / f"accelerator_{n}.csv") for n in ("steps", "slopes"))
+    assert len(steps) == 2 * 2 * 3 and steps.seconds.gt(0).all() and steps.modelled.gt(0).all()
+    assert slopes.steps.tolist() == [12] and slopes.device[0] == steps.device[0]
+    assert (
+        "benchmarks/accelerator.py"
+        in json.loads((kept / "accelerator_steps.json").read_text())["command"]
+    )
+
+
+def test_what_is_measured_are_the_figures_of_the_thesis():
+    *thesis, (llama, batches) = accelerator.points(small=False)
+    models = pd.concat(runs for runs, _ in thesis)
+    assert sorted(set(models.model)) == ["BERT", "MobileLLM", "SmolLM2"]
+    assert set(models.stage) == {"pretraining", "fine-tuning"}
+    whole = th.models.thesis_runs(th.published("thesis_table_06"))
+    assert set(models.vocab_size) <= set(whole.vocab_size)
+    assert llama.added.tolist() == [0, 4_000, 16_000, 64_000] and max(batches) == 4
+
+
+def test_slopes_are_those_of_the_line():
+    rng = np.random.default_rng(0)
+    added = np.repeat([0, 10_000, 60_000], 20)
+    table = pd.DataFrame(
+        {"added": added, "seconds": 2 * (1 + 1e-5 * added) + rng.normal(0, 0.01, 60)}
+    )
+    table = table.assign(memory=1e9 + 500 * added, modelled=1e9 + 400 * added)
+    found = accelerator.slopes(table.assign(model="m", stage="s", batch=1, device="d")).iloc[0]
+    assert abs(found.percent_per_token - 1e-3) < 2 * found.half < 1e-4
+    assert (round(found.measured), round(found.modelled)) == (500, 400)
