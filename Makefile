@@ -13,7 +13,7 @@ READY := .venv/ready
 SITE_READY := .venv/ready-site
 NO_CHECK := jupyterlab.handlers.announcements.NeverCheckForUpdate
 NBVAL := --nbval --nbval-current-env --nbval-cell-timeout 600 -n 2 --dist loadscope -o addopts=""
-COMPILED := merge_loop unigram adaptbpe pretokens pruning
+COMPILED := train/test_merge_loop train/test_unigram adapt/test_adaptbpe text/test_pretokens adapt/test_pruning
 SMALL := merge_loop or textbook or librarys or their_definition or matches_are or add_up
 export PYTHONHASHSEED := 0
 
@@ -75,13 +75,20 @@ coverage: $(READY)  ## the lines of the package that tests run: 95 % at least
 	rm -rf build/coverage
 	$(BIN)/coverage run -m pytest -n 2 -p no:nbval --ignore tests/browser
 	NUMBA_DISABLE_JIT=1 $(BIN)/coverage run -m pytest -n 2 -p no:nbval -W ignore::RuntimeWarning \
-		-k "$(SMALL)" $(addprefix tests/test_,$(COMPILED:=.py))
+		-k "$(SMALL)" $(COMPILED:%=tests/%.py)
 	$(BIN)/coverage combine -q
 	$(BIN)/coverage report
 
 site: $(SITE_READY)  ## build the static site into build/site/html
 	$(BIN)/python site/pages.py
 	$(BIN)/sphinx-build -q -W --keep-going -c site -d build/site/doctrees build/site/source build/site/html
+
+student: $(READY)  ## the notebooks for students, as build/student and a zip (NBGRADER=1: for nbgrader)
+	$(BIN)/python tools/student.py $(if $(NBGRADER),--nbgrader)
+
+slides: $(SITE_READY)  ## a deck of slides for each lesson, in build/slides
+	cd tools/decks && npm ci --silent --no-audit --no-fund
+	$(BIN)/python tools/slides.py
 
 times: $(READY)  ## run every chapter, and keep how long each took
 	TOKHELPERS_PROFILE=quick $(BIN)/python tools/run_notebooks.py --times
@@ -121,4 +128,4 @@ $(SITE_READY): $(READY) requirements-site.txt site/package-lock.json
 	cd site && npm ci --silent --no-audit --no-fund
 	touch $(SITE_READY)
 
-.PHONY: help setup torch figures test test-all test-browser screenshot store lab bench soak coverage dist site times readme full
+.PHONY: student slides help setup torch figures test test-all test-browser screenshot store lab bench soak coverage dist site times readme full

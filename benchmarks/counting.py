@@ -95,8 +95,8 @@ def shipping(workers: int, corpus, tokenizer) -> tuple[int, int]:
 
 
 def counter(part, rules):
-    [(counts, sizes)] = tally(((text, 1) for text in part), rules)
-    return counts, sizes
+    [(words, counts, sizes)] = tally(((text, 1) for text in part), rules)
+    return Counter(dict(zip(words, counts.tolist(), strict=True))), sizes
 
 
 def pool(workers: int) -> ProcessPoolExecutor:

@@ -1,22 +1,33 @@
 """Speed and memory of continued BPE training, as ratios against the peers, in one run.
 
 Each contender gets the same Finnish text in memory, in a process of its own, and learns 8,000
-tokens: ours on top of Llama-3, the Hugging Face BPE trainer and sentencepiece's from scratch.
+tokens: ours on top of Llama-3, and from scratch as the peers do: the Hugging Face trainer,
+rustbpe, ffbpe and sentencepiece with two threads.
 
     python benchmarks/extension.py [--runs 3] [--merges 8000]
 """
 
 import argparse
 import time
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import training
-from measuring import alone, compare, print_ratio
+from measuring import (
+    alone,
+    compare,
+    forget_peak,
+    peak_megabytes,
+    print_ratio,
+    timed,
+    without_missing,
+)
 
 import tokhelpers as th
 
 WORDS_A_DOCUMENT = 50
+BYTES = 256  # tokens with which training from scratch begins
 
 
 def make_text(path: Path, repeats: int) -> None:
@@ -35,34 +46,32 @@ def ours(texts: list[str], merges: int) -> dict[str, float]:
     llama = th.load_tokenizer("llama-3")
     began = time.perf_counter()
     th.continue_bpe(llama, ["Lämmittelyä, lämmittelyä"], 2)
-    compiled = time.perf_counter()
-    counts = th.count_pretokens(texts, llama)
-    counted = time.perf_counter()
-    th.continue_bpe(llama, counts, merges)
-    done = time.perf_counter()
+    compiled, held, counted = time.perf_counter() - began, forget_peak(), []
+    counting = timed(lambda: counted.append(th.count_pretokens(texts, llama)))
+    learning = timed(lambda: th.continue_bpe(llama, counted[0], merges))
     return {
-        "seconds": done - compiled,
-        "counting": counted - compiled,
-        "learning": done - counted,
-        "compile or load kernels": compiled - began,
-        "unique pre-tokens": len(counts),
+        **{key: counting[key] + learning[key] for key in counting},
+        "counting": counting["seconds"],
+        "learning": learning["seconds"],
+        "compile or load kernels": compiled,
+        "unique pre-tokens": len(counted[0]),
+        "MB above what was held": peak_megabytes() - held,
     }
 
 
-def hugging_face(texts: list[str], merges: int) -> dict[str, float]:
-    """The tokenizers library's byte-level BPE trainer."""
-    from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+def from_scratch(texts: list[str], merges: int) -> dict[str, float]:
+    """Our byte-level trainer with Llama-3's pre-tokenizer."""
+    cut = th.load_tokenizer("llama-3").pre_tokenizer
+    return training.ours("train_byte_level_bpe", {"pre_tokenizer": cut}, texts, BYTES + merges)
 
-    tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = th.load_tokenizer("llama-3").pre_tokenizer
-    trainer = trainers.BpeTrainer(
-        vocab_size=256 + merges,
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-        show_progress=False,
-    )
-    began = time.perf_counter()
-    tokenizer.train_from_iterator(texts, trainer)
-    return {"seconds": time.perf_counter() - began}
+
+def hugging_face(texts: list[str], merges: int) -> dict[str, float]:
+    """The tokenizers library's trainer with Llama-3's pre-tokenizer."""
+    return training.hugging_face(texts, BYTES + merges, th.load_tokenizer("llama-3").pre_tokenizer)
+
+
+def rust(train, texts: list[str], merges: int) -> dict[str, float]:
+    return train(texts, BYTES + merges)
 
 
 def sentencepiece(texts: list[str], merges: int) -> dict[str, float]:
@@ -77,16 +86,25 @@ def main() -> None:
     options.add_argument("--runs", type=int, default=3)
     options.add_argument("--merges", type=int, default=8_000)
     options = options.parse_args()
-    contenders = {"ours": ours, "Hugging Face": hugging_face, "sentencepiece": sentencepiece}
+    contenders = {
+        "continued": ours,
+        "from scratch": from_scratch,
+        "sentencepiece": sentencepiece,
+        "Hugging Face": hugging_face,
+        "rustbpe": partial(rust, training.rustbpe),
+        "ffbpe": partial(rust, training.ffbpe),
+    }
     with TemporaryDirectory() as folder:
         text, ten = Path(folder) / "once.txt", Path(folder) / "ten.txt"
         make_text(text, 1)
         make_text(ten, 10)
+        contenders = without_missing(contenders)
         result = compare(contenders, text, options.merges, runs=options.runs)
         tenfold = alone(ours, ten, options.merges)
-    mine = result["ours"]
-    for name in ("Hugging Face", "sentencepiece"):
-        print_ratio(result, "ours", name)
+    mine = result["continued"]
+    for peer in list(contenders)[2:]:
+        print_ratio(result, "continued", peer)
+        print_ratio(result, "from scratch", peer)
     for part in ("counting", "learning"):
         print(f"ten times the text, {part}: {tenfold[part] / mine[part]:.2f} times as long")
     load_and_test()

@@ -1,10 +1,36 @@
 """One way of measuring for all benchmarks: each contender in a process of its own, interleaved."""
 
 import resource
-import statistics
+import time
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import suppress
+from importlib.util import find_spec
 from multiprocessing import get_context
 from pathlib import Path
+
+PEERS = {
+    "rustbpe": "0.1.0",
+    "ffbpe": "0.1.10",
+}  # not needed for anything else, so in no requirements
+
+
+def timed(work: Callable[[], object]) -> dict[str, float]:
+    """Seconds by the clock, and of the processor in all threads, that some work takes."""
+    began, used = time.perf_counter(), time.process_time()
+    work()
+    return {
+        "seconds": time.perf_counter() - began,
+        "processor seconds": time.process_time() - used,
+    }
+
+
+def without_missing(contenders: dict) -> dict:
+    """The contenders that can run; says which peers are not installed."""
+    missing = [name for name in PEERS if name in contenders and find_spec(name) is None]
+    for name in missing:
+        print(f"{name} is not installed and left out: pip install -r requirements.txt")
+    return {name: run for name, run in contenders.items() if name not in missing}
 
 
 def measure(contender, path: Path, *arguments) -> dict[str, float]:
@@ -14,13 +40,20 @@ def measure(contender, path: Path, *arguments) -> dict[str, float]:
     return {**figures, "peak MB": peak_megabytes()}
 
 
-def peak_megabytes() -> float:
+def peak_megabytes(of: str = "VmHWM") -> float:
     """Peak resident memory; on Linux the kernel's other figure is inherited from the parent."""
     status = Path("/proc/self/status")
     if status.exists():
-        line = next(row for row in status.read_text().splitlines() if row.startswith("VmHWM"))
+        line = next(row for row in status.read_text().splitlines() if row.startswith(of))
         return int(line.split()[1]) / 1e3
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6  # macOS counts bytes
+
+
+def forget_peak() -> float:
+    """Begin to measure the peak anew, where the system can (Linux); returns what is held now, in MB."""
+    with suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5")
+    return peak_megabytes("VmRSS")
 
 
 def alone(contender, path: Path, *arguments) -> dict[str, float]:
@@ -30,19 +63,21 @@ def alone(contender, path: Path, *arguments) -> dict[str, float]:
 
 
 def compare(contenders: dict, path: Path, *arguments, runs: int) -> dict[str, dict[str, float]]:
-    """Medians of several runs, interleaved, so that a slow minute hits all alike; printed, too."""
+    """The fastest of several runs, interleaved, so that a slow minute hits all alike; printed, too."""
     rows = {name: [] for name in contenders}
     for _ in range(runs):
         for name, contender in contenders.items():
             rows[name].append(alone(contender, path, *arguments))
     result = {}
     for name, of in rows.items():
-        result[name] = {key: statistics.median(row[key] for row in of) for key in of[0]}
+        result[name] = min(of, key=lambda row: row["seconds"])
         print(f"{name}: " + ", ".join(f"{key} {x:,.2f}" for key, x in result[name].items()))
     return result
 
 
 def print_ratio(result: dict, ours: str, peer: str) -> None:
-    """Time and memory of one contender over another's."""
-    time, memory = (result[ours][key] / result[peer][key] for key in ("seconds", "peak MB"))
-    print(f"{ours} / {peer}: time {time:.2f}, memory {memory:.2f}")
+    """Time, by the clock and of the processor, and memory of one contender over another's."""
+    both = result[ours].keys() & result[peer].keys()
+    measures = [key for key in ("seconds", "processor seconds", "peak MB") if key in both]
+    ratios = (f"{key} {result[ours][key] / result[peer][key]:.2f}" for key in measures)
+    print(f"{ours} / {peer}: {', '.join(ratios)}")

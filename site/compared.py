@@ -16,7 +16,10 @@ FIGURES = Path(__file__).parents[1] / "figures"
 
 @dataclass
 class Compared:
-    """Published numbers and ours, aligned; or, with published None, a question and its answers."""
+    """Published numbers and ours, aligned; or, with published None, a question and its answers.
+
+    Where several notebooks show an item, `Table 12@08` says whose numbers are compared.
+    """
 
     document: str
     item: str
@@ -26,7 +29,10 @@ class Compared:
     digits: int = 1  # decimals that are shown and compared
     asked: str = "claim"  # what a question comes from
 
+    notebook: str = ""
+
     def __post_init__(self):
+        self.item, _, self.notebook = self.item.partition("@")
         self.ours = np.ravel(self.ours)
         if self.published is not None:
             self.published = np.ravel(self.published).astype(float)
@@ -54,6 +60,27 @@ class Compared:
         return kind, f"{100 * more:+.0f} %".replace("-", "−")
 
     @property
+    def direction(self):
+        """Whether ours point where the published numbers do: agrees, in part or disagrees."""
+        kind = self.verdict[0]
+        against = self.correlation is not None and self.correlation <= 0
+        if kind in ("other sign", "differs", "does not hold") or against:
+            return "disagrees"
+        return "in part" if kind == "in part" else "agrees"
+
+    @property
+    def closeness(self):
+        """How near ours are: the median difference with its unit, and the rank correlation."""
+        if self.published is None:
+            return f"{self.what}: {self.ours.sum()} of {self.ours.size}"
+        away = np.median(np.abs(self.ours - self.published))
+        unit = next((name for sign, name in UNITS.items() if sign in self.what), "")
+        said = f"{self.what}: median difference {away:,.{self.digits}f} {unit}".strip()
+        if self.correlation is not None:
+            said += f", rank correlation {self.correlation:.2f}"
+        return said
+
+    @property
     def correlation(self):
         """The rank correlation of eight pairs or more, where both sides vary; otherwise None."""
         if self.published is None or len(self.ours) < 8:
@@ -63,6 +90,8 @@ class Compared:
         return pd.Series(self.ours).corr(pd.Series(self.published), method="spearman")
 
 
+UNITS = {"%": "points", "points": "points", "bytes per token": "bytes per token"}
+UNITS |= {"tokens": "tokens", "parameters": "parameters", "frequencies": "occurrences"}
 KINDS = {
     "same": "equal to the last printed digit, every one",
     "close": "the means differ by at most a tenth",
@@ -83,7 +112,7 @@ def figure(name):
 
 
 def follows(item, table):
-    """Of a table's printed cells those that other printed cells determine: do they follow?"""
+    """Of a table's printed cells those that other printed cells constrain: do they agree?"""
     cells = figure("19_agreement")
     held = cells[cells.table == table].gap <= 0.5
-    return item, "cells that other cells determine follow from them", None, held, 0, "its cells"
+    return item, "cells that other cells constrain agree with them", None, held, 0, "its cells"

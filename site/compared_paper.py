@@ -15,7 +15,6 @@ SIZE = ["tokenizer", "added"]
 CLAIMS = {
     "append": "regenerate compresses better than append",
     "prepend": "prepend compresses better than regenerate",
-    "add_tokens": "add_tokens compresses least",
 }
 
 
@@ -24,6 +23,7 @@ def paper():
     yield from five_ways()
     yield from extending()
     yield from tables_1_to_3()
+    yield from two_languages()
     yield from tables_7_12_13()
     yield from pruning()
     yield from exchanging()
@@ -33,51 +33,50 @@ def paper():
 
 
 def five_ways():
-    fi = figure("08_finnish").pivot(index=SIZE, columns="way", values="bytes_per_token")
-    yield (
-        "Figure 1",
-        "continued is above naive at every size",
-        None,
-        fi["continued"] > fi["regenerate"],
-    )
-    llama = fi.loc["Llama-3"]
-    holds = {
-        "append": llama["regenerate"] > llama["append"],
-        "prepend": llama["prepend"] > llama["regenerate"],
-        "add_tokens": llama["add_tokens"] <= llama.min(axis=1),
-    }
-    for way, claim in CLAIMS.items():
-        yield "Figure 9", claim, None, holds[way]
+    both = {name: figure(f"08_{name.lower()}") for name in ("Estonian", "Finnish")}
+    wide = {name: table.pivot(index="added", columns="way") for name, table in both.items()}
+    et = both["Estonian"].set_index("added")
+    for ours, published in (("continued", "continued"), ("regenerate", "naive")):
+        rows = et[et.way == ours]
+        what = f"Estonian, {published}: bytes per token"
+        yield "Figure 1", what, rows[f"published {published}"], rows.bytes_per_token, 3
+    for name, table in wide.items():
+        size = table.bytes_per_token
+        claim = f"{name}: continued is above naive at every size"
+        yield "Figure 1", claim, None, size["continued"] > size["regenerate"]
+        holds = {
+            "append": (size["regenerate"] > size["append"])[size["append"].notna()],
+            "prepend": (size["prepend"] > size["regenerate"])[size["prepend"].notna()],
+        }
+        for way, claim in CLAIMS.items():
+            yield "Figure 9", f"{name}: {claim}", None, holds[way]
+    english = wide["Estonian"].bytes_per_token_english.dropna()
+    worse = english["prepend"] < english["regenerate"]
+    yield "Figure 9", "prepend costs English", None, worse
+    least = english["add_tokens"] <= english.min(axis=1)
+    yield "Appendix F", "add_tokens compresses English least", None, least
+    cut = figure("08_add_tokens")
+    for form, how in (("add_tokens", "text"), ("given token strings", "token strings")):
+        claim = f"given {how}, add_tokens compresses the new language less than regenerate"
+        yield "Appendix F", claim, None, cut[form] < cut.regenerate
 
 
 def extending():
-    budget = figure("08_budget").sort_values("chars")
-    first, last = budget.iloc[0], budget.iloc[-1]
-    yield (
-        "Figure 5",
-        "continued on the least text beats naive on the most",
-        None,
-        [first.continued > last.naive],
-    )
+    for language, budget in figure("08_budget").sort_values("chars").groupby("language"):
+        first, last = budget.iloc[0], budget.iloc[-1]
+        claim = f"{language}: continued on the least text beats naive on the most"
+        yield "Figure 5", claim, None, [first.continued > last.naive]
     for name, naive in (("08_renyi", "regenerate"), ("10_renyi", "naive")):
         ways = dict(list(figure(name).sort_values("bytes_per_token").groupby("way")))
         own = ways["continued"]
         at = ways[naive][ways[naive].bytes_per_token.between(*own.bytes_per_token.iloc[[0, -1]])]
         between = np.interp(at.bytes_per_token, own.bytes_per_token, own.renyi_efficiency)
-        text = "Finnish" if name == "08_renyi" else "many languages"
-        yield (
-            "Figure 6",
-            f"{text}: at equal compression continued is as efficient or more",
-            None,
-            (between >= at.renyi_efficiency),
-        )
-    used = figure("08_frequency").set_index("times").loc[["never", "1-3"]]
-    yield (
-        "Figure 7",
-        "naive yields more low-frequency tokens",
-        None,
-        used.regenerate > used.continued,
-    )
+        text = "Estonian" if name == "08_renyi" else "many languages"
+        claim = f"{text}: at equal compression continued is as efficient or more"
+        yield f"Figure 6@{name[:2]}", claim, None, between >= at.renyi_efficiency
+    used = figure("08_frequency").set_index("times").cumsum().iloc[:3]
+    claim = "naive yields more low-frequency tokens (never, below 10, below 100 uses)"
+    yield "Figure 7", claim, None, used.naive > used.continued
     mean = (
         figure("14_tail")
         .groupby(["of", "way"])[["from", "tokens"]]
@@ -87,13 +86,24 @@ def extending():
         yield "Figure 8", f"naive rows {claim}", None, [mean[of, "naive"] < mean[of, "continued"]]
 
 
+def two_languages():
+    """Notebook 08's Estonian and Finnish beside Tables 3, 12 and 13."""
+    gain, missing = figure("08_gain"), figure("08_unreachable")
+    yield "Table 12@08", "gain of continued over naive, %", gain.published, gain.ours
+    yield "Table 13@08", "unreachable tokens, naive", missing.published, missing.naive, 0
+    unused = figure("08_unused").set_index(["measured on", "added"])
+    for way in ("naive", "continued"):
+        ours = unused[way].loc["longer text"].groupby("added").mean()
+        published = unused[way].loc["web pages"]
+        yield "Table 3@08", f"unused tokens, {way}, %, mean of two languages", published, ours
+
+
 @cache
 def by_language():
     """Gain, unused and unreachable tokens by tokenizer, language and size, from our long run."""
     runs = th.measured("many_languages").query("way != 'base'")
-    runs = runs[
-        runs.merge_skipping == (runs.tokenizer == "llama-3")
-    ]  # each tokenizer as its vendor has it
+    vendors = runs.groupby("tokenizer").merge_skipping.transform("max")
+    runs = runs[runs.merge_skipping == vendors]  # each tokenizer as its vendor has it
     runs = runs.drop(columns="merge_skipping")
     wide = runs.pivot(index=[*SIZE, "language"], columns="way")
     old, new = (wide.xs(way, axis=1, level="way") for way in ("naive", "continued"))
@@ -117,21 +127,27 @@ def tables_1_to_3():
     yield "Table 1", "gain of continued over naive, %", one.compression_gain_percent, one.gain
     yield "Table 1", "change of Rényi efficiency, %", one.renyi_gain_percent, one.renyi
     yield "Table 1", "unreachable tokens, naive, %", one.unreachable_naive_percent, one.lost
+    wins = runs.assign(wins=100 * (runs.gain > 0)).groupby(SIZE).wins.mean()
+    one = beside(1, SIZE, wins)
+    yield "Table 1", "languages that win, %", one.compression_win_rate_percent, one.wins
+    last = one[one.tokenizer == "mistral-v1"].wins
+    claim = "fewer languages win with 32,000 tokens than with 1,000, SentencePiece"
+    yield "Table 1", claim, None, [last.iloc[-1] < last.iloc[0]]
     script = runs.assign(script=runs.language.str[-4:]).groupby(["tokenizer", "script"])
     two = beside(2, ["tokenizer", "script"], script.gain.mean())
     yield "Table 2", "gain by script, %", two.compression_gain_percent, two.gain
     three = beside(3, SIZE, mean)
     for way, name in (("naive", "naive"), ("ours", "continued")):
         published, ours = three[f"unused_{way}_percent"], three[f"unused {way}"]
-        yield "Table 3", f"unused tokens, {name}, %", published, ours
+        yield "Table 3@10", f"unused tokens, {name}, %", published, ours
 
 
 def tables_7_12_13():
     both = beside(12, [*SIZE, "language"], by_language())
-    yield "Table 12", "gain of continued over naive, %", both.gain_percent, both.gain
+    yield "Table 12@10", "gain of continued over naive, %", both.gain_percent, both.gain
     both = beside(13, [*SIZE, "language"], by_language())
-    yield "Table 13", "fewer unreachable tokens", both.fewer_unreachable, both.fewer, 0
-    runs = th.measured("many_languages").query("tokenizer == 'llama-3'")
+    yield "Table 13@10", "fewer unreachable tokens", both.fewer_unreachable, both.fewer, 0
+    runs = th.measured("many_languages").query("tokenizer in ('llama-3', 'mistral-nemo')")
     wide = runs.pivot_table("bytes_per_token", [*SIZE, "language", "way"], "merge_skipping")
     change = (100 * (wide[False] / wide[True] - 1)).groupby([*SIZE, "way"]).mean().unstack()
     both = beside(7, SIZE, change)
@@ -141,50 +157,55 @@ def tables_7_12_13():
 
 
 def pruning():
-    curves = figure("11_compression").query("pruned > 0")
-    keys = ["tokenizer", "mix", "pruned"]
-    kept = curves.pivot(index=keys, columns="order", values="bytes_per_token")
-    made = curves.pivot(index=keys, columns="order", values="made_unreachable")
-    loss = figure("11_loss").melt(["order", "pruned"], var_name="text").query("pruned > 0")
+    curves = figure("11_compression").query("pruned > 0").rename(columns={"bytes": "estonian"})
+    nine = figure("11_languages").query("pruned > 0")
+    kept = {"Figure 12": nine.pivot(index=["mix", "pruned"], columns="order", values="bytes")}
+    kept["Figure 2"] = curves.pivot(index="pruned", columns="order", values="estonian")
+    loss = figure("11_loss").melt(["order", "pruned", "left"], var_name="text").query("pruned > 0")
     loss = loss.pivot(index=["text", "pruned"], columns="order", values="value")
     for other in ("leaf-id", "frequency"):
         claim = f"leaf-frequency is as good as {other} or better"
         for item in ("Figure 2", "Figure 12"):
-            yield item, claim, None, kept["leaf-frequency"] >= kept[other]
+            yield item, claim, None, kept[item]["leaf-frequency"] >= kept[item][other]
         for item in ("Figure 4", "Figure 10"):
             yield item, claim, None, loss["leaf-frequency"] <= loss[other]
-    leaves = made[["leaf-frequency", "leaf-id", "merges"]]
+    broken = figure("11_unreachable").pivot(
+        index=["mix", "pruned"], columns="order", values="broken"
+    )
+    leaves = broken[["leaf-frequency", "leaf-id", "merges"]]
     yield "Figure 13", "orders that respect leaves make no token unreachable", None, leaves == 0
-    most = made.groupby("tokenizer").frequency.max()
+    most = broken.frequency.groupby("mix").max()
     yield "Figure 13", "plain frequency makes tokens unreachable", None, most > 0
 
 
 def exchanging():
-    wide = figure("12_new_language").pivot(index="extension", columns="added")
-    gain = 100 * (wide.loc["continued"] / wide.loc["naive"] - 1)
-    yield (
-        "Table 4",
-        "new language: gain of continued over naive, %",
-        gain["published, et"],
-        gain["ours, fi"],
-    )
+    cells = figure("12_new_language").set_index(["source", "extension", "added"])
+    for way in ("continued", "naive"):
+        what = f"bytes per token of Estonian, {way}"
+        yield "Table 4", what, cells.loc["published", way], cells.loc["ours", way]
     english = figure("12_english").drop(columns="added").groupby("source")
     published, ours = (
         english.get_group(who).drop(columns="source") for who in ("published", "ours")
     )
-    yield "Table 4", "English: change of bytes per token, %", published, ours
+    yield "Table 4", "English: bytes per token lost, %, continued", published, ours
     lost = th.measured("prune_then_extend").rename(columns={"order": "pruning_order"})
     lost = lost.replace({"extension": {"continued": "ours"}})
     five = th.published("paper_table_05").merge(lost, on=["added", "extension", "pruning_order"])
     eight = th.published("paper_table_08").set_index("tokenizer").unreachable_tokens
     spread = figure("06_unreachable").unreachable
-    yield "Table 8", "unreachable tokens of Llama-3", eight["default"], spread.sum(), 0
+    yield "Table 8@06", "unreachable tokens of Llama-3", eight["default"], spread.sum(), 0
     at = lost.query("added == 16_000 and pruning_order == 'leaf-frequency'").set_index("extension")
     for way, name in (("ours", "continued"), ("naive", "naive")):
         rows = five[five.extension == way]
-        yield "Table 5", f"unreachable tokens, {name}", rows.unreachable_tokens, rows.unreachable, 0
+        yield (
+            "Table 5@12",
+            f"unreachable tokens, {name}",
+            rows.unreachable_tokens,
+            rows.unreachable,
+            0,
+        )
         published = eight[f"prune+ext 16k {way}"]
-        yield "Table 8", f"after 16,000 are exchanged, {name}", published, at.unreachable[way], 0
+        yield "Table 8@12", f"after 16,000 are exchanged, {name}", published, at.unreachable[way], 0
 
 
 def training():

@@ -1,6 +1,7 @@
 """Sphinx's settings for `make site`. The pages come from pages.py, which runs first."""
 
 import sys
+import tomllib
 from pathlib import Path
 
 from docutils.nodes import SkipNode
@@ -54,6 +55,31 @@ html_theme_options = {
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
+
+
+def repository_options(urls):
+    """The theme's options for buttons that need the repository: none where it has no address.
+
+    urls: `[project.urls]` of pyproject.toml, the one place that may hold it, as `Repository`.
+    """
+    address = urls.get("Repository", "").rstrip("/")
+    if not address:
+        return {}
+    return {
+        "repository_url": address,
+        "repository_branch": "main",
+        "use_repository_button": True,
+        "use_edit_page_button": True,
+        "launch_buttons": {  # Binder installs environment.yml
+            "binderhub_url": "https://mybinder.org",
+            "colab_url": "https://colab.research.google.com",
+            "notebook_interface": "jupyterlab",
+        },
+    }
+
+
+PROJECT = tomllib.loads((HERE.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+html_theme_options |= repository_options(PROJECT.get("urls", {}))
 
 
 def formula(display, wrapped):

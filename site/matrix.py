@@ -20,6 +20,7 @@ HEAD = """
 | | compared | published | ours | verdict | notebook |
 |---|---|--:|--:|---|---|
 """
+TEXTS = {"trained": "learned from", "measured": "measured on"}
 LOOKS = {"same": "good", "holds": "good", "close": "near"}
 LOOKS |= dict.fromkeys(["other sign", "differs", "does not hold"], "poor")
 PAGE = """---
@@ -49,7 +50,8 @@ def comparisons():
     found = {}
     for document, (compare, _) in DOCUMENTS.items():
         for row in compare():
-            found.setdefault((document, row[0]), []).append(Compared(document, *row))
+            compared = Compared(document, *row)
+            found.setdefault((document, compared.item), []).append(compared)
     return found
 
 
@@ -77,13 +79,16 @@ def cells(compared):
 
 
 def where(rows, names):
-    """The notebooks of an item, linked to their figures, with how much of it each has."""
+    """The notebooks of an item, linked to their figures: how much of it each has, from which texts."""
     parts = []
     for row in rows:
-        name, extent = names.get(row["notebook"]), row["extent"] or "all of it"
+        name = names.get(row["notebook"])
         anchor = f"#{row['figure']}" if row["figure"] else ""
         link = f'<a href="notebooks/{name}.html{anchor}">{row["notebook"]}</a> ' if name else ""
-        parts.append(f"{link}{extent}")
+        texts = [f"{how} {row[key]}" for key, how in TEXTS.items() if row[key]]
+        said = [row["extent"], *texts, row["covers"]]
+        verdict = f" **{row['verdict']}**" if row["direction"] else ""
+        parts.append(f"{link}{'; '.join(filter(None, said)) or 'all of it'}{verdict}")
     return "<br>".join(parts)
 
 

@@ -1,5 +1,6 @@
 """Hypothesis strategies that several tests share."""
 
+import pytest
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, pre_tokenizers
 
@@ -18,3 +19,8 @@ def tokenizers_with_gaps(draw):
     made = Tokenizer(models.BPE(vocab, merges))
     made.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     return made
+
+
+def one_fast(first, *others) -> list:
+    """Parameters of a test of which all but the first are left to `make test-all`."""
+    return [first, *(pytest.param(name, marks=pytest.mark.long) for name in others)]

@@ -13,16 +13,21 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "site" / "try"))
 
 import boxes  # noqa: E402
-from boxes import TEXTBOOK, box_html, copy_files, read_boxes  # noqa: E402
+from boxes import MODULES, box_html, copy_files, read_boxes, read_exercises  # noqa: E402
+
+import tokhelpers as th  # noqa: E402
 
 NUMBERS = [f"{n:02d}" for n in range(1, 6)]
-BOXES = [box for number in NUMBERS for box in read_boxes(number)]
+LEARNED = ROOT / "site" / "try" / "learned.txt"
+BOXES = [box for number in [*NUMBERS, "try"] for box in read_boxes(number)]
+EXERCISES = [box for number in NUMBERS for box in read_exercises(number)]
 each_box = pytest.mark.parametrize("box", BOXES, ids=lambda box: box["id"])
 
 
 def cpython(code, folder, seed="0"):
-    """What `python box.py` prints, its traceback included, with textbook.py beside it."""
-    shutil.copy(TEXTBOOK, folder)
+    """What `python box.py` prints, its traceback included, with the files that boxes read beside it."""
+    for file in (*MODULES, LEARNED):
+        shutil.copy(file, folder)
     (folder / "box.py").write_text(code, encoding="utf-8")
     env = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONIOENCODING": "utf-8", "PYTHONPATH": ""}
     run = subprocess.run(
@@ -53,11 +58,34 @@ def test_box_is_small_and_asks_for_something(box):
     assert box["intro"].endswith((".", "?")) and box["intro"].count("`") % 2 == 0
 
 
+@pytest.mark.parametrize("box", EXERCISES, ids=lambda box: box["id"])
+def test_exercise_runs_in_the_browser_and_is_not_solved_yet(box, tmp_path):
+    assert cpython(box["code"], tmp_path).startswith("Not solved yet: ")
+    assert len(box["code"].splitlines()) <= 40 and "minutes" not in box["intro"]
+    assert box["intro"].endswith((".", "?", ".)")) and box["intro"].count("`") % 2 == 0
+
+
+def test_each_lesson_of_the_five_has_exercises_for_the_browser():
+    assert all(len(read_exercises(number)) >= 2 for number in NUMBERS)
+
+
 def test_each_of_the_five_notebooks_has_two_or_three_boxes():
     assert [len(read_boxes(number)) in (2, 3) for number in NUMBERS] == [True] * 5
-    files = {path.stem for path in (ROOT / "site" / "try").glob("[0-9]*.py")}
+    files = {path.stem for path in (ROOT / "site" / "try").glob("[0-9t]*[a-z]_*.py")}
     assert {box["id"].removeprefix("try-").replace("-", "_") for box in BOXES} == files
     assert read_boxes("06") == []
+
+
+def test_the_page_to_try_cuts_as_the_tokenizer_that_was_learned(tmp_path):
+    learned = th.train_byte_level_bpe(th.load_corpus("hpo", chars=1_000_000), vocab_size=4_256)
+    pairs = [f"{a} {b}" for a, b in th.read_parts(learned).pairs()]
+    assert LEARNED.read_text(encoding="utf-8").splitlines() == pairs
+    (box,) = read_boxes("try")
+    lines = cpython(box["code"], tmp_path).splitlines()
+    shown = [token.rpartition("(")[0] for line in lines[:-1] for token in line.split()]
+    text = box["code"].split('text = "')[1].split('"')[0]
+    assert shown == learned.encode(text).tokens
+    assert LEARNED.stat().st_size < 2_000_000
 
 
 def test_cpython_shows_tracebacks_and_lacks_packages(tmp_path):
@@ -78,4 +106,4 @@ def test_missing_runtime_is_named(tmp_path):
 
 
 def test_examples_in_the_docstrings():
-    assert doctest.testmod(boxes) == (0, 2)
+    assert doctest.testmod(boxes) == (0, 4)

@@ -136,7 +136,7 @@ def test_tables_that_are_not_there(monkeypatch):
 # --- settings and names --------------------------------------------------------------------------
 def test_an_unknown_profile(monkeypatch):
     monkeypatch.setenv("TOKHELPERS_PROFILE", "slow")
-    with pytest.raises(ValueError, match="TOKHELPERS_PROFILE is 'slow': use quick, full, paper"):
+    with pytest.raises(ValueError, match="TOKHELPERS_PROFILE is 'slow': use quick or full"):
         th.profile()
 
 

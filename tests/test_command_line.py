@@ -14,7 +14,7 @@ import tokhelpers as th
 from tokhelpers.__main__ import app
 from tokhelpers.tokenizer.cards import text_hash
 
-COMMANDS = ["inspect", "compare", "extend", "prune"]
+COMMANDS = ["inspect", "explain", "compare", "extend", "prune"]
 
 
 def run(*arguments):
@@ -49,6 +49,25 @@ def test_inspect(small):
     assert "trying every token" in told.stderr
     table = run("inspect", small / "tokenizer.json")
     assert "by merges" in table.stdout and "never produced: 0" in table.stdout
+
+
+def test_explain(small):
+    told = run("explain", small / "tokenizer.json", " the")
+    assert told.exit_code == 0, told.stderr
+    assert "Ġ + t" in told.stdout and "by merges" in told.stdout and "└" in told.stdout
+    told = run("explain", small / "tokenizer.json", " thezz", "--json")
+    assert told.exit_code == 0 and "nearest to it" in told.stderr
+    found = json.loads(told.stdout)
+    assert found["token"] is None and found["rows"][1]["step"] == 1
+    assert run("explain", small / "tokenizer.json", "").exit_code == 2
+
+
+def test_compare_vocabularies(small):
+    names = [small / "tokenizer.json", small / "with_finding.json"]
+    found = json.loads(run("compare", *names, "--json").stdout)["rows"]
+    assert found["all"]["shared"] == 600 and found["all"]["only_second"] == 1
+    told = run("compare", names[0])
+    assert told.exit_code == 2 and "two at a time, got 1" in told.stderr
 
 
 def test_inspect_finds(small):

@@ -32,7 +32,7 @@ ROWS = [f"note {i} of the set" for i in range(300)]
 LOCAL = (
     "or give the path of a local copy or one of llama-3, qwen, mistral-nemo, mistral-v1, gpt-4, "
 )
-LOCAL += "gpt-4o, llama-4"
+LOCAL += "gpt-4o, llama-4, pixtral, mistral-v2, mistral-v3, mistral-v7, claude-2, deepseek"
 COPY = "or give a local copy as jsonl:PATH or parquet:PATH"
 
 

@@ -312,6 +312,35 @@ def test_notebook_has_the_parts_of_the_series(path):
     assert f"(solutions/{path.name})" in exercises
 
 
+LESSONS = [path for path in NOTEBOOKS if path.stem < "07"]
+each_lesson = pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem[:2])
+
+
+@each_lesson
+def test_lesson_is_short_and_asks_before_it_answers(path):
+    assert len(cells(path)) <= 45 and len(prose(path).split()) <= 1_500
+    assert "?" in prose(path).split("\n\n")[1]  # the question under the title
+    asked = [cell["source"] for cell in cells(path) if "**[?]**" in cell["source"]]
+    assert asked and all("(a)" in source and "(b)" in source for source in asked)
+
+
+@each_lesson
+def test_pictures_of_a_lesson_have_their_alternative_text(path):
+    shows = {row["figure"]: row["shows"] for row in rows("figures.csv")}
+    for cell in code(path):
+        for output in cell["outputs"]:
+            if "image/png" in output.get("data", {}):
+                assert output["metadata"]["image/png"]["alt"] in shows.values()
+
+
+@each_file
+def test_spaces_in_code_marks_are_visible(path):
+    """Every renderer strips a space at the edge of a code mark: it is written as ␣."""
+    lines = re.sub(r"(?s)```.*?```|``.*?``", "", prose(path))
+    edges = [mark for mark in re.findall(r"`([^`\n]*)`", lines) if mark != mark.strip()]
+    assert not edges or path.stem >= "07", edges
+
+
 def test_series_lists_the_notebooks():
     listed = rows("series.csv")
     names = [row["notebook"] for row in listed]

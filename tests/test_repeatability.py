@@ -215,6 +215,7 @@ def draw(names: list[str]) -> None:
         th.save_figure(figure, table, name)
 
 
+@pytest.mark.long
 def test_figures_are_the_same_bytes_whatever_was_drawn_before(tmp_path):
     names, found = ["01_lines", "02_points"], []
     for hash_seed, order in (("0", names), ("99", names[::-1])):
@@ -225,6 +226,7 @@ def test_figures_are_the_same_bytes_whatever_was_drawn_before(tmp_path):
     assert [name for name in found[0] if found[0][name] != found[1][name]] == []
 
 
+@pytest.mark.long
 def test_kernels_of_notebooks_compute_alike_on_all_processors(monkeypatch):
     from tools.run_notebooks import environment  # the other processes do not find tools
 

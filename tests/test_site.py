@@ -15,11 +15,14 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
+import tokhelpers as th
+
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "site"))
 
 import matrix  # noqa: E402
 import pages  # noqa: E402
+import reproduced  # noqa: E402
 from compared import KINDS, Compared  # noqa: E402
 
 FIGURES = sorted(path.stem for path in (ROOT / "figures").glob("*.svg"))
@@ -81,7 +84,8 @@ def test_every_figure_stands_in_its_notebook_and_in_the_gallery(site):
         ]
         assert sum(f'id="{name}"' in html for html in outputs) == 1, name
         assert f'id="{name}"' in site["source/figures.md"]
-        assert {f"extra/figures/{name}.svg", f"extra/figures/{name}.csv"} <= site.keys()
+        assert {f"extra/figures/{name}.{end}" for end in ("svg", "png", "csv")} <= site.keys()
+        assert site[f"extra/figures/{name}.png"].startswith(b"\x89PNG")
 
 
 def test_pictures_say_what_they_show_and_come_from_the_site(site):
@@ -99,6 +103,16 @@ def test_figure_that_nobody_describes_is_named():
     path = next((ROOT / "notebooks").glob("08_*.ipynb"))
     with pytest.raises(ValueError, match=r"figures\.csv does not say what 08_\w+ shows"):
         pages.notebook(path, {})
+
+
+def test_package_page_has_every_public_name_once():
+    page = pages.package()
+    for folder in ("tokenizer", "text", "train", "adapt", "measure", "models", "notebook"):
+        part = page.split(f"\n## {folder}\n")[1].split("\n## ")[0]
+        assert re.findall(r"(?m)^\| `(\w+)`", part) == list(getattr(th, folder).__all__)
+        assert all(
+            line.count("|") - line.count("\\|") == 3 for line in part.splitlines() if "|" in line
+        )
 
 
 # --- environment ---------------------------------------------------------------------------------
@@ -136,7 +150,7 @@ def test_links_in_html_lead_to_pages_and_places(site):
 
 def test_notebooks_follow_each_other_and_solutions_stand_apart(site):
     written = [row["notebook"] for row in rows("series.csv")]
-    listed = re.findall(r"(?m)^notebooks/(\w+)$", site["source/index.md"])
+    listed = re.findall(r"(?m)^notebooks/(\d\w+)$", site["source/index.md"])
     assert listed == written
     for name in written:
         apart = [
@@ -187,6 +201,53 @@ def test_what_can_be_compared_is(found):
     odd = {key: said for key, said in without.items() if not any(map(known.search, said))}
     assert odd == {("adaptbpe", "Table 5"): ["number of added tokens"]}
     assert len(found) > 2 * len(without)
+
+
+def test_computed_columns_are_those_of_the_figures(found):
+    listed = rows("reproduced.csv")
+    for row in listed:
+        now = reproduced.computed(row, listed)
+        assert {key: row[key] for key in now} == now, "run python site/reproduced.py"
+    verdicts = {row["verdict"] for row in listed}
+    assert {"reproduced", "same direction", "in part", "claims hold", "not compared"} <= verdicts
+
+
+def test_every_comparison_stands_in_a_row(found):
+    listed = rows("reproduced.csv")
+    shown = [c for row in listed for c in reproduced.of_row(row, listed)]
+    assert len(shown) == sum(map(len, found.values()))
+
+
+def test_texts_named_in_the_matrix_are_those_of_the_notebooks():
+    for row in rows("reproduced.csv"):
+        named = re.findall(r"\w+:\w+|\bhpo\b|icd-10-cm|FLORES", row["trained"] + row["measured"])
+        path = next((ROOT / "notebooks").glob(f"{row['notebook'] or '00'}_*.ipynb"))
+        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        source = " ".join("".join(cell["source"]) for cell in cells)
+        for name in named:
+            kind, _, code = name.partition(":")
+            assert name in source or (kind in source and code in ("CODE", "tr")), (
+                row["item"],
+                name,
+            )
+
+
+@pytest.mark.parametrize(
+    ("published", "ours", "direction", "closeness"),
+    [
+        ([1.0, 3.0], [2.0, 5.0], "agrees", "gain, %: median difference 1.5 points"),
+        ([1.0], [-1.0], "disagrees", "gain, %: median difference 2.0 points"),
+        (range(8), range(8, 0, -1), "disagrees", None),
+        (None, [True, False], "in part", "gain, %: 1 of 2"),
+    ],
+)
+def test_direction_and_closeness(published, ours, direction, closeness):
+    ours = np.array(list(ours))
+    published = published if published is None else np.array(list(published), float)
+    compared = Compared("paper", "Table 1@08", "gain, %", published, ours)
+    assert (compared.item, compared.notebook) == ("Table 1", "08")
+    assert compared.direction == direction
+    assert closeness in (None, compared.closeness)
 
 
 def test_comparisons_read_what_is_published(found):

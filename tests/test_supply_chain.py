@@ -253,7 +253,9 @@ def test_the_main_paths_need_no_network(offline, tmp_path):
     assert printed.count("True") == 2 and "train_unigram" in printed
 
 
-@pytest.mark.parametrize(("address", "status"), [("192.0.2.1", 1), ("127.0.0.1", 0)])
+@pytest.mark.parametrize(
+    ("address", "status"), [("192.0.2.1", 1), pytest.param("127.0.0.1", 0, marks=pytest.mark.long)]
+)
 def test_nbval_fails_where_a_notebook_asks_the_network(tmp_path, address, status):
     """Though the cell does without an answer, as libraries do. All notebooks are run so."""
     cell = nbformat.v4.new_code_cell(

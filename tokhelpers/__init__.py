@@ -15,7 +15,8 @@ adapt: changing a tokenizer
     Extension, continue_bpe, naive_extension, thesis_extension, extend, AdaptBPE, adapt_bpe,
     pruning_order, prune, fragment_score
 measure: what it does to text
-    evaluate, evaluate_sizes, unreachable, reachability, compare_language, compare_languages
+    evaluate, evaluate_sizes, unreachable, reachability, compare_language, compare_languages,
+    compare_vocabularies, explain_token, explain_word
 models: what it does to a model
     id_map, plan_transfer, transfer_embeddings, distill_embeddings, new_model, parameter_count,
     training_memory, recommend_size

@@ -17,7 +17,7 @@ app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_
 FOUND, WRONG = 1, 2
 HELD_OUT = 1_000_000  # characters of held-out text on which a new tokenizer is measured
 shown = {"debug": False}  # as the options before the command say
-NAMED = "llama-3, qwen, mistral-nemo, mistral-v1, gpt-4, gpt-4o, llama-4, a path, or a hub id"
+NAMED = "llama-3, qwen, gpt-4o, ... (see th.load_tokenizer), a path, or a hub id"
 A_TOKENIZER = Annotated[str, typer.Argument(metavar="TOKENIZER", help=NAMED)]
 A_CORPUS = Annotated[
     str,
@@ -171,20 +171,61 @@ def inspect(tokenizer: A_TOKENIZER, as_json: AS_JSON = False) -> None:
     raise typer.Exit(FOUND if never else 0)
 
 
+@app.command(epilog="Example: python -m tokhelpers explain llama-3 ' kyllästyä'")
+@in_one_line
+def explain(
+    tokenizer: A_TOKENIZER,
+    text: Annotated[str, typer.Argument(help="a word, or a token; a space before it counts")],
+    as_json: AS_JSON = False,
+) -> None:
+    """The merges of a word, step by step, and of a token where it comes from."""
+    import tokhelpers as th
+
+    loaded, _ = opened(tokenizer)
+    steps = th.explain_word(loaded, text)
+    try:
+        told = th.explain_token(loaded, text)
+    except ValueError as error:
+        told = None
+        say(str(error))
+    if as_json:
+        facts = None if told is None else json.loads(told.facts.to_json())
+        print(json.dumps({"token": facts, "rows": json.loads(steps.to_json(orient="records"))}))
+        return
+    print(th.show_tokens(text, loaded), end="\n\n")
+    shown = steps.drop(columns="pretoken").astype(object)
+    print(shown.where(shown.notna(), "").to_string(index=False))
+    if told is not None:
+        print(f"\n{told}")
+
+
 @app.command(epilog="Example: python -m tokhelpers compare llama-3 qwen --on wordfreq:fi")
 @in_one_line
 def compare(
     tokenizers: Annotated[list[str], typer.Argument(metavar="TOKENIZER...", help=NAMED)],
-    on: Annotated[str, typer.Option(metavar="CORPUS", help="the text to measure on")],
+    on: Annotated[
+        str | None, typer.Option(metavar="CORPUS", help="a text; without one, vocabularies")
+    ] = None,
     chars: CHARS = 1_000_000,
     split: Annotated[str, typer.Option(help="train or test")] = "test",
     as_json: AS_JSON = False,
 ) -> None:
-    """What several tokenizers make of the same text."""
+    """What several tokenizers make of the same text, or two of them hold in common."""
     import pandas as pd
 
     import tokhelpers as th
 
+    if on is None:
+        if len(tokenizers) != 2:
+            raise ValueError(
+                f"vocabularies are compared two at a time, got {len(tokenizers)}: name two "
+                "tokenizers, or a text with --on"
+            )
+        first, second = (opened(name)[0] for name in tokenizers)
+        table = th.compare_vocabularies(first, second)
+        names = (table.by + ": " + table.group).where(table.by != "all", "all")
+        show(table.drop(columns=["by", "group"]).set_index(names.rename(None)), as_json)
+        return
     rows = {}
     for name in tokenizers:
         loaded, words = opened(name, on, chars, split)

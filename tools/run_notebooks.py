@@ -1,6 +1,7 @@
 """Run the notebooks: write the figures, and store fresh outputs where asked."""
 
 import os
+import re
 import sys
 import time
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -78,11 +79,23 @@ def run_notebook(path: Path, *, store: bool = False) -> float:
         extra_arguments=["--log-level=ERROR"],  # the kernel warns that it speaks over a local port
     ).execute(env={**os.environ, **environment()})
     if store:
+        describe_pictures(notebook)
         notebook.metadata = {"kernelspec": KERNEL, "language_info": {"name": "python"}}
         nbformat.write(notebook, path)
     return time.monotonic() - began
 
 
+def describe_pictures(notebook) -> None:
+    """Give each picture its alternative text from ``data/figures.csv``, by the name it is saved under."""
+    listed = pd.read_csv(PLACE / "data" / "figures.csv").set_index("figure").shows
+    for cell in notebook.cells:
+        names = [name for name in FIGURE.findall(cell.source) if name in listed]
+        for output in cell.get("outputs", []):
+            if names and "image/png" in output.get("data", {}):
+                output.metadata["image/png"] = {"alt": listed[names[0]]}
+
+
+FIGURE = re.compile(r'"(\d\d_[a-z0-9_]+)"')
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 
 

@@ -2,18 +2,27 @@
 
 A box is a file of this folder, such as `01a_merges.py` for the page of notebook 01. Its first line
 is a comment with the title, the comment lines below say what to try, and after an empty line the
-code begins. The code runs with the standard library and `textbook`, nothing else.
+code begins. The code runs with the standard library, `textbook` and `checks`, nothing else. The
+exercises of lessons 01 to 05 that carry the tag `browser` are boxes, too: the cell to be completed,
+and the check below it. Boxes that begin with `try` stand on the page "Try a tokenizer", and read
+`learned.txt`: the merges of a tokenizer learned from one million characters of `hpo`, one per line,
+which a test learns again.
 
 `sphinx_boxes.py` puts them on the pages.
 """
 
+import ast
 import html
 import json
+import re
 import shutil
 from pathlib import Path
 
 HERE = Path(__file__).parent
-TEXTBOOK = HERE.parents[1] / "tokhelpers" / "textbook.py"
+ROOT = HERE.parents[1]
+TEXTBOOK = ROOT / "tokhelpers" / "textbook.py"
+CHECKS = ROOT / "tokhelpers" / "notebook" / "checks.py"
+MODULES = [TEXTBOOK, CHECKS]
 PYODIDE = HERE.parent / "node_modules" / "pyodide"
 RUNTIME = ["pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip"]
 
@@ -53,6 +62,49 @@ def read_boxes(number):
     return boxes
 
 
+def read_exercises(number):
+    """Reads the exercises of a lesson that run in the browser, as boxes.
+
+    The title is that of the exercise, the code its cell and the check, which is printed.
+
+    >>> [box["title"] for box in read_exercises("01")]
+    ['Exercise 1: count the pairs', 'Exercise 2: merge', 'Recall']
+    """
+    (path,) = (ROOT / "notebooks").glob(f"{number}_*.ipynb")
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    boxes = []
+    for asks, stub, check in zip(cells, cells[1:], cells[2:], strict=False):
+        if "browser" in stub["metadata"].get("tags", []):
+            title, says = re.search(
+                r"\*\*((?:Exercise|Recall|Modify)[^*]*)\*\*(.*)", text(asks)
+            ).groups()
+            code = f"{text(stub)}\n\n\n{printed(text(check))}"
+            used = [name for name in ("checks", "math", "re", "textbook") if f"{name}." in code]
+            imports = "\n".join(f"import {name}" for name in used)
+            says = re.sub(r"\(\d+ minutes\)\.?|\[([^]]*)\]\([^)]*\)", r"\1", says)
+            intro = f"{says} Complete it, and run: the check's sentence says what is wrong.".strip()
+            box = {"title": title, "intro": intro, "code": f"{imports}\n\n\n{code}"}
+            boxes.append({"id": f"try-{number}-{stub['id']}", **box})
+    return boxes
+
+
+def text(cell):
+    """The source of a cell."""
+    return "".join(cell["source"])
+
+
+def printed(check):
+    """A check cell as a program: its last expression is printed, and modules stand alone.
+
+    >>> printed("th.notebook.check(f, 1)")
+    'print(checks.check(f, 1))'
+    """
+    code = check.replace("th.notebook.", "checks.").replace("th.textbook.", "textbook.")
+    lines, last = code.splitlines(), ast.parse(code).body[-1].lineno - 1
+    lines[last] = f"print({lines[last]}"
+    return "\n".join(lines) + ")"
+
+
 def box_html(box):
     """Writes one box as HTML.
 
@@ -75,14 +127,16 @@ def copy_files(target, pyodide=PYODIDE):
     if not (pyodide / RUNTIME[0]).is_file():
         raise FileNotFoundError(f"there is no Pyodide in {pyodide}: run npm ci in {HERE.parent}")
     (target / "pyodide").mkdir(parents=True, exist_ok=True)
-    for name in ("try.js", "try.css", "worker.js", "runner.py"):
+    for name in ("try.js", "try.css", "worker.js", "runner.py", "learned.txt"):
         shutil.copy(HERE / name, target)
-    shutil.copy(TEXTBOOK, target)
+    for module in MODULES:
+        shutil.copy(module, target)
     for name in RUNTIME:
         shutil.copyfile(pyodide / name, target / "pyodide" / name)
     # The list of packages that Pyodide could install would make it name them, and a server of its
     # own, where an import fails. There are none here.
     lock = json.loads((pyodide / "pyodide-lock.json").read_text())
     (target / "pyodide" / "pyodide-lock.json").write_text(json.dumps({**lock, "packages": {}}))
-    loaded = [*(target / "pyodide").iterdir(), target / "worker.js", target / "textbook.py"]
-    return sum(path.stat().st_size for path in loaded) + (target / "runner.py").stat().st_size
+    names = ("worker.js", "runner.py", "learned.txt", *(path.name for path in MODULES))
+    ours = [target / name for name in names]
+    return sum(path.stat().st_size for path in [*(target / "pyodide").iterdir(), *ours])

@@ -11,7 +11,8 @@ NAME = "box.py"
 def run(code):
     """Runs the code in a fresh `__main__`; its output and its traceback go where Python's go."""
     sys.stdout, sys.stderr = sys.__stdout__, sys.__stderr__
-    sys.modules.pop("textbook", None)  # a box before this one may have changed it
+    for name in ("textbook", "checks"):  # a box before this one may have changed them
+        sys.modules.pop(name, None)
     main = sys.modules["__main__"] = types.ModuleType("__main__")
     linecache.cache[NAME] = (len(code), None, code.splitlines(keepends=True), NAME)
     try:

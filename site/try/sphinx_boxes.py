@@ -7,14 +7,17 @@ What the boxes need is put beside the pages: the scripts, the package's `textboo
 import re
 from pathlib import Path
 
-from boxes import box_html, copy_files, read_boxes
+from boxes import box_html, copy_files, read_boxes, read_exercises
 from docutils import nodes
 
 
 def boxes_of(docname):
-    """The boxes of a page, by its name: a notebook's, not its solutions'."""
+    """The boxes of a page, by its name: a notebook's, not its solutions', or of the page `try`."""
+    if docname == "try":
+        return read_boxes("try")
     found = re.fullmatch(r"(?:notebooks/)?(\d\d)_\w+", docname)
-    return read_boxes(found[1]) if found else []
+    boxes = read_boxes(found[1]) if found else []
+    return boxes + read_exercises(found[1]) if boxes else []
 
 
 def paragraph(text):

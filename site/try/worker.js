@@ -32,7 +32,7 @@ async function fetched(name) {
 const streams = [stream("plain"), stream("error")];
 
 async function start() {
-  const names = ["textbook.py", "runner.py"];
+  const names = ["textbook.py", "checks.py", "runner.py", "learned.txt"];
   const [python, ...sources] = await Promise.all([
     loadPyodide({ env: { PYTHONHASHSEED: "0" } }),
     ...names.map(fetched),

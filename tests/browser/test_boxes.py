@@ -3,7 +3,7 @@
 import time
 
 import pytest
-from test_boxes import NUMBERS, cpython, read_boxes
+from test_boxes import NUMBERS, cpython, read_boxes, read_exercises
 
 from .conftest import AXE, TAGS
 
@@ -48,12 +48,20 @@ class Box:
 
 @pytest.mark.parametrize("number", NUMBERS)
 def test_every_box_prints_what_cpython_prints(open_page, path, tmp_path, number):
-    page, boxes = open_page(path(number)), read_boxes(number)
+    page, boxes = open_page(path(number)), read_boxes(number) + read_exercises(number)
     assert page.locator(".try-box").count() == len(boxes) >= 2
     for n, box in enumerate(boxes):
         shown = Box(page, n)
         assert shown.code.input_value() == box["code"]
         assert shown.run() == cpython(box["code"], tmp_path)
+
+
+def test_the_page_to_try_cuts_the_readers_text(open_page, tmp_path):
+    (box,) = read_boxes("try")
+    shown = Box(open_page("try.html"))
+    assert shown.run() == cpython(box["code"], tmp_path)
+    typed = box["code"].replace("kyllästyä", "שלום")
+    assert shown.run(typed) == cpython(typed, tmp_path) != cpython(box["code"], tmp_path)
 
 
 def test_nothing_is_loaded_before_run(open_page, path, site, tmp_path):

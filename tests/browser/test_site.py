@@ -60,6 +60,17 @@ def test_every_picture_says_what_it_shows(site, path):
     assert not [given for given in read(site / path).pictures if not given.get("alt", "").strip()]
 
 
+def test_buttons_that_need_the_repository_are_there_where_its_address_is():
+    import conf
+
+    assert conf.repository_options({}) == conf.repository_options({"Repository": ""}) == {}
+    options = conf.repository_options({"Repository": "https://example.org/a/b/"})
+    assert options["repository_url"] == "https://example.org/a/b"
+    assert options["use_edit_page_button"] and {"binderhub_url", "colab_url"} <= set(
+        options["launch_buttons"]
+    )
+
+
 # --- in the browser ------------------------------------------------------------------------------
 @each_page
 def test_page_loads_whole_and_fits(open_page, path, site):

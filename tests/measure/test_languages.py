@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from strategies import one_fast
 
 import tokhelpers as th
 from tokhelpers.adapt.methods import extend_parts
@@ -56,7 +57,10 @@ def test_how_the_stored_rows_were_made(name):
         assert how["versions"][library] == metadata.version(library)
 
 
-@pytest.mark.parametrize(("tokenizer", "language"), [("llama-3", "kaz_Cyrl"), ("qwen", "als_Latn")])
+@pytest.mark.parametrize(
+    ("tokenizer", "language"),
+    [("llama-3", "kaz_Cyrl"), pytest.param("qwen", "als_Latn", marks=pytest.mark.long)],
+)
 def test_two_stored_rows_come_again(stored, tokenizer, language):
     fresh = th.compare_language(tokenizer, language)
     kept = stored[(stored.tokenizer == tokenizer) & (stored.language == language)]
@@ -71,6 +75,7 @@ def test_two_stored_rows_come_again(stored, tokenizer, language):
             assert fresh[column].tolist() == kept[column].tolist(), column
 
 
+@pytest.mark.long
 def test_the_result_does_not_depend_on_the_number_of_workers():
     asked = ["qwen", "llama-3"], ["fin_Latn", "ekk_Latn"]
     few = {"sizes": [50, 100], "train": NTREX}
@@ -112,7 +117,7 @@ def test_a_language_without_a_text_is_refused(language):
         th.compare_language("qwen", language)
 
 
-@pytest.mark.parametrize("name", TOKENIZERS)
+@pytest.mark.parametrize("name", one_fast(*TOKENIZERS))
 def test_old_text_without_a_new_token_keeps_its_tokens(name):
     """Save where a merge now reaches an old token that nothing reached before; such words are few."""
     tokenizer = th.load_tokenizer(name)

@@ -21,6 +21,7 @@ COLUMNS = [
     "memory_added",
     "step_time_added_percent",
     "net_cost",
+    "near_least",
 ]
 
 
@@ -103,6 +104,9 @@ def test_time_and_cost_are_those_on_paper(table):
     assert table.step_time_added_percent.tolist() == pytest.approx(100 * slower - 100)
     tokens = table.bytes_per_token[0] / table.bytes_per_token
     assert table.net_cost.tolist() == pytest.approx(slower * tokens)
+    assert table.near_least.tolist() == [
+        cost <= 1.01 * min(table.net_cost) for cost in table.net_cost
+    ]
 
 
 def test_a_classifier_pays_no_time_for_tokens(base, texts):

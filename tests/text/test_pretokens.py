@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import regex
-from hypothesis import given, settings, strategies as st
+from hypothesis import example, given, settings, strategies as st
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers as pre
 
 import tokhelpers as th
@@ -197,13 +197,6 @@ def test_what_is_composed_to_python_the_library_leaves_alone():
     assert [text for text in composed if compose(text) != text] == []
 
 
-@given(text=st.text(st.sampled_from("aeA\u1100\u1161" + "".join(MARKS)) | st.characters()))
-def test_composed_text_is_composed_to_the_library(text):
-    composed = unicodedata.normalize("NFC", text)
-    if not is_doubtful(composed):
-        assert normalizers.NFC().normalize_str(composed) == composed
-
-
 def test_nfc_joins_nothing_to_a_space():
     """So composing commutes with cutting before a space."""
     texts = [f"a {c}" for c in ASSIGNED if not c.isspace()]
@@ -236,20 +229,12 @@ def test_real_tokenizers_have_the_proven_rules(real, name, pattern, composed):
 
 
 @pytest.mark.parametrize("name", ["llama-3", "qwen", "mistral-nemo"])
-@pytest.mark.parametrize("corpus", ["wordfreq:lt", "wordfreq:hi", "wordfreq:ko", "hpo"])
-def test_real_text(real, name, corpus):
-    assert_same(list(th.load_corpus(corpus, chars=60_000)), real[name])
-
-
-@pytest.mark.parametrize("name", ["llama-3", "qwen", "mistral-nemo"])
-def test_source_code(real, name):
-    assert_same(list(th.load_corpus("python-source", chars=100_000)), real[name])
-
-
-@pytest.mark.parametrize("name", ["llama-3", "qwen", "mistral-nemo"])
-def test_special_tokens_count_as_plain_text(real, name):
+def test_real_text(real, name):
+    """Three scripts, source code, and special tokens, which count as plain text."""
+    names = ["wordfreq:lt", "wordfreq:hi", "wordfreq:ko", "hpo", "python-source"]
     special = real[name].get_added_tokens_decoder().popitem()[1].content
-    assert_same([f"a {special} b", special], real[name])
+    texts = [text for corpus in names for text in th.load_corpus(corpus, chars=60_000)]
+    assert_same([*texts, f"a {special} b", special], real[name])
 
 
 @pytest.fixture(scope="module")
@@ -310,14 +295,10 @@ each_by_words = pytest.mark.parametrize("kind", BY_WORDS)
 
 
 @each_by_words
-def test_rules_by_which_words_are_cut_alone_are_known(kind):
-    assert pretokens._cuts_at_spaces(cutting_rules(BY_WORDS[kind]))
-
-
-@each_by_words
 @settings(max_examples=60)
 @given(texts=documents)
 def test_words_cut_alone_equal_the_librarys(kind, texts):
+    assert pretokens._cuts_at_spaces(cutting_rules(BY_WORDS[kind]))
     assert_same(texts, BY_WORDS[kind])
 
 
@@ -328,13 +309,15 @@ def test_every_assigned_character_beside_a_space(kind):
     assert_same([" ".join(map(around, batch)) for batch in batches], BY_WORDS[kind])
 
 
-def test_chunks_end_at_single_spaces_between_words():
+@pytest.mark.parametrize("spaces", [False, True])
+def test_chunks_end_at_single_spaces_between_words(spaces):
     """For every character, beside a space on the left and on the right."""
     texts = [f"a{c} {c}b" for c in EVERY if not 0xAC00 <= ord(c) < 0xD7A4]
-    between = re.compile(r"(?<=[^\s▁]) (?=[^\s▁])")
+    between = re.compile(r"(?<=[^\s▁])(?= [^\s▁])" if spaces else r"(?<=[^\s▁]) (?=[^\s▁])")
     expected = Counter(chain.from_iterable(map(between.split, texts)))
-    [(alone, behind, sizes)] = count_chunks([([t.encode() for t in texts], [1] * len(texts))])
-    assert Counter(alone) + Counter(behind) == expected
+    batch = ([t.encode() for t in texts], [1] * len(texts))
+    [(chunks, counts, sizes)] = count_chunks([batch], spaces=spaces)
+    assert dict(zip(chunks.to_pylist(), counts.tolist(), strict=True)) == expected
     lengths = [sum(map(len, texts)), sum(len(t.encode()) for t in texts)]
     assert sizes.tolist() == [*lengths, sum(len(t.split()) for t in texts), len(texts)]
 
@@ -345,8 +328,8 @@ def test_batches_of_chunks_add_up(memory):
     texts = [f"{i} {i // 2} é{i % 7}\n" for i in range(5_000)]
     batches = [([t.encode() for t in texts[i::3]], [2] * len(texts[i::3])) for i in range(3)]
     found, total = Counter(), 0
-    for alone, behind, sizes in count_chunks(batches, memory=memory):
-        found += Counter(alone) + Counter(behind)
+    for chunks, counts, sizes in count_chunks(batches, memory=memory):
+        found.update(dict(zip(chunks.to_pylist(), counts.tolist(), strict=True)))
         total = total + sizes
     expected = Counter(chain.from_iterable(t.split(" ") for t in texts))
     assert found == {chunk: 2 * n for chunk, n in expected.items()}
@@ -398,26 +381,19 @@ UNPROVEN = {
 @pytest.mark.parametrize("kind", UNPROVEN)
 @settings(max_examples=40)
 @given(texts=documents)
+@example(["The 2 Cats' Überfälle, e\u0301tude!  It's  ", " a b", "THE cats"])
 def test_unproven_rules_are_the_librarys(kind, texts):
+    rules = cutting_rules(UNPROVEN[kind])
+    assert proven_pattern(rules) is None and not pretokens._cuts_at_spaces(rules)
     assert_same(texts, UNPROVEN[kind])
 
 
-@pytest.mark.parametrize("kind", UNPROVEN)
-def test_unproven_rules_are_not_taken_for_proven(kind):
-    rules = cutting_rules(UNPROVEN[kind])
-    assert proven_pattern(rules) is None and not pretokens._cuts_at_spaces(rules)
-
-
-@pytest.mark.parametrize("kind", UNPROVEN)
-def test_unproven_rules_on_plain_text(kind):
-    assert_same(["The 2 Cats' Überfälle, e\u0301tude!  It's  ", " a b", "THE cats"], UNPROVEN[kind])
-
-
 # --- totals --------------------------------------------------------------------------------------
-@composed_or_not
+@pytest.mark.parametrize("kind", ["pattern", "composed", "no pre-tokenizer"])
 @given(texts=documents)
-def test_totals_are_those_of_the_text(composed, texts):
-    counted = count_pretokens(texts, with_pattern(LLAMA_3, composed))
+def test_totals_are_those_of_the_text(mistral, kind, texts):
+    fast = with_pattern(LLAMA_3, composed=kind == "composed")
+    counted = count_pretokens(texts, mistral if kind == "no pre-tokenizer" else fast)
     assert counted.documents == len(texts)
     assert counted.chars == sum(map(len, texts))
     assert counted.bytes == sum(len(text.encode()) for text in texts)
@@ -425,11 +401,6 @@ def test_totals_are_those_of_the_text(composed, texts):
     assert counted.counts.dtype == np.int64
     assert (counted.counts > 0).all()
     assert len(counted.words) == len(set(counted.words)) == len(counted.counts)
-
-
-def test_totals_of_a_tokenizer_without_pretokenizer(mistral):
-    counted = count_pretokens([" a  b\n", "cé"], mistral)
-    assert (counted.documents, counted.chars, counted.bytes, counted.spaced_words) == (2, 8, 9, 3)
 
 
 def test_a_mapping_from_pretoken_to_count():
@@ -497,13 +468,6 @@ def test_a_document_that_is_no_text_is_named(workers):
 
 
 # --- exact counts --------------------------------------------------------------------------------
-def test_exact_counts_are_used_as_they_are():
-    corpus = SimpleNamespace(counts={" It's": 3, " cat": 2, " two words": 1})
-    counted = count_pretokens(corpus, with_pattern(LLAMA_3))
-    assert dict(counted) == {"ĠIt": 3, "'s": 3, "Ġcat": 2, "Ġtwo": 1, "Ġwords": 1}
-    assert (counted.documents, counted.spaced_words, counted.chars) == (6, 7, 3 * 5 + 2 * 4 + 10)
-
-
 def test_exact_counts_of_a_real_corpus(llama):
     corpus = th.load_corpus("wordfreq:is")
     counted = count_pretokens(corpus, llama)
@@ -529,39 +493,36 @@ def test_counts_are_64_bit(kind):
 
 
 # --- input that cannot be counted ----------------------------------------------------------------
-def test_one_string_and_counts_are_no_corpus():
-    with pytest.raises(TypeError, match="got one string: put it in a list"):
-        count_pretokens("a text", with_pattern(GPT_2))
+NOTHING = r"no text in its \d documents: nothing to count"
+SURROGATE = r"lone surrogate \('\\ud800'\).*decode it properly"
+UNCOUNTABLE = {
+    "one string": ("a text", TypeError, "got one string: put it in a list"),
+    "no documents": ([], ValueError, NOTHING),
+    "an empty iterator": (iter(()), ValueError, NOTHING),
+    "no counts": (SimpleNamespace(counts={}), ValueError, NOTHING),
+    "empty documents": (["", "", ""], ValueError, NOTHING),
+    "counts of nothing": (SimpleNamespace(counts={"": 3}), ValueError, NOTHING),
+    "a surrogate": (["fine", "not \ud800 fine"], ValueError, SURROGATE),
+    "bytes in a list": ([b"a"], TypeError, "document 1 is bytes, not str"),
+    "bytes": (b"a", TypeError, "document 1 is int, not str"),
+}
+
+
+@pytest.mark.parametrize("kind", ["fast", "slow", "threads"])
+@pytest.mark.parametrize(("corpus", "error", "message"), UNCOUNTABLE.values(), ids=UNCOUNTABLE)
+def test_what_cannot_be_counted(corpus, error, message, kind):
+    tokenizer = UNPROVEN["metaspace"] if kind == "slow" else with_pattern(GPT_2)
+    executor = ThreadPoolExecutor(2) if kind == "threads" else None
+    with pytest.raises(error, match=message):
+        count_pretokens(corpus, tokenizer, executor=executor)
+
+
+def test_counts_are_no_corpus():
     counted = count_pretokens(["a text"], with_pattern(GPT_2))
     with pytest.raises(TypeError, match="these are counts already, .*: use them as they are"):
         count_pretokens(counted, with_pattern(GPT_2))
-
-
-@pytest.mark.parametrize("workers", [None, 2])
-@pytest.mark.parametrize("corpus", [[], iter(()), SimpleNamespace(counts={})])
-def test_no_documents(corpus, workers):
-    executor = workers and ThreadPoolExecutor(workers)
-    with pytest.raises(ValueError, match="no text in its 0 documents: nothing to count"):
-        count_pretokens(corpus, with_pattern(GPT_2), executor=executor)
-
-
-@pytest.mark.parametrize("corpus", [["", "", ""], SimpleNamespace(counts={"": 3})])
-def test_nothing_but_empty_documents(corpus):
-    with pytest.raises(ValueError, match="no text in its 3 documents: nothing to count"):
-        count_pretokens(corpus, with_pattern(GPT_2))
-
-
-@pytest.mark.parametrize("kind", ["fast", "slow"])
-def test_lone_surrogate(kind):
-    tokenizer = with_pattern(LLAMA_3) if kind == "fast" else UNPROVEN["metaspace"]
-    with pytest.raises(ValueError, match=r"lone surrogate \('\\ud800'\).*decode it properly"):
-        count_pretokens(["fine", "not \ud800 fine"], tokenizer)
-
-
-@pytest.mark.parametrize("corpus", [[b"a"], b"a"])
-def test_bytes_are_no_text(corpus):
-    with pytest.raises(TypeError, match="document 1 is (bytes|int), not str"):
-        count_pretokens(corpus, with_pattern(GPT_2))
+    with pytest.raises(TypeError, match="a tokenizer is needed, got str: load one with load_tok"):
+        count_pretokens(["a"], "llama-3")
 
 
 def test_a_tokenizer_that_would_make_a_word_of_every_document():
@@ -581,13 +542,6 @@ def test_metaspace_that_does_not_cut_is_cut_before_runs_of_spaces():
     tokenizer = Tokenizer(models.BPE({"a": 0, "b": 1, "▁": 2}, []))
     tokenizer.pre_tokenizer = pre.Metaspace(split=False)
     assert dict(count_pretokens(["a  b a"], tokenizer)) == {"▁a": 2, "▁▁b": 1}
-
-
-def test_no_tokenizer_at_all():
-    with pytest.raises(
-        TypeError, match="a tokenizer is needed, got str: load one with load_tokenizer"
-    ):
-        count_pretokens(["a"], "llama-3")
 
 
 def test_parts_and_wrapped_tokenizers_count_alike():

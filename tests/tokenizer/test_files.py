@@ -5,7 +5,6 @@ import os
 
 import numpy as np
 import pytest
-from tokenizers import Tokenizer, models, pre_tokenizers as pre
 
 import tokhelpers as th
 from tokhelpers.tokenizer import files

@@ -4,7 +4,7 @@ import base64
 import functools
 import gzip
 import hashlib
-import importlib
+import importlib.util
 import io
 import json
 import os
@@ -34,10 +34,15 @@ from tokhelpers.tokenizer.sentencepiece_files import from_spm
 from tokhelpers.tokenizer.token_bytes import byte_alphabet
 from tokhelpers.tokenizer.vendors import NAMES, load_tokenizer, source_file
 
-every_name = pytest.mark.parametrize("name", NAMES)
+PLAIN = [name for name, (package, _) in NAMES.items() if package != "litellm"]
+LATER = ["pixtral", "mistral-v2", "mistral-v3", "mistral-v7"]  # converted as others are
+every_name = pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=pytest.mark.long if n in LATER else ()) for n in PLAIN]
+)
 
 
 # --- the vendors' own encoders -------------------------------------------------------------------
+TEKKEN = ("mistral-nemo", "pixtral")
 META, OPENAI = ("llama-3", "llama-4"), {"gpt-4": "cl100k_base", "gpt-4o": "o200k_base"}
 
 
@@ -96,7 +101,7 @@ def vendor(name):
             return tiktoken.Encoding(**getattr(openai_public, OPENAI[name])())
     if name == "qwen":
         return QwenTokenizer(source_file(name))
-    if name == "mistral-nemo":
+    if name in TEKKEN:
         from mistral_common.tokens.tokenizers.tekken import Tekkenizer
 
         return Tekkenizer.from_file(source_file(name))
@@ -119,7 +124,7 @@ def vendor_ids(name, text, special=False):
     if name == "qwen":
         return encoder.encode(text, allowed_special="all" if special else set())
     assert not special
-    if name == "mistral-nemo":
+    if name in TEKKEN:
         return encoder.encode(text, bos=False, eos=False)
     return encoder.encode(text)
 
@@ -131,12 +136,14 @@ def vendor_specials(name):
         return encoder.special_tokens
     if name == "qwen" or name in OPENAI:
         return encoder._special_tokens
-    if name == "mistral-nemo":
+    if name in TEKKEN:
         return encoder._special_tokens_reverse_vocab
     ids = range(encoder.get_piece_size())
-    return {
+    found = {
         encoder.id_to_piece(i): i for i in ids if encoder.is_control(i) or encoder.is_unknown(i)
     }
+    defined = {encoder.id_to_piece(i): i for i in ids}
+    return found | {t: i for t, i in defined.items() if t.startswith(("[REF", "[/REF"))}
 
 
 def vendor_bytes(name, i):
@@ -323,7 +330,7 @@ def test_ordinary_tokens_are_the_vendors(name):
     """Every id stands for the same bytes."""
     tokenizer, special = loaded(name), set(vendor_specials(name).values())
     ids = sorted(set(tokenizer.get_vocab().values()) - special)
-    if name == "mistral-v1":
+    if name.startswith("mistral-v"):
         expected = [vendor(name).id_to_piece(i) for i in ids]
     else:
         latin = byte_alphabet()
@@ -359,6 +366,20 @@ def test_ids_on_repeated_characters(name):
 @given(text=st.text())
 def test_ids_on_any_text(name, text):
     assert_vendors_ids(name, [text])
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["claude-2", "deepseek"])
+def test_names_of_a_package_that_is_optional(name):
+    """The vendor's encoder is the file itself, which litellm ships as a tokenizer.json."""
+    if importlib.util.find_spec("litellm") is None:
+        with pytest.raises(ModuleNotFoundError, match="pip install litellm"):
+            load_tokenizer(name)
+        return
+    texts = real_text() + odd_text()
+    own = Tokenizer.from_file(str(source_file(name))).encode_batch(texts, add_special_tokens=False)
+    found = loaded(name).encode_batch(texts)
+    assert [e.ids for e in found] == [e.ids for e in own]
 
 
 @functools.cache
@@ -866,7 +887,7 @@ def test_offline_and_not_cached(tmp_path):
         "'org/model' cannot be loaded from the hub: it cannot be reached, and the tokenizer is not "
         f"in the cache. Cache folder: {tmp_path}. Either go online (and log in, if it is gated), "
         "or give the path of a local copy or one of llama-3, qwen, mistral-nemo, mistral-v1, "
-        "gpt-4, gpt-4o, llama-4"
+        "gpt-4, gpt-4o, llama-4, pixtral, mistral-v2, mistral-v3, mistral-v7, claude-2, deepseek"
     )
     assert done.stderr == ""
 

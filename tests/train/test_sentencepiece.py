@@ -2,7 +2,6 @@
 
 import io
 import json
-import os
 import random
 import unicodedata
 import warnings
@@ -80,10 +79,6 @@ def test_rules_are_read_from_the_model(tmp_path):
     assert piece_rules(path) == PieceRules(**odd)
 
 
-def test_llama_2_has_the_default_rules(shared_data):
-    assert piece_rules(shared_data / "tokenizers" / "llama-2" / "tokenizer.model") == PieceRules()
-
-
 def test_a_file_that_is_no_model(tmp_path):
     path = tmp_path / "no.model"
     path.write_bytes(b"no model")
@@ -147,19 +142,23 @@ def test_the_rules_are_those_of_sentencepiece(options, tmp_path):
     assert [piece for piece in sorted(made) if not valid(piece)] == []
 
 
-@pytest.mark.parametrize(
-    ("piece", "allowed"),
-    [
-        ("▁cat", True), ("cat▁", False), ("a▁b", False), ("▁▁cat", False), ("▁▁▁", True),
-        ("▁7", False), ("77", False), ("a7", False), ("１２", False), ("١٢", True),
-        ("aж", False), ("食べる", True), ("カー漢", True), ("aあ", False), ("e\u0301", True),
-        ("ж\u0301ж", True), ("a\u0301ж", False), ("\u0301a", True),
-        ("a.", False), ("...", True), ("a" * 16, True), ("a" * 17, False),
-        ("▁" + "a" * 16, False), ("</s>", False), ("<0x41>", False),
-    ],
-)  # fmt: skip
-def test_pieces_by_the_default_rules(piece, allowed):
-    assert piece_check(PieceRules(), {"</s>", "<0x41>"})(piece) == allowed
+def test_pieces_by_the_default_rules():
+    valid = piece_check(PieceRules(), {"</s>", "<0x41>"})
+    allowed = [
+        "▁cat",
+        "▁▁▁",
+        "١٢",
+        "食べる",
+        "カー漢",
+        "e\u0301",
+        "ж\u0301ж",
+        "\u0301a",
+        "...",
+        "a" * 16,
+    ]
+    refused = ["cat▁", "a▁b", "▁▁cat", "▁7", "77", "a7", "１２", "aж", "aあ", "a\u0301ж", "a."]
+    refused += ["a" * 17, "▁" + "a" * 16, "</s>", "<0x41>"]
+    assert [piece for piece in allowed + refused if valid(piece)] == allowed
 
 
 # --- continued training --------------------------------------------------------------------------
@@ -283,7 +282,7 @@ def test_metaspace_without_cutting_is_no_word_per_document(mistral):
     assert th.continue_bpe(other, text, 200) == th.continue_bpe(mistral, text, 200)
 
 
-def test_options_are_overridden(mistral):
+def test_options_are_overridden(mistral, llama):
     text = ["abc123 abc123 жabc жabc thelongestwordofthemall " * 20]
     with pytest.warns(UserWarning):
         short = th.continue_bpe(mistral, text, 1_000, max_token_length=9)
@@ -293,12 +292,7 @@ def test_options_are_overridden(mistral):
     assert max(map(len, short.tokens)) == 9
     assert {"▁abc123", "▁жabc", "▁thelongestwordofthemall"} <= set(free.tokens)
     assert not {"▁abc123", "▁жabc"} & set(short.tokens)
-
-
-def test_rules_for_a_byte_level_tokenizer(llama):
-    with pytest.raises(
-        ValueError, match="rules are for SentencePiece tokenizers, this one is byte"
-    ):
+    with pytest.raises(ValueError, match="rules are for SentencePiece tokenizers, this one is by"):
         th.continue_bpe(llama, ["text"], 1, rules=PieceRules())
 
 
@@ -539,20 +533,6 @@ def test_another_models_tokenizer(extended, llama, tmp_path):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["other.model"]
 
 
-def test_the_file_is_written_whole_or_not_at_all(extended, tmp_path, monkeypatch):
-    path = tmp_path / "new.model"
-    path.write_bytes(b"as it was")
-
-    def fails(*_):
-        raise OSError("the disk is full")
-
-    monkeypatch.setattr(os, "replace", fails)
-    with pytest.raises(OSError, match="the disk is full"):
-        save_sentencepiece(extended, path, model=MISTRAL)
-    assert [p.name for p in tmp_path.iterdir()] == ["new.model"]
-    assert path.read_bytes() == b"as it was"
-
-
 def test_the_model_is_written_over_itself(extended, tmp_path):
     path = tmp_path / "tokenizer.model"
     path.write_bytes(MISTRAL.read_bytes())
@@ -614,23 +594,11 @@ def test_any_text_by_small_alphabets(lines, texts, tmp_path_factory):
     assert_same_ids(folder / "new.model", new, lines + texts)
 
 
-# --- Llama-2 and one that was saved by another converter --------------------------------------------
-@pytest.mark.long
-@pytest.mark.parametrize("language", ["fi", "uk", "hi", "ko"])
-def test_continued_llama_2(shared_data, language, tmp_path):
-    model = shared_data / "tokenizers" / "llama-2" / "tokenizer.model"
-    old = th.load_tokenizer(model)
-    text = text_in(language)
-    new = th.extend(old, th.continue_bpe(old, text, 1_000, rules=piece_rules(model)))
-    assert th.unreachable(new) == []
-    save_sentencepiece(new, tmp_path / "new.model", model=model)
-    alphabet = "".join(sorted({*"".join(text[:300])}))
-    assert_same_ids(tmp_path / "new.model", new, text + odd_strings(alphabet, 1_000))
-
-
+# --- Llama-2's pieces, saved by another converter --------------------------------------------
 def test_a_tokenizer_json_from_elsewhere(shared_data, tmp_path):
     """Phi-3's has more merges and special tokens behind Llama-2's pieces."""
     model = shared_data / "tokenizers" / "llama-2" / "tokenizer.model"
+    assert piece_rules(model) == PieceRules()
     old = th.load_tokenizer(shared_data / "tokenizers" / "phi-3-mini")
     assert json.loads(old.to_str())["pre_tokenizer"] is None
     text = text_in("lt")

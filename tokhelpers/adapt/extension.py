@@ -212,7 +212,8 @@ def extend(
     A WordPiece tokenizer, which has no merges, takes ``append``. Warns of tokens that the
     normalizer changes or the pre-tokenizer cuts in every text (``add_tokens`` cuts before these).
     Raises ValueError for more tokens than there are, for tokens that the vocabulary has already,
-    that are given twice or that are no token strings, and for an unknown ``how``.
+    that are given twice or that are no token strings, and for an unknown ``how``, TypeError for
+    anything but an ``Extension``.
 
     Source: Purason et al. 2025, section 3.1 and Appendix F; section 2.1 for MEDVOC-LLM.
 

@@ -27,6 +27,11 @@ def extend_parts(
     """
     if how not in METHODS:
         raise ValueError(f"how={how!r}: use one of {', '.join(METHODS)}")
+    if not hasattr(extension, "merges"):
+        raise TypeError(
+            f"an Extension is needed, got {type(extension).__name__}: make one of a list of tokens "
+            "with Extension(tokens=[...])"
+        )
     if parts.wordpiece and how != "append":
         raise ValueError(
             f"how={how!r} decides where merges go, and WordPiece, which takes the longest match, has "

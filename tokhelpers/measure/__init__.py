@@ -1,4 +1,4 @@
-"""What a tokenizer does to text: compression, unreachable tokens, one language beside another."""
+"""What a tokenizer does to text, whose tokens it has, how fair it is, and why a word falls apart."""
 
 import lazy_loader
 

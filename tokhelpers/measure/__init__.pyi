@@ -1,14 +1,32 @@
 __all__ = [
+    "common_words",
     "compare_language",
     "compare_languages",
+    "compare_vocabularies",
+    "describe_tokens",
     "evaluate",
     "evaluate_sizes",
+    "explain_token",
+    "explain_word",
+    "fairness",
+    "gini",
+    "overlap",
+    "premium",
     "reachability",
     "renyi_efficiency",
+    "single_token_retention",
     "supplement_tokens",
     "unreachable",
 ]
 
+from .explain import explain_token as explain_token, explain_word as explain_word
+from .fairness import (
+    common_words as common_words,
+    fairness as fairness,
+    gini as gini,
+    premium as premium,
+    single_token_retention as single_token_retention,
+)
 from .languages import (
     compare_language as compare_language,
     compare_languages as compare_languages,
@@ -21,3 +39,8 @@ from .quality import (
     unreachable as unreachable,
 )
 from .reachability import reachability as reachability
+from .vocabularies import (
+    compare_vocabularies as compare_vocabularies,
+    describe_tokens as describe_tokens,
+    overlap as overlap,
+)

@@ -11,9 +11,18 @@ from ..adapt.extension import Extension
 from ..adapt.methods import extend_parts
 from ..text.counting import counted
 from ..text.pretokens import Pretokens
-from ..tokenizer.parts import BYTE_TOKENS, Parts, backend_of, build_tokenizer, read_parts
+from ..tokenizer.parts import (
+    BYTE_TOKENS,
+    Parts,
+    backend_of,
+    build_tokenizer,
+    parts_with_skipping,
+    read_parts,
+)
 from ..tokenizer.pretokenization import documents_with_counts, token_text
 from ..tokenizer.segmentation import is_bpe, segment, size_of, symbols_of, token_counts
+from ..tokenizer.token_bytes import ends_inside, is_whole
+from ..tokenizer.written import raw_tokens
 
 
 def unreachable(tokenizer: Tokenizer | Parts, tokens: Iterable[str] | None = None) -> list[str]:
@@ -62,11 +71,15 @@ def evaluate(
     plain text, and none are put around it. Returns ``bytes_per_token`` and ``chars_per_token`` (of
     the text as given, in UTF-8; NaN where the tokenizer makes no token of it), ``tokens_per_word``
     (words stand between white space; NaN without words), ``renyi_efficiency`` (power 2.5, over the
-    tokens produced), ``unused_added`` (share of ``added`` never produced; NaN without ``added``),
-    ``tokens``, ``words``, ``chars`` and ``bytes``. Raises ValueError for an empty corpus, and for
-    counts where the tokenizer has added tokens that are not special: they cut raw text.
+    tokens produced), ``partial_tokens`` (share of the tokens produced that hold part of a
+    character), ``split_characters`` (share of the text's characters cut across tokens),
+    ``unused_added`` (share of ``added`` never produced; NaN without ``added``), ``tokens``,
+    ``words``, ``chars`` and ``bytes``. Raises ValueError for an empty corpus, and for counts where
+    the tokenizer has added tokens that are not special: they cut raw text.
 
-    Source: Purason et al. 2025, sections 4.1 and 5; Zouhar et al. 2023 for the efficiency.
+    Source: Purason et al. 2025, sections 4.1 and 5; Zouhar et al. 2023 for the efficiency. Fewer
+    tokens do not make a better model (Schmidt et al. 2024), and the efficiency can be raised at
+    will (Cognetta et al. 2024).
 
     >>> from tokhelpers.train.trainers import train_byte_level_bpe
     >>> tokenizer = train_byte_level_bpe(["bat bat bag"], vocab_size=257)
@@ -88,13 +101,15 @@ def evaluate(
     else:
         counts = encoder.token_counts(words) if encoder else token_counts(tokenizer, words)
     ids = _ids_of(tokenizer, added_tokens, added)
-    total, nan = int(counts.sum()), float("nan")
+    measured = evaluate_counts(tokenizer, counts, words.chars, words.bytes)
+    total, nan = measured.pop("tokens"), float("nan")
     return pd.Series(
         {
-            "bytes_per_token": words.bytes / total if total else nan,
-            "chars_per_token": words.chars / total if total else nan,
+            "bytes_per_token": measured.pop("bytes_per_token"),
+            "chars_per_token": measured.pop("chars_per_token"),
             "tokens_per_word": total / words.spaced_words if words.spaced_words else nan,
             "renyi_efficiency": renyi_efficiency(counts),
+            **measured,
             "unused_added": float(np.mean(counts[ids] == 0)) if ids else nan,
             "tokens": total,
             "words": words.spaced_words,
@@ -147,6 +162,37 @@ def _ids_of(tokenizer: Tokenizer | Parts, added_tokens, tokens: Sequence[str]) -
     return [ids[t] for t in tokens]
 
 
+def evaluate_counts(
+    tokenizer: Tokenizer | Parts, counts: np.ndarray, chars: int, size: int
+) -> dict[str, float]:
+    """Measure a text of ``chars`` characters and ``size`` bytes by the counts of its tokens' ids.
+
+    Returns ``tokens``, ``bytes_per_token``, ``chars_per_token``, ``partial_tokens`` and
+    ``split_characters``, as ``evaluate`` does. A character that is cut across tokens begins in one of
+    them, so these tokens are counted.
+
+    >>> from tokhelpers.train.trainers import train_byte_level_bpe
+    >>> halves = train_byte_level_bpe(["a"], vocab_size=256)
+    >>> counts = np.bincount([halves.token_to_id(c) for c in ("a", "Ã", "©")])
+    >>> measured = evaluate_counts(halves, counts, 2, 3)
+    >>> measured["split_characters"], round(measured["partial_tokens"], 3)
+    (0.5, 0.667)
+    """
+    used = np.flatnonzero(counts)
+    name = tokenizer.tokens.get if isinstance(tokenizer, Parts) else tokenizer.id_to_token
+    raw = raw_tokens((name(i) or "" for i in used.tolist()), tokenizer)
+    partial = np.array([not is_whole(token) for token in raw], bool)
+    begun = np.array([ends_inside(token) for token in raw], bool)
+    total, nan = int(counts.sum()), float("nan")
+    return {
+        "tokens": total,
+        "bytes_per_token": size / total if total else nan,
+        "chars_per_token": chars / total if total else nan,
+        "partial_tokens": int(counts[used[partial]].sum()) / total if total else nan,
+        "split_characters": int(counts[used[begun]].sum()) / chars if chars else nan,
+    }
+
+
 def renyi_efficiency(counts: np.ndarray, power: float = 2.5) -> float:
     """Compute the Rényi efficiency of a token distribution.
 
@@ -171,12 +217,16 @@ def evaluate_sizes(
     ways: Mapping[str, tuple[Extension, str]],
     sizes: Sequence[int],
     test: Pretokens,
+    *,
+    skipping: Sequence[bool] = (),
 ) -> pd.DataFrame:
     """Measure several extensions of a tokenizer at several sizes, without building each one.
 
     ``ways`` maps a name to an extension and the ``how`` of ``extend``; ``test`` is counted text.
     Returns one row per name and size: ``way`` (the name), ``added`` (tokens), what ``evaluate``
-    measures, and ``unreachable_added`` (how many of the added tokens no merges produce).
+    measures, and ``unreachable_added`` (how many of the added tokens no merges produce). With
+    ``skipping`` there is one row for each, with merge skipping switched so, and said in the column
+    ``merge_skipping``.
 
     >>> from tokhelpers.train.trainers import train_byte_level_bpe
     >>> from tokhelpers.text.counting import counted
@@ -192,7 +242,12 @@ def evaluate_sizes(
         for way, (extension, how) in ways.items():
             new = extend_parts(base, extension, size, how=how)
             added = extension.tokens[:size]
-            measured = evaluate(new, test, added=added)
-            missed = len(unreachable(new, added))
-            rows.append({"way": way, "added": size, **measured, "unreachable_added": missed})
+            missed = {"unreachable_added": len(unreachable(new, added))}
+            if not skipping:
+                measured = evaluate(new, test, added=added)
+                rows.append({"way": way, "added": size, **measured, **missed})
+            for switch in skipping:
+                measured = evaluate(parts_with_skipping(new, switch), test, added=added)
+                switched = {"merge_skipping": switch}
+                rows.append({"way": way, "added": size, **measured, **missed, **switched})
     return pd.DataFrame(rows)

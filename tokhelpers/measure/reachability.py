@@ -1,7 +1,7 @@
 """Which tokens of a BPE tokenizer any text can produce, and where: one row per token."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import product
 from unicodedata import is_normalized
 
@@ -42,10 +42,11 @@ BEHIND = ["", LETTER, "q", "Q", "e", "l", "(", "\n", " ", "1"]
 OWN_LETTERS = 64  # of the tokenizer, tried beside tokens not found otherwise
 
 
-def reachability(tokenizer: Tokenizer | Parts) -> pd.DataFrame:
+def reachability(tokenizer: Tokenizer | Parts, tokens: Iterable[str] | None = None) -> pd.DataFrame:
     """Say of each token of a BPE tokenizer whether, how and where a text can produce it.
 
-    Returns one row per id, in order of ids, with the columns
+    Asks of all tokens, or of ``tokens`` (token strings) only. Returns one row per id, in order of
+    ids, with the columns
 
     - ``token``: the token string; ``text``: what it stands for, None for bytes that are no text;
     - ``category``: ``by merges``; ``only by merge skipping`` (as a whole pre-token, merges do not
@@ -69,7 +70,8 @@ def reachability(tokenizer: Tokenizer | Parts) -> pd.DataFrame:
     token with part of a character is completed with up to ``COMPLETIONS`` characters per side: with
     an ``example`` it can be produced, without one it cannot if it fails the Self-Tokenization Test,
     and was not found otherwise. Raises ValueError for models other than BPE, for BPE with word-end
-    or continuation marks, and for tokenizers without any rule that cuts text into words.
+    or continuation marks, for tokenizers without any rule that cuts text into words, and for
+    ``tokens`` that are not in the vocabulary.
 
     Source: Purason et al. 2025, section 3.3 and Appendix E; Land and Bartolo 2024 (round trip).
 
@@ -88,6 +90,10 @@ def reachability(tokenizer: Tokenizer | Parts) -> pd.DataFrame:
         )
     backend = build_tokenizer(parts) if isinstance(tokenizer, Parts) else backend_of(tokenizer)
     table = _tokens(parts)
+    text = table.text[table.category.isna()]
+    own = [t for t in text if len(t) == 1 and t.isalpha()][:OWN_LETTERS]
+    if tokens is not None:
+        table = _only(table, list(tokens))
     ordinary = ~table.category.isin([SPECIAL, ADDED, BYTE]).to_numpy()
     passed = np.zeros(len(table), bool)
     _, offsets = segment(*symbols_of(table.token[ordinary].tolist(), parts), parts.merges)
@@ -99,9 +105,17 @@ def reachability(tokenizer: Tokenizer | Parts) -> pd.DataFrame:
     table["round_trip"] = [ids == [i] for i, ids in zip(table.index, back, strict=True)]
     table["example"] = None
     find = _finder(backend, parts, table)
-    _search(table, parts, find)
+    _search(table, parts, find, own)
     _complete(table, find)
     return table[["token", "text", "category", "where", "self_test", "round_trip", "example"]]
+
+
+def _only(table: pd.DataFrame, tokens: list[str]) -> pd.DataFrame:
+    found = table[table.token.isin(tokens)].copy()
+    missing = set(tokens) - set(found.token)
+    if missing:
+        raise ValueError(f"not in this tokenizer: {min(missing)!a:.60}; give token strings of it")
+    return found
 
 
 def _ids(backend: Tokenizer, texts: list[str]) -> list[list[int]]:
@@ -215,8 +229,8 @@ def _cut_by_added(parts: Parts, table: pd.DataFrame) -> np.ndarray:
 
 
 # --- contexts -------------------------------------------------------------------------------------
-def _search(table: pd.DataFrame, parts: Parts, find: Callable) -> None:
-    """Fill in category, where and example of the tokens that are text."""
+def _search(table: pd.DataFrame, parts: Parts, find: Callable, own: list[str]) -> None:
+    """Fill in category, where and example of the tokens that are text; ``own`` are letters to try."""
     texts, examples = table.text.tolist(), [None] * len(table)
     rows = np.flatnonzero(table.category.isna())
     held = np.zeros(len(table), bool)
@@ -230,7 +244,6 @@ def _search(table: pd.DataFrame, parts: Parts, find: Callable) -> None:
 
     places = _places(rows, texts, proven_pattern(cutting_rules(parts)) is not None, search)
     missing = np.array([i for i in rows if examples[i] is None], np.int64)
-    own = [texts[i] for i in rows if len(texts[i]) == 1 and texts[i].isalpha()][:OWN_LETTERS]
     beside_own = [pair for letter in own for pair in ((letter, ""), ("", letter), (letter, letter))]
     for before, behind in [*product(BEFORE, BEHIND), *beside_own]:
         made = search(missing, [before + texts[i] + behind for i in missing])

@@ -1,5 +1,13 @@
 __all__ = [
     "PROFILES",
+    "check",
+    "check_answer",
+    "draw_boxes",
+    "draw_index",
+    "draw_lattice",
+    "draw_merges",
+    "draw_pipeline",
+    "explorer",
     "label_lines",
     "measured",
     "profile",
@@ -13,11 +21,20 @@ __all__ = [
     "widget",
 ]
 
+from .checks import check as check, check_answer as check_answer
+from .explorer import explorer as explorer
 from .figures import (
     label_lines as label_lines,
     save_figure as save_figure,
     set_style as set_style,
     show_source as show_source,
+)
+from .pictures import (
+    draw_boxes as draw_boxes,
+    draw_index as draw_index,
+    draw_lattice as draw_lattice,
+    draw_merges as draw_merges,
+    draw_pipeline as draw_pipeline,
 )
 from .profiles import PROFILES as PROFILES, profile as profile
 from .records import (

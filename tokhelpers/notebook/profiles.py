@@ -1,4 +1,4 @@
-"""How much the notebooks compute: ``quick`` (default), ``full`` or ``paper``."""
+"""How much the notebooks compute: ``quick`` (default) or ``full``, both offline."""
 
 import os
 from dataclasses import dataclass
@@ -6,46 +6,33 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Profile:
-    """Sizes, languages and seed of a run; ``train_chars`` and ``test_chars`` are in characters."""
+    """Sizes and seed of a run; ``train_chars`` and ``test_chars`` are in characters."""
 
     name: str
     train_chars: int
     test_chars: int
     sizes: tuple[int, ...]
-    budgets: tuple[int, ...]
-    languages: tuple[str, ...]
     seed: int = 0
 
 
 SIZES = (1_000, 2_000, 4_000, 8_000, 16_000)
 PROFILES = {
-    # about a minute per notebook on a laptop, offline
-    "quick": Profile(
-        "quick", 12_000_000, 1_000_000, SIZES, (100_000, 1_000_000, 10_000_000), ("fi", "tr", "hu")
-    ),
-    # offline, without a limit of time
-    "full": Profile(
-        "full",
-        100_000_000,
-        10_000_000,
-        (*SIZES, 32_000),
-        (100_000, 1_000_000, 10_000_000, 100_000_000),
-        ("fi", "tr", "hu", "pl", "ru", "he"),
-    ),
+    # about a minute per notebook on a laptop
+    "quick": Profile("quick", 12_000_000, 1_000_000, SIZES),
+    # without a limit of time
+    "full": Profile("full", 100_000_000, 10_000_000, (*SIZES, 32_000)),
 }
-# the paper's budget; its texts come from the hub
-PROFILES["paper"] = Profile(**{**vars(PROFILES["full"]), "name": "paper", "test_chars": 20_000_000})
 
 
 def profile() -> Profile:
     """Return the profile in force: ``TOKHELPERS_PROFILE``, or ``quick``.
 
-    Raises ValueError for a name that is none of the three.
+    Raises ValueError for another name.
 
     >>> profile().seed
     0
     """
     name = os.environ.get("TOKHELPERS_PROFILE", "quick")
     if name not in PROFILES:
-        raise ValueError(f"TOKHELPERS_PROFILE is {name!r}: use {', '.join(PROFILES)}")
+        raise ValueError(f"TOKHELPERS_PROFILE is {name!r}: use {' or '.join(PROFILES)}")
     return PROFILES[name]

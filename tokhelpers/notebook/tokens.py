@@ -18,7 +18,7 @@ STACK = 2  # combining marks on one character; more would reach into the lines a
 BYTES = 16  # bytes of a token that are told when the pointer rests on it
 
 WHITE = {" ": "␣", "\n": "↵", "\t": "⇥"}
-NEW, ADDED, NUMBER, CIRCLE = "⟦⟧", "⟪⟫", "⟨⟩", "◌"
+NEW, ADDED, NUMBER, DIFFERS, CIRCLE = "⟦⟧", "⟪⟫", "⟨⟩", "‹›", "◌"
 SIGNS = "".join(WHITE.values()) + NEW + ADDED + NUMBER + CIRCLE
 INKLESS = regex.compile(r"[\p{Default_Ignorable_Code_Point}\u2800]")
 
@@ -56,11 +56,14 @@ class Token:
     raw: bytes
     added: bool
     new: bool
+    hover: str = ""  # what else is told when the pointer rests on it
+    differs: bool = False  # another row cuts the text otherwise here
 
     @property
     def marked(self) -> str:
         """The readable token between the brackets for added and new tokens."""
         text = self.readable.join(ADDED) if self.added else self.readable
+        text = text.join(DIFFERS) if self.differs else text
         return text.join(NEW) if self.new else text
 
 
@@ -98,6 +101,21 @@ def show_tokens(text: str, *tokenizers: Tokenizer | AdaptBPE, **named: Tokenizer
     """
     if not isinstance(text, str):
         raise TypeError(f"a text is a string, got {type(text).__name__}: give one text")
+    rows, left_out = token_rows(text, labelled(tokenizers, named))
+    if len(rows) == len(tokenizers) == 1:
+        rows = [replace(rows[0], label="")]
+    return show_rows(rows, left_out)
+
+
+def labelled(tokenizers, named) -> list[tuple[str, Tokenizer | AdaptBPE]]:
+    """Give a label to each tokenizer; the name is that of the named ones.
+
+    Raises ValueError where there is none, TypeError for what is no tokenizer.
+
+    >>> labelled([], {})
+    Traceback (most recent call last):
+    ValueError: there is no tokenizer to show tokens of: give one or more
+    """
     labels = [f"tokenizer {i}" for i in range(1, 1 + len(tokenizers))]
     encoders = [*zip(labels, tokenizers, strict=True), *named.items()]
     if not encoders:
@@ -105,14 +123,22 @@ def show_tokens(text: str, *tokenizers: Tokenizer | AdaptBPE, **named: Tokenizer
     for _, tokenizer in encoders:
         if not isinstance(tokenizer, AdaptBPE):
             backend_of(tokenizer)  # refuses what is none
+    return encoders
+
+
+def token_rows(text: str, encoders) -> tuple[list[Row], list[str]]:
+    """Return a row for each labelled tokenizer, and in words what is left out of a long text."""
     beginning, left_out = _beginning(text)
     rows = []
     for label, tokenizer in encoders:
         first = (encoders[0][1], rows[0].notation) if rows else None
         rows.append(_row(beginning, label, tokenizer, first))
-    notes = _notes(rows) + left_out
-    if len(rows) == len(tokenizers) == 1:
-        rows = [replace(rows[0], label="")]
+    return rows, left_out
+
+
+def show_rows(rows: list[Row], more: list[str]) -> Shown:
+    """Write rows as plain text and as HTML; below them the signs in use, and more lines."""
+    notes = _notes(rows) + more
     return Shown(_plain(rows, notes), _html(rows, notes))
 
 
@@ -253,6 +279,8 @@ def _notes(rows: list[Row]) -> list[str]:
             )
     if any(token.added for token in tokens):
         notes.append("⟪ ⟫ special or added tokens")
+    if any(token.differs for token in tokens):
+        notes.append("‹ › cut otherwise by another row")
     shown = "".join(token.readable for token in tokens)
     if NUMBER[0] in shown:
         notes.append("⟨ ⟩ bytes, or the number of a character")
@@ -301,5 +329,6 @@ def _box(token: Token, place: int) -> str:
     kind = "new" if token.new else "added" if token.added else ("even", "odd")[place % 2]
     few = token.raw[:BYTES].hex(" ").upper() + " …" * (len(token.raw) > BYTES)
     shown = regex.sub("⟨[^⟩]*⟩", r"<small>\g<0></small>", escape(token.marked))
-    title = f"id {token.id}, bytes {few}"
-    return f'<code style="{BOX}{STYLES[kind]}" title="{title}"><bdi>{shown}</bdi></code>'
+    title = f"id {token.id}, bytes {few}{token.hover}"
+    line = ";text-decoration:underline" * token.differs
+    return f'<code style="{BOX}{STYLES[kind]}{line}" title="{title}"><bdi>{shown}</bdi></code>'

@@ -6,6 +6,7 @@ __all__ = [
     "load_corpus",
     "load_counts",
     "merge_counts",
+    "mixture",
     "save_counts",
     "stored_texts",
     "training_languages",
@@ -18,6 +19,7 @@ from .counting import count_pretokens as count_pretokens
 from .merging import merge_counts as merge_counts
 from .pretokens import Pretokens as Pretokens
 from .stored_counts import (
+    mixture as mixture,
     stored_texts as stored_texts,
     training_languages as training_languages,
     training_sources as training_sources,

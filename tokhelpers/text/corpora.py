@@ -8,7 +8,6 @@ a multiple of ten, otherwise `train`: its position plays no part, and equal text
 
 import hashlib
 import math
-import operator
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -18,6 +17,7 @@ from importlib import metadata
 from itertools import chain, repeat, starmap
 from pathlib import Path
 
+from ..tokenizer.checks import whole_number
 from ..tokenizer.pretokenization import ChunkCounts
 from . import packaged_texts, readers, stored_counts
 
@@ -181,21 +181,6 @@ def load_corpus(
     stored = isinstance(name, str) and stored_counts.is_stored(name)
     licence, source = stored_counts.provenance(name, split) if stored else _provenance(name, column)
     return Corpus(name, licence, source, split, whole_number("seed", seed), chars, column, errors)
-
-
-def whole_number(name: str, value) -> int:
-    """The value as an int, or ValueError by the argument's name."""
-    try:
-        return operator.index(value)
-    except TypeError:
-        raise ValueError(f"{name} must be a whole number, not {value!r}") from None
-
-
-def positive(name: str, value) -> int:
-    """The value as an int from 1 on, or ValueError by the argument's name."""
-    if (number := whole_number(name, value)) < 1:
-        raise ValueError(f"{name} must be at least 1, not {value!r}")
-    return number
 
 
 def _provenance(name: str, column: str) -> tuple[str, str]:

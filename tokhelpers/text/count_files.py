@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import compute
 
+from ..tokenizer.checks import positive
 from . import merging, parquet_files, readers
-from .corpora import positive
 from .pretokens import Pretokens
 
 

@@ -23,12 +23,13 @@ import numpy as np
 import pyarrow as pa
 from tokenizers import Tokenizer
 
+from ..tokenizer.checks import positive
 from ..tokenizer.files import destination
 from ..tokenizer.parts import Parts
 from ..tokenizer.pretokenization import cutting_rules, documents_with_counts, dropped_spaces
 from . import merging
 from .cache import counted_once
-from .corpora import Corpus, positive
+from .corpora import Corpus
 from .count_files import frequent, load_counts
 from .pretokens import Pretokens, tally
 
@@ -91,7 +92,7 @@ def count_pretokens(
     >>> tokenizer = Tokenizer(models.BPE())
     >>> tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     >>> dict(count_pretokens(["a cat, a dog"], tokenizer))
-    {'a': 1, 'Ġa': 1, 'Ġcat': 1, ',': 1, 'Ġdog': 1}
+    {'a': 1, 'Ġa': 1, 'Ġdog': 1, 'Ġcat': 1, ',': 1}
     """
     if isinstance(corpus, str):
         raise TypeError("a corpus is an iterable of documents, got one string: put it in a list")
@@ -135,9 +136,8 @@ def count_pretokens(
 
 
 def _count_in_memory(corpus: Iterable[str], rules: str) -> Pretokens:
-    [(counts, sizes)] = tally(documents_with_counts(corpus, rules), rules)
-    described = _described(corpus, sizes, rules)
-    return Pretokens(list(counts), np.fromiter(counts.values(), np.int64, len(counts)), **described)
+    [(words, counts, sizes)] = tally(documents_with_counts(corpus, rules), rules)
+    return Pretokens(words, counts, **_described(corpus, sizes, rules))
 
 
 def _described(corpus, sizes: np.ndarray, rules: str) -> dict:
@@ -227,9 +227,9 @@ def _write_portions(file: Path, portions: Iterable[tuple], rules: str) -> None:
     total = np.zeros(4, np.int64)
 
     def rows():
-        for counts, sizes in portions:
+        for words, counts, sizes in portions:
             np.add(total, sizes, out=total)
-            yield pa.table([list(counts), list(counts.values())], schema=merging.SCHEMA)
+            yield pa.table([words, counts], schema=merging.SCHEMA)
 
     merging.write_counts(file, rows(), lambda: _description(total.tolist(), rules))
 

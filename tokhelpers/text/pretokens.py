@@ -9,13 +9,16 @@ and the patterns in ``PATTERNS`` run in the ``regex`` module.
 import json
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from itertools import chain, islice
+from itertools import islice
+from string import ascii_letters
 
 import numpy as np
+import pyarrow as pa
 import regex
+from pyarrow import compute
 from tokenizers.normalizers import NFC
 
 from ..tokenizer.pretokenization import (
@@ -25,8 +28,8 @@ from ..tokenizer.pretokenization import (
     library_cutter,
     proven_pattern,
 )
-from ..tokenizer.token_bytes import token_strings
-from .chunks import count_chunks
+from ..tokenizer.token_bytes import byte_of, strings_of_bytes
+from .chunks import bytes_of, count_chunks
 
 PRETOKEN_BYTES = 250  # what a pre-token and its count take in a mapping (measured)
 
@@ -101,31 +104,96 @@ def _cuts_at_spaces(rules: str) -> bool:
     return spaces and all(step["type"] in COMMUTING for step in normal)
 
 
-def _chunk_counts(alone: dict[str, int], behind: dict[str, int], rules: str) -> dict[str, int]:
+# --- from chunks to pre-tokens ---------------------------------------------------------------------
+CUT_AT_MARKS = {"BertPreTokenizer", "Whitespace", "WhitespaceSplit", "Digits", "Punctuation"}
+
+
+def _of_letters(chunks: pa.Array, is_letter: Callable[[str], bool], spaces: bool) -> np.ndarray:
+    """Which chunks have letters only, behind one space at most if they may have `spaces`."""
+    raw, offsets = bytes_of(chunks)
+    if not len(raw):
+        return np.zeros(len(chunks), bool)
+    codes = np.frombuffer(raw.tobytes().decode().encode("utf-32-le"), np.uint32)
+    starts = np.flatnonzero(raw & 0xC0 != 0x80).searchsorted(offsets[:-1])
+    there = np.flatnonzero(np.bincount(codes)).tolist()
+    letter = np.zeros(1 + max(there), bool)
+    letter[there] = [is_letter(chr(c)) for c in there]
+    fits = letter[codes]
+    if spaces:
+        fits[starts] |= codes[starts] == 32
+    return np.logical_and.reduceat(fits, starts)
+
+
+def _with_pieces(whole: pa.Array, counts: np.ndarray, pieces: Counter) -> tuple:
+    """Pre-tokens that are whole chunks, and the pieces of other chunks, added up."""
+    both = compute.is_in(whole, pa.array(list(pieces), whole.type)).to_numpy(zero_copy_only=False)
+    for word, n in zip(whole.filter(both).to_pylist(), counts[both].tolist(), strict=True):
+        pieces[word] += n
+    words = pa.concat_arrays([whole.filter(~both), pa.array(list(pieces), whole.type)])
+    numbers = np.fromiter(pieces.values(), np.int64, len(pieces))
+    return words, np.concatenate([counts[~both], numbers])
+
+
+def _chunk_counts(chunks: pa.Array, counts: np.ndarray, rules: str) -> tuple:
     """Pre-token counts of unique chunks; plain ones are pre-tokens already, the library cuts others."""
     settings = json.loads(rules)
     normal = _steps(settings["normalizer"], "normalizers")
     later = _steps(settings["pre_tokenizer"], "pretokenizers")
-    cut, pretokens = library_cutter(rules), Counter()
-    meta = "▁" * (normal == META)
-    anything = normal == META and len(later) < 2
-    letters = normal == META and {s["type"] for s in later[1:]} <= {"Digits", "Punctuation"}
-    for chunk, n in chain(alone.items(), behind.items()):
-        if (anything and " " not in chunk and "▁" not in chunk) or (letters and chunk.isalpha()):
-            pretokens[meta + chunk] += n
-        else:
-            for piece in cut(chunk):
-                pretokens[piece] += n
-    return pretokens
+    cut, pieces = library_cutter(rules), Counter()
+    meta = "▁" if normal == META else ""
+    marks = {step["type"] for step in (later[1:] if meta else later)} <= CUT_AT_MARKS
+    if meta and len(later) < 2:
+        whole = ~compute.match_substring_regex(chunks, "[ ▁]").to_numpy(zero_copy_only=False)
+    elif meta and marks:
+        whole = _of_letters(chunks, str.isalpha, False)
+    elif marks and cut(ascii_letters) == [ascii_letters]:
+        whole = _of_letters(chunks, ascii_letters.__contains__, False)
+    else:
+        whole = np.zeros(len(chunks), bool)
+    others = chunks.filter(~whole).to_pylist()
+    for chunk, n in zip(others, counts[~whole].tolist(), strict=True):
+        for piece in cut(chunk):
+            pieces[piece] += n
+    meta, end = (pa.scalar(text, chunks.type) for text in (meta, ""))
+    plain = compute.binary_join_element_wise(meta, chunks.filter(whole), end)
+    words, counts = _with_pieces(plain, counts[whole], pieces)
+    return words.to_pylist(), counts
+
+
+def _pattern_counts(chunks: pa.Array, counts: np.ndarray, rules: str) -> tuple:
+    """The fast code path: a proven pattern cuts unique chunks; the library cuts doubtful ones."""
+    pattern, cut = proven_pattern(rules), library_cutter(rules)
+    find, kinds = regex.compile(pattern).findall, PATTERNS[pattern]
+    composed, compose = json.loads(rules)["normalizer"] is not None, NFC().normalize_str
+    whole = _of_letters(
+        chunks, lambda c: unicodedata.category(c) in kinds and not is_doubtful(c), True
+    )
+    if composed and not unicodedata.is_normalized("NFC", bytes_of(chunks)[0].tobytes().decode()):
+        whole &= [unicodedata.is_normalized("NFC", chunk) for chunk in chunks.to_pylist()]
+    pieces = Counter()
+    others = chunks.filter(~whole).to_pylist()
+    for chunk, n in zip(others, counts[~whole].tolist(), strict=True):
+        if not chunk.isascii():
+            if is_doubtful(chunk):
+                for piece in cut(chunk):
+                    pieces[bytes(map(byte_of().__getitem__, piece))] += n
+                continue
+            if composed and not unicodedata.is_normalized("NFC", chunk):
+                chunk = compose(chunk)  # by the library: its Unicode is older than Python's
+        for piece in find(chunk):
+            pieces[piece.encode()] += n
+    plain = chunks.filter(whole).cast(pa.large_binary())
+    words, counts = _with_pieces(plain, counts[whole], pieces)
+    return strings_of_bytes(*bytes_of(words)), counts
 
 
 def tally(
     weighted: Iterable[tuple[str, int]], rules: str, *, first: int = 1, memory: int | None = None
-) -> Iterator[tuple[dict[str, int], np.ndarray]]:
+) -> Iterator[tuple[list[str], np.ndarray, np.ndarray]]:
     """Count the pre-tokens of (document, how often), in portions of about `memory` bytes.
 
-    Each portion is a mapping pre-token -> count, and the characters, bytes, words and documents it
-    was made from (int64). Without ``memory`` there is one. ``first`` is the number of the first
+    Each portion is the pre-tokens, their counts, and the characters, bytes, words and documents
+    they were made from (int64). Without ``memory`` there is one. ``first`` is the number of the first
     document, for messages. Raises TypeError for a document that is no text, ValueError for one with
     a lone surrogate.
 
@@ -133,21 +201,25 @@ def tally(
     >>> from tokhelpers.tokenizer.pretokenization import cutting_rules
     >>> tokenizer = Tokenizer(models.BPE())
     >>> tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    >>> [(counts, sizes)] = tally([("a cat", 1), ("a dog", 2)], cutting_rules(tokenizer))
-    >>> counts, sizes.tolist()
-    (Counter({'a': 3, 'Ġdog': 2, 'Ġcat': 1}), [15, 15, 6, 3])
+    >>> [(words, counts, sizes)] = tally([("a cat", 1), ("a dog", 2)], cutting_rules(tokenizer))
+    >>> words, counts.tolist(), sizes.tolist()
+    (['a', 'Ġcat', 'Ġdog'], [3, 1, 2], [15, 15, 6, 3])
     """
     pattern = proven_pattern(rules)
     if pattern is None and not _cuts_at_spaces(rules):
-        yield from _library_counts(weighted, rules, first, memory)
+        for counts, sizes in _library_counts(weighted, rules, first, memory):
+            yield list(counts), np.fromiter(counts.values(), np.int64, len(counts)), sizes
         return
-    count = _pattern_counts if pattern else _chunk_counts
-    portions = count_chunks(_in_bytes(weighted, first), pattern in LINES, memory)
-    for alone, behind, sizes in portions:
-        yield count(alone, behind, rules), sizes
+    count, batches = _pattern_counts if pattern else _chunk_counts, _in_bytes(weighted, first)
+    options = {"spaces": pattern is not None, "lines": pattern in LINES, "memory": memory}
+    for chunks, counts, sizes in count_chunks(batches, **options):
+        counted = count(chunks, counts, rules)
+        del chunks
+        pa.default_memory_pool().release_unused()
+        yield *counted, sizes
 
 
-def _in_bytes(weighted, first: int, size: int = 1 << 20):
+def _in_bytes(weighted, first: int, size: int = 1 << 21):
     """Documents as UTF-8 with how often each counts, in batches of about `size` bytes."""
     documents, texts, times, filled = iter(weighted), [], [], 0
     while some := list(islice(documents, 100)):
@@ -192,30 +264,3 @@ def _library_counts(weighted, rules: str, first: int, memory: int | None):
             yield counts, sizes
             counts, sizes = Counter(), np.zeros(4, np.int64)
     yield counts, sizes
-
-
-def _pattern_counts(alone: dict[str, int], behind: dict[str, int], rules: str) -> dict[str, int]:
-    """The fast code path: a proven pattern cuts unique chunks; the library cuts doubtful ones."""
-    pattern = proven_pattern(rules)
-    find = regex.compile(pattern).findall
-    letters_are_one = PATTERNS[pattern]
-    composed, compose = json.loads(rules)["normalizer"] is not None, NFC().normalize_str
-    cut, counts, doubtful = library_cutter(rules), Counter(), Counter()
-    for space, chunks in (("", alone), (" ", behind)):
-        for word, n in chunks.items():
-            if not word.isascii():
-                if is_doubtful(word):
-                    for piece in cut(space + word):
-                        doubtful[piece] += n
-                    continue
-                if composed and not unicodedata.is_normalized("NFC", word):
-                    word = compose(word)  # by the library: its Unicode is older than Python's
-            if letters_are_one and word.isalpha():
-                counts[space + word] += n
-            else:
-                for piece in find(space + word):
-                    counts[piece] += n
-    pretokens = Counter(dict(zip(token_strings(counts), counts.values(), strict=True)))
-    for piece, n in doubtful.items():
-        pretokens[piece] += n
-    return pretokens

@@ -19,6 +19,7 @@ import numpy as np
 import pandas as pd
 
 from ..tokenizer.files import CHECKOUT
+from ..tokenizer.pretokenization import ChunkCounts
 
 TEXTS = ("flores", "ntrex", "commonvoice", "tatoeba")  # counts of lines of text
 LISTS = ("opensubtitles", "wikipedia")  # counts of words
@@ -127,17 +128,18 @@ def training_languages() -> list[str]:
     return sorted(chosen - {"eng_Latn"})
 
 
-def mixture(sources: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    """Mix the counts of several sources with equal weight; one source stays as it is.
+def mixture(sources: Iterable[Mapping[str, int]]) -> ChunkCounts:
+    """Mix the counts of several corpora with equal weight; those of one stay as they are.
 
-    The counts of each source are scaled to 10^9 in all and rounded, then added up.
+    The counts of each source, a corpus' ``counts`` or a mixture, are scaled to 10^9 in all and
+    rounded, then added up. What comes back is learned from as a corpus is.
 
     >>> mixture([{" a": 3, " b": 1}, {" b": 5}])
     {' b': 1250000000, ' a': 750000000}
     """
     sources = list(sources)
     if len(sources) == 1:
-        return dict(sources[0])
+        return ChunkCounts(sources[0])
     mixed = Counter()
     for counts in sources:
         total = sum(counts.values())
@@ -145,7 +147,7 @@ def mixture(sources: Iterable[Mapping[str, int]]) -> dict[str, int]:
             # whole numbers throughout, so that no machine rounds otherwise
             mixed[chunk] += (2 * n * MIXED + total) // (2 * total)
     ordered = sorted(mixed.items(), key=lambda pair: (-pair[1], pair[0]))
-    return {chunk: n for chunk, n in ordered if n}
+    return ChunkCounts((chunk, n) for chunk, n in ordered if n)
 
 
 def shuffled_lines(counts: Mapping[str, int], key: str) -> Iterator[str]:

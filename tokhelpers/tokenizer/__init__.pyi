@@ -1,5 +1,6 @@
 __all__ = [
     "GPT_2",
+    "GPT_4",
     "LLAMA_3",
     "Parts",
     "QWEN",
@@ -13,6 +14,8 @@ __all__ = [
     "merge_ids",
     "merge_skipping",
     "merge_table",
+    "ordinary_tokens",
+    "raw_tokens",
     "read_parts",
     "save_pretrained",
     "save_sentencepiece",
@@ -38,6 +41,7 @@ from .parts import (
 )
 from .pretokenization import (
     GPT_2 as GPT_2,
+    GPT_4 as GPT_4,
     LLAMA_3 as LLAMA_3,
     QWEN as QWEN,
     TEKKEN as TEKKEN,
@@ -56,3 +60,4 @@ from .sentencepiece_files import save_sentencepiece as save_sentencepiece
 from .tiktoken_files import tiktoken_merges as tiktoken_merges, to_tiktoken as to_tiktoken
 from .token_bytes import byte_alphabet as byte_alphabet, token_strings as token_strings
 from .vendors import load_tokenizer as load_tokenizer, source_file as source_file
+from .written import ordinary_tokens as ordinary_tokens, raw_tokens as raw_tokens

@@ -10,8 +10,10 @@ from uuid import uuid4
 PLACE = Path(__file__).parents[2]
 # A line, or a tokenizer's file, of more bytes is refused: a small packed file may hold an endless one.
 MAX_BYTES = 1 << 30
-# Where only the package is installed there is no checkout: figures then go into the working folder.
-CHECKOUT = PLACE if (PLACE / "data" / "paper").is_dir() else None
+# The checkout. Where only the package is installed, a folder above the working folder will do that
+# holds the tables, such as the students' version of the notebooks; without one there is none.
+_ABOVE = (PLACE, Path.cwd(), *Path.cwd().parents)
+CHECKOUT = next((place for place in _ABOVE if (place / "data" / "paper").is_dir()), None)
 
 
 def destination(path: str | os.PathLike) -> Path:

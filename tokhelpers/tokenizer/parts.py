@@ -95,7 +95,7 @@ def read_parts(tokenizer: Tokenizer | Parts, *, wordpiece: bool = False) -> Part
     backend = backend_of(tokenizer)
     # the serialised form is the whole truth about a tokenizer, so a cache keyed by it cannot go
     # stale when somebody changes the object
-    return _of_kind(_parse(backend.to_str()), wordpiece)
+    return _of_kind(parse_parts(backend.to_str()), wordpiece)
 
 
 def backend_of(tokenizer) -> Tokenizer:
@@ -146,7 +146,14 @@ def _of_kind(parts: Parts, wordpiece: bool) -> Parts:
 
 
 @lru_cache(maxsize=3)
-def _parse(serialised: str) -> Parts:
+def parse_parts(serialised: str) -> Parts:
+    """Take a tokenizer apart that is given as the text of its ``tokenizer.json``.
+
+    The last few are remembered: whatever is asked of such a tokenizer first need not do it again.
+
+    >>> parse_parts(Tokenizer(models.BPE({"a": 0}, [])).to_str()).vocab
+    {'a': 0}
+    """
     collecting = gc.isenabled()
     gc.disable()  # a quarter of a million small lists: the collector would walk them repeatedly
     try:
@@ -245,7 +252,10 @@ merge_skipping = with_merge_skipping  # another name for it
 def parts_with_skipping(parts: Parts, enabled: bool) -> Parts:
     """Copy parts with merge skipping switched on or off, as ``with_merge_skipping`` does."""
     model = {**parts.settings["model"], "ignore_merges": bool(enabled)}
-    return Parts({**parts.settings, "model": model}, parts.vocab, parts.merges)
+    switched = Parts({**parts.settings, "model": model}, parts.vocab, parts.merges)
+    known = vars(parts).items()  # what has been found out about the vocabulary holds for both
+    vars(switched).update({name: of for name, of in known if name in ("alphabet", "tokens")})
+    return switched
 
 
 def all_splits(parts, vocab, tokens) -> list[tuple[str, str]]:
@@ -253,7 +263,11 @@ def all_splits(parts, vocab, tokens) -> list[tuple[str, str]]:
 
     They come in order of ``tokens``, and of one token those with the longer left part first.
     """
-    from transformers.convert_slow_tokenizer import generate_merges
-
-    ordinary = {token: i for token, i in vocab.items() if token not in parts.special}
-    return generate_merges(ordinary, {token: -i for i, token in enumerate(tokens)})
+    return [
+        (left, right)
+        for token in tokens
+        for i in range(len(token) - 1, 0, -1)
+        if (left := token[:i]) in vocab
+        and (right := token[i:]) in vocab
+        and parts.special.isdisjoint((left, right))
+    ]

@@ -41,8 +41,10 @@ GPT_4O = (
 )
 GPT_2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 # In these patterns a space begins a pre-token, and nothing else does directly after a word. The value
-# says whether a space and a run of letters is always one pre-token.
-PATTERNS = {LLAMA_3: True, QWEN: True, GPT_2: True, TEKKEN: False}
+# says of which letters (Unicode categories) a run, and a space and a run, is always one pre-token.
+WITHOUT_CASE = {"Lm", "Lo"}
+LETTERS = {"Lu", "Ll", "Lt"} | WITHOUT_CASE
+PATTERNS = {LLAMA_3: LETTERS, QWEN: LETTERS, GPT_2: LETTERS, TEKKEN: {"Ll"} | WITHOUT_CASE}
 LINES = {LLAMA_3, QWEN, TEKKEN}  # a pre-token ends after the last newline in white space
 
 BEFORE_META = re.compile("(?<=[^▁])(?=▁)")

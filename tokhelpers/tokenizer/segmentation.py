@@ -15,8 +15,8 @@ from .parts import BYTE_TOKENS, Parts, backend_of, read_parts
 
 
 # --- a hash table from a pair of ids to a number ------------------------------------------------
-# Compiled code in merge_loop.py and adaptbpe.py has copies of these three. numba does not notice
-# when they change: touch those files as well.
+# Compiled code in pairs.py, merge_loop.py and adaptbpe.py has copies of these three. numba does not
+# notice when they change: touch those files as well.
 @njit(cache=True, nogil=True)
 def pair_key(a, b):
     return (np.int64(a) << 32) | np.int64(b)
@@ -47,6 +47,8 @@ def _power_of_two(n: int) -> int:
 
 
 # --- applying merges ----------------------------------------------------------------------------
+SHORT = 64  # symbols of a word, in which the best pair is found faster without a heap
+NO_MERGE = np.int64(2**31 - 1)  # a rank behind all others
 MergeTable = namedtuple("MergeTable", "table keys results")
 
 
@@ -65,10 +67,69 @@ def merge_table(merges: np.ndarray) -> MergeTable:
 
 
 @njit(cache=True, nogil=True)
-def _push_pair(heap, merges, left, right, position):
+def _rank(merges, left, right):
+    """The rank of a pair's merge, or NO_MERGE."""
     rank = merges.table[slot_of(merges.table, merges.keys, pair_key(left, right))]
-    if rank >= 0:
-        heapq.heappush(heap, (np.int64(rank) << 32) | np.int64(position))
+    return rank if rank >= 0 else NO_MERGE
+
+
+@njit(cache=True, nogil=True)
+def _merge_short(symbol, n, rank, merges):
+    """Merge in the first `n` of `symbol`: how many are left, and the last merge's rank or -1.
+
+    `rank[j]` is that of the pair at `j`; the best is looked for from left to right each time.
+    """
+    last = -1
+    for j in range(n - 1):
+        rank[j] = _rank(merges, symbol[j], symbol[j + 1])
+    while n > 1:
+        best = 0
+        for j in range(1, n - 1):
+            if rank[j] < rank[best]:
+                best = j
+        if rank[best] == NO_MERGE:
+            break
+        last = rank[best]
+        n -= 1
+        symbol[best] = merges.results[last]
+        for j in range(best + 1, n):
+            symbol[j], rank[j - 1] = symbol[j + 1], rank[j]
+        if best > 0:
+            rank[best - 1] = _rank(merges, symbol[best - 1], symbol[best])
+        if best < n - 1:
+            rank[best] = _rank(merges, symbol[best], symbol[best + 1])
+    return n, last
+
+
+@njit(cache=True, nogil=True)
+def _merge_long(symbol, n, merges):
+    """As `_merge_short`, with a heap: the time grows little faster than the word."""
+    before, after = np.arange(n) - 1, np.arange(n) + 1  # neighbours that are left
+    heap = [np.int64(0) for _ in range(0)]  # of rank and position, some out of date
+    for j in range(n - 1):
+        heapq.heappush(heap, _rank(merges, symbol[j], symbol[j + 1]) << 32 | j)
+    last = -1
+    while len(heap) > 0:
+        top = heapq.heappop(heap)
+        rank, j = top >> 32, top & 0xFFFFFFFF
+        if rank == NO_MERGE:
+            break
+        k = after[j]
+        if symbol[j] < 0 or k == n or rank != _rank(merges, symbol[j], symbol[k]):
+            continue
+        last = rank
+        symbol[j], symbol[k], after[j] = merges.results[rank], -1, after[k]
+        if after[j] < n:
+            before[after[j]] = j
+            heapq.heappush(heap, _rank(merges, symbol[j], symbol[after[j]]) << 32 | j)
+        if before[j] >= 0:
+            heapq.heappush(heap, _rank(merges, symbol[before[j]], symbol[j]) << 32 | before[j])
+    m = 0
+    for j in range(n):
+        if symbol[j] >= 0:
+            symbol[m] = symbol[j]
+            m += 1
+    return m, last
 
 
 @njit(cache=True, nogil=True)
@@ -78,48 +139,16 @@ def _segment(symbols, offsets, merges, out, lengths, last):
     Writes the tokens into `out`, how many each word has into `lengths`, and into `last` the rank of
     the last merge in each, or -1.
     """
-    longest = 1
-    for w in range(len(offsets) - 1):
-        longest = max(longest, offsets[w + 1] - offsets[w])
-    symbol = np.empty(longest, np.int32)
-    before = np.empty(longest, np.int64)
-    after = np.empty(longest, np.int64)
-    heap = [np.int64(0) for _ in range(0)]  # of rank and position; empty again after each word
-    written = 0
+    rank, written = np.empty(SHORT, np.int64), 0
     for w in range(len(offsets) - 1):
         n = offsets[w + 1] - offsets[w]
-        for j in range(n):
-            symbol[j] = symbols[offsets[w] + j]
-            before[j] = j - 1
-            after[j] = j + 1 if j + 1 < n else -1
-            if j > 0:
-                _push_pair(heap, merges, symbol[j - 1], symbol[j], j - 1)
-        last[w] = -1
-        while len(heap) > 0:
-            top = heapq.heappop(heap)
-            j = top & 0xFFFFFFFF
-            result = merges.results[top >> 32]
-            k = after[j]
-            if symbol[j] < 0 or k < 0:
-                continue
-            rank = merges.table[slot_of(merges.table, merges.keys, pair_key(symbol[j], symbol[k]))]
-            if rank < 0 or merges.results[rank] != result:
-                continue
-            last[w] = rank
-            symbol[j] = result
-            symbol[k] = -1
-            after[j] = after[k]
-            if after[k] >= 0:
-                before[after[k]] = j
-                _push_pair(heap, merges, result, symbol[after[k]], j)
-            if before[j] >= 0:
-                _push_pair(heap, merges, symbol[before[j]], result, before[j])
-        lengths[w] = 0
-        for j in range(n):
-            if symbol[j] >= 0:
-                out[written] = symbol[j]
-                written += 1
-                lengths[w] += 1
+        symbol = out[written : written + n]
+        symbol[:] = symbols[offsets[w] : offsets[w + 1]]
+        if n <= SHORT:
+            lengths[w], last[w] = _merge_short(symbol, n, rank, merges)
+        else:
+            lengths[w], last[w] = _merge_long(symbol, n, merges)
+        written += lengths[w]
     return written
 
 
@@ -245,7 +274,7 @@ def token_counts(tokenizer: Tokenizer | Parts, words) -> np.ndarray:
 
     ``words`` are ``Pretokens``, counted by the tokenizer's rules. The model is BPE, WordPiece or
     Unigram; merge skipping is as the tokenizer has it. Added tokens are not searched for in the
-    text.
+    text. Raises TypeError for anything but ``Pretokens``.
 
     >>> from tokhelpers.train.trainers import train_byte_level_bpe
     >>> from tokhelpers.text.counting import counted
@@ -254,6 +283,11 @@ def token_counts(tokenizer: Tokenizer | Parts, words) -> np.ndarray:
     >>> int(counts[tokenizer.token_to_id("ba")]), int(counts.sum())
     (1, 2)
     """
+    if not hasattr(words, "counts"):
+        raise TypeError(
+            f"counted pre-tokens are needed, got {type(words).__name__}: count a text with "
+            "count_pretokens(corpus, tokenizer)"
+        )
     if not is_bpe(tokenizer):
         return _model_counts(tokenizer, words)
     parts = read_parts(tokenizer)

@@ -13,16 +13,17 @@ from .parts import BYTE_TOKENS, Parts, read_parts
 from .segmentation import segment, symbols_of
 
 
-def from_spm(content: bytes) -> Tokenizer:
+def from_spm(content: bytes, *, symbols_special: bool = False) -> Tokenizer:
     """Convert a SentencePiece BPE model, given as the bytes of its file, to a tokenizer.
 
-    Merges are all splits of each piece into two others, in order of the piece's score. Raises
-    ValueError for bytes that are no SentencePiece model, and for a model that cannot be converted
-    so that it gives the same ids.
+    Merges are all splits of each piece into two others, in order of the piece's score. With
+    ``symbols_special`` user-defined symbols become special tokens, which gives the same ids in
+    texts that do not spell one out. Raises ValueError for bytes that are no SentencePiece model,
+    and for a model that cannot be converted so that it gives the same ids.
     """
     from transformers.convert_slow_tokenizer import generate_merges
 
-    proto = _spm_proto(content)
+    proto = _spm_proto(content, symbols_special)
     kinds = type(proto.pieces[0])
     vocab = {piece.piece: i for i, piece in enumerate(proto.pieces)}
     scores = {p.piece: p.score for p in proto.pieces if p.type == kinds.NORMAL}
@@ -39,7 +40,8 @@ def from_spm(content: bytes) -> Tokenizer:
     if proto.normalizer_spec.add_dummy_prefix:
         undo.append(decoders.Strip(" ", 1, 0))
     tokenizer.decoder = decoders.Sequence(undo)
-    special = [p.piece for p in proto.pieces if p.type in (kinds.UNKNOWN, kinds.CONTROL)]
+    apart = (kinds.UNKNOWN, kinds.CONTROL, kinds.USER_DEFINED)
+    special = [p.piece for p in proto.pieces if p.type in apart]
     tokenizer.add_special_tokens([AddedToken(t, normalized=False, special=True) for t in special])
     return tokenizer
 
@@ -55,7 +57,7 @@ def spm_file(path: str | os.PathLike):
         raise ValueError(f"{path}: {error}") from None
 
 
-def _spm_proto(content: bytes):
+def _spm_proto(content: bytes, symbols: bool = False):
     """Read a SentencePiece model and refuse what cannot be converted to the same ids."""
     from google.protobuf.message import DecodeError
     from sentencepiece.sentencepiece_model_pb2 import ModelProto
@@ -78,7 +80,7 @@ def _spm_proto(content: bytes):
     obstacles = {
         # the library's Precompiled drops marks behind characters that the table maps
         f"normalization_rule_name {spec.name!r} instead of 'identity'": spec.precompiled_charsmap,
-        "user_defined_symbols": piece.USER_DEFINED in kinds,
+        "user_defined_symbols": piece.USER_DEFINED in kinds and not symbols,
         "unused pieces": piece.UNUSED in kinds,
         "treat_whitespace_as_suffix": trained.treat_whitespace_as_suffix,
         "escape_whitespaces switched off": not spec.escape_whitespaces,

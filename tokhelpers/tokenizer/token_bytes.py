@@ -5,6 +5,7 @@ from functools import lru_cache
 
 import numpy as np
 
+PORTION = 1 << 16  # strings that are made at a time: what this takes in between, stays small
 COMPLETIONS = 64  # characters tried for a token that holds part of one
 
 
@@ -40,10 +41,50 @@ def token_strings(words: Iterable[str]) -> list[str]:
     ['Ġcat', 'Ã©']
     """
     raw = [word.encode() for word in words]
-    alphabet = np.array([ord(c) for c in byte_alphabet()], np.uint32)
-    joined = alphabet[np.frombuffer(b"".join(raw), np.uint8)].tobytes().decode("utf-32-le")
-    ends = np.cumsum([len(word) for word in raw]).tolist()
-    return [joined[a:b] for a, b in zip([0, *ends], ends, strict=False)]
+    text = np.frombuffer(b"".join(raw), np.uint8)
+    return strings_of_bytes(text, np.cumsum([0, *map(len, raw)]))
+
+
+def strings_of_bytes(raw: np.ndarray, offsets: np.ndarray) -> list[str]:
+    """Write flat bytes (uint8), cut at offsets, with one character of ``byte_alphabet`` per byte.
+
+    >>> strings_of_bytes(np.frombuffer(b" cat", np.uint8), np.array([0, 2, 4]))
+    ['Ġc', 'at']
+    """
+    alphabet = np.array([ord(c) for c in byte_alphabet()], np.uint16)
+    strings = []
+    for k in range(0, len(offsets) - 1, PORTION):
+        ends = offsets[k : k + PORTION + 1]
+        joined = alphabet[raw[ends[0] : ends[-1]]].tobytes().decode("utf-16-le")
+        ends = (ends - ends[0]).tolist()
+        strings += [joined[a:b] for a, b in zip(ends, ends[1:], strict=False)]
+    return strings
+
+
+def is_whole(raw: bytes) -> bool:
+    """Say whether bytes are whole characters, in UTF-8.
+
+    >>> is_whole("né".encode()), is_whole(b"n\\xc3")
+    (True, False)
+    """
+    try:
+        raw.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def ends_inside(raw: bytes) -> bool:
+    """Say whether bytes end inside a character that begins in them.
+
+    >>> ends_inside(b"n\\xc3"), ends_inside(b"\\xa9n"), ends_inside("é".encode())
+    (True, False, False)
+    """
+    for length in range(1, min(3, len(raw)) + 1):
+        byte = raw[-length]
+        if byte & 0xC0 != 0x80:  # the first byte of a character says how many it has
+            return byte >= 0xC2 and length < (2 if byte < 0xE0 else 3 if byte < 0xF0 else 4)
+    return False
 
 
 def completions(raw: bytes) -> tuple[list[str], str, list[str]] | None:

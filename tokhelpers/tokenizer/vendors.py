@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 from contextlib import suppress
+from functools import partial
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,7 +18,7 @@ from pathlib import Path
 from tokenizers import AddedToken, Tokenizer, normalizers
 
 from .files import CHECKOUT, read_whole, reason, write_whole
-from .parts import read_parts
+from .parts import parse_parts
 from .pretokenization import GPT_4, GPT_4O, LLAMA_3, QWEN
 from .sentencepiece_files import from_spm
 
@@ -32,6 +33,14 @@ NAMES = {  # name: package, file in it
     "gpt-4": ("bpe_openai", "data/cl100k_base.tiktoken.gz"),
     "gpt-4o": ("bpe_openai", "data/o200k_base.tiktoken.gz"),
     "llama-4": ("llama_models", "llama4/tokenizer.model"),
+    "pixtral": ("mistral_common", "data/tekken_240911.json"),
+    "mistral-v2": ("mistral_common", "data/mistral_instruct_tokenizer_240216.model.v2"),
+    "mistral-v3": ("mistral_common", "data/mistral_instruct_tokenizer_240323.model.v3"),
+    "mistral-v7": ("mistral_common", "data/mistral_instruct_tokenizer_241114.model.v7"),
+}
+NAMES |= {  # where litellm is installed, which tokhelpers does not ask for
+    "claude-2": ("litellm", "litellm_core_utils/tokenizers/anthropic_tokenizer.json"),
+    "deepseek": ("litellm", "litellm_core_utils/tokenizers/deepseek_tokenizer.json"),
 }
 
 
@@ -39,12 +48,15 @@ def load_tokenizer(name: str | os.PathLike, source: str = "auto") -> Tokenizer:
     """Load a tokenizer by its vendor's name for it, from a path, or from the hub.
 
     The names are ``llama-3``, ``llama-4`` (Meta), ``qwen`` (Alibaba), ``mistral-nemo``,
-    ``mistral-v1`` (Mistral), ``gpt-4`` and ``gpt-4o`` (OpenAI's cl100k_base and o200k_base). They
-    come from installed packages, offline, with the vendors' ids and special tokens and no special
-    tokens put around a text. A path is a ``tokenizer.json``, a folder that holds one, or a
-    SentencePiece ``.model``. A hub id is ``org/model``, or ``org/model@REVISION`` with a commit,
-    which stays what it is, a tag or a branch. ``source`` is ``auto``, or ``package``, ``path`` or
-    ``hub`` where a name could be several.
+    ``pixtral`` (Mistral's two Tekken files), ``mistral-v1``, ``-v2``, ``-v3``, ``-v7`` (Mistral's
+    SentencePiece models), ``gpt-4`` and ``gpt-4o`` (OpenAI's cl100k_base and o200k_base), and where
+    litellm is installed ``claude-2`` (Anthropic) and ``deepseek``. They come from installed
+    packages, offline, with the vendors' ids and special tokens and no special tokens put around a
+    text. v3's and v7's symbols such as ``[REF]`` count as special tokens: in a text that spells one
+    out, the vendor's encoder puts no space symbol behind it. A path is a ``tokenizer.json``, a
+    folder that holds one, or a SentencePiece ``.model``. A hub id is ``org/model``, or
+    ``org/model@REVISION`` with a commit, which stays what it is, a tag or a branch. ``source`` is
+    ``auto``, or ``package``, ``path`` or ``hub`` where a name could be several.
 
     Raises ValueError for a name or file that cannot be used, ModuleNotFoundError for a name whose
     package is not installed, FileNotFoundError for a missing path, OSError when the hub cannot be
@@ -113,14 +125,15 @@ def _from_package(name: str) -> Tokenizer:
     key = hashlib.sha256(made_by + content).hexdigest()[:16]
     cached = cache_folder() / f"{name}-{key}.json"
     with suppress(Exception):  # not there, or damaged: the library raises plain Exception
-        tokenizer = Tokenizer.from_file(str(cached))
-        read_parts(tokenizer)  # remembered: whatever is asked of it first need not take it apart
+        serialised = read_whole(cached).decode()
+        tokenizer = Tokenizer.from_str(serialised)
+        parse_parts(serialised)  # remembered for what is asked of it first
         return tokenizer
     convert = {
-        "llama-3": _llama_3, "qwen": _qwen, "mistral-nemo": _nemo, "mistral-v1": from_spm,
-        "gpt-4": _gpt_4, "gpt-4o": _gpt_4o, "llama-4": _llama_4,
+        "llama-3": _llama_3, "qwen": _qwen, "mistral-nemo": _tekken, "pixtral": _tekken,
+        "gpt-4": _gpt_4, "gpt-4o": _gpt_4o, "llama-4": _llama_4, "claude-2": _json, "deepseek": _json,
     }  # fmt: skip
-    tokenizer = convert[name](content)
+    tokenizer = convert.get(name, partial(from_spm, symbols_special=True))(content)
     try:
         cached.parent.mkdir(parents=True, exist_ok=True)
         write_whole(cached, tokenizer.to_str().encode())
@@ -209,7 +222,7 @@ def _qwen(content: bytes) -> Tokenizer:
     return tokenizer
 
 
-def _nemo(content: bytes) -> Tokenizer:
+def _tekken(content: bytes) -> Tokenizer:
     """Mistral's tekken file: the first ids are special; the vocabulary ends where the size says."""
     tekken = json.loads(content)
     config = tekken["config"]
@@ -225,6 +238,13 @@ def _nemo(content: bytes) -> Tokenizer:
     kept = tekken["vocab"][: config["default_vocab_size"] - first]
     ranks = {base64.b64decode(t["token_bytes"]): t["rank"] for t in kept}
     return _from_ranks(ranks, config["pattern"], special, skipping=True, shift=first)
+
+
+def _json(content: bytes) -> Tokenizer:
+    """A vendor's own tokenizer.json, with nothing put around a text."""
+    tokenizer = Tokenizer.from_str(content.decode())
+    tokenizer.post_processor = None
+    return tokenizer
 
 
 # --- paths and the hub ---------------------------------------------------------------------------

@@ -1,10 +1,12 @@
 """The one compiled loop behind every BPE trainer, WordPiece and continued training.
 
-Again and again the best pair of neighbouring symbols becomes one symbol. Three ideas make it fast:
+Again and again the best pair of neighbouring symbols becomes one symbol. Four ideas make it fast:
 
 - Each unique word is held once, as symbol ids, together with how often it occurs (its weight).
-- Each pair knows its count and the words in which it was seen, its sightings. A merge visits these
-  words and no others, and changes the counts of the pairs beside each replaced one.
+- Each pair knows its count and the places where it was seen, its sightings. A merge visits these and
+  no others, in ascending order, and moves no symbol: it leaves a hole behind the merged one.
+- A merge changes the counts of the pairs on either side of what it replaces. All of them hold one
+  of its own symbols, so their changes are added up by the other symbol, and looked up once.
 - Pairs wait in a heap. An entry whose pair became rarer stays there until it comes up; then it is
   checked against the pair's count of now. A pair that rose is pushed once more.
 """
@@ -17,45 +19,43 @@ from numba import njit
 
 from ..tokenizer.segmentation import pair_key, slot_of
 from .pairs import (
-    PAIR,
     REFUSED,
-    SIGHTING,
-    Pairs,
+    all_pairs,
     both_symbols,
-    fits,
     keys_of,
     longer,
+    open_block,
     reserve,
     row_of,
-    see,
+    sightings_of,
 )
+from .spelling import Spelling, first_spelled, spell, spelling_of, spelling_order
 
-WORD = np.dtype([(name, np.int64) for name in ("begin", "end", "first_end", "weight")])
+WORD = np.dtype([("begin", np.int64), ("end", np.int64), ("weight", np.int64)])
+# What was noted of a symbol on one side of the occurrences that a merge replaced: how often it stood
+# there in the text, how often in the unique words, and where the next sighting of its new pair goes
+BESIDE = np.dtype([("count", np.int64), ("seen", np.int64), ("next", np.int64)])
+BEFORE, BEHIND = 0, 1  # the sides
+STOP = -(2**31)  # a reply
 MOST_SYMBOLS = 2**52  # priorities are float64, which has all whole numbers up to 2**53
-LENGTH_BITS = 18  # of a tie by spelling; the characters have the other 44 bits
 
-# `symbols` of all words one after the other: a word's are those from its `begin` to its `end`, which
-# moves down from `first_end` as it is merged. `starts`: where each symbol's spelling begins.
-Words = namedtuple("Words", "symbols starts records")
-# the characters of all words as ranks in code-point order, from 1 on, and the bits that a rank takes
-Spelling = namedtuple("Spelling", "ranks bits")
+# `symbols` of all words one after the other; a word's are those from its `begin` to its `end`. A merged
+# symbol stands at the first place of the n that it takes. Its second and its last place hold -n, and
+# so lead over the hole from either side; what is between is below zero, too.
+Words = namedtuple("Words", "symbols records")
 # For WordPiece's score: how often each symbol occurs; for each symbol on either side, the newest
 # pair with it there; for each pair on either side, the next older one with the same symbol there.
 Scores = namedtuple("Scores", "frequency newest older")
-Merge = namedtuple("Merge", "row new turn single")
-Scratch = namedtuple("Scratch", "used fresh")  # as long as the longest word
+Merge = namedtuple("Merge", "row new single")
+# `beside`: by symbol and side; `seen`: rows of symbol, side, and sighting of their new pair
+Notes = namedtuple("Notes", "beside seen")
 
 
 def words_of(symbols, offsets, counts, *, spelled: bool) -> tuple[Words, Spelling]:
     """The words as the loop takes them, and their spelling (empty, unless ties go by it)."""
-    records = np.empty(len(counts), WORD)
+    records = np.zeros(len(counts), WORD)
     records["begin"], records["end"], records["weight"] = offsets[:-1], offsets[1:], counts
-    records["first_end"] = offsets[1:]
-    if not spelled:
-        return Words(symbols, np.zeros(0, np.int64), records), Spelling(np.zeros(0, np.int32), 1)
-    ranks = np.cumsum(np.bincount(symbols) > 0).astype(np.int32)
-    spelling = Spelling(ranks[symbols], int(ranks[-1]).bit_length())
-    return Words(symbols, np.arange(len(symbols)), records), spelling
+    return Words(symbols, records), spelling_of(symbols if spelled else symbols[:0])
 
 
 # --- what merging starts from -------------------------------------------------------------------
@@ -68,8 +68,7 @@ def _complete(pairs, scores, spelling, known, had):
         older = longer(older, len(rows))
     for i in range(had, pairs.filled[0]):
         key = rows[i].key
-        spelled = len(spelling.ranks) > 0
-        rows[i].tie = _spelling_order(spelling, rows[i].start, rows[i].length) if spelled else key
+        rows[i].tie = spelling_order(spelling, key) if len(spelling.ranks) else key
         if len(known.results):
             rank = known.table[slot_of(known.table, known.keys, key)]
             if rank >= 0:
@@ -82,40 +81,6 @@ def _complete(pairs, scores, spelling, known, had):
 
 
 # --- which pair is next -------------------------------------------------------------------------
-@njit(cache=True)
-def _spelling_order(spelling, start, length):
-    """A token's length and its first characters, as a number that sorts as they do."""
-    order, free = np.int64(min(length, 2**LENGTH_BITS)), 62 - LENGTH_BITS
-    for j in range(start, start + length):
-        if free < spelling.bits:
-            break
-        order = order << spelling.bits | spelling.ranks[j]
-        free -= spelling.bits
-    return order << free
-
-
-@njit(cache=True)
-def _first_spelled(heap, rows, spelling, i, priority):
-    """Of the pairs that tie with `i` so far, the one spelled first; the others go back."""
-    tie, passed = rows[i].tie, [np.int64(0) for _ in range(0)]
-    while len(heap) > 0 and heap[0][0] == priority and heap[0][1] == tie:
-        k = heapq.heappop(heap)[2]
-        if k == i or np.float64(-rows[k].count) != priority:
-            if k != i and rows[k].count > 0:
-                heapq.heappush(heap, (np.float64(-rows[k].count), tie, k))
-            continue
-        for j in range(tie >> 62 - LENGTH_BITS):
-            difference = spelling.ranks[rows[k].start + j] - spelling.ranks[rows[i].start + j]
-            if difference != 0:
-                if difference < 0:
-                    i, k = k, i
-                break
-        passed.append(k)
-    for k in passed:
-        heapq.heappush(heap, (priority, tie, k))
-    return i
-
-
 @njit(cache=True)
 def _priority(rows, frequency, i):
     """A pair's count, or with symbol frequencies its score: the count over the product of these.
@@ -142,138 +107,149 @@ def _push(heap, rows, frequency, i, least):
         heapq.heappush(heap, (-_priority(rows, frequency, i), rows[i].tie, np.int64(i)))
 
 
+@njit(cache=True)
+def _first_heap(rows, n, frequency, least):
+    """All of the first `n` pairs that occur often enough."""
+    heap = [(0.0, np.int64(0), np.int64(0)) for _ in range(0)]
+    for i in range(n):
+        if _is_candidate(rows, i, least):
+            heap.append((-_priority(rows, frequency, i), rows[i].tie, np.int64(i)))
+    heapq.heapify(heap)
+    return heap
+
+
 # --- one merge ----------------------------------------------------------------------------------
 @njit(cache=True)
-def _merge_in_words(pairs, words, scratch, merge, node, risen):
-    """Replace a pair in the words of its sightings from `node` on, and keep all counts exact.
+def _replace(pairs, words, notes, merge, touched):
+    """Replace a pair wherever it was seen, and note what stands beside it there.
 
-    Lists the rows that rise in `risen`. Stops before a word whose new pairs may not fit. Returns
-    the sighting of that word, or -1 at the end, and how many occurrences were replaced.
+    Lists in `touched` the symbols and sides of which there are notes. Returns the notes, how many
+    sightings are in them, and how many occurrences were replaced.
     """
     # as variables: in a tuple, each use would count a reference, which took half of the time
-    table, rows, sightings, filled = pairs
-    keys = keys_of(rows)
-    symbols, starts, records = words
-    used, fresh = scratch
-    left, right = both_symbols(rows[merge.row].key)
-    replaced = np.int64(0)
-    while node >= 0:
-        w = sightings[node].word
+    symbols, records = words
+    beside, seen = notes
+    left, right = both_symbols(pairs.rows[merge.row].key)
+    found = sightings_of(pairs, merge.row)
+    if 2 * len(found) > len(seen):
+        seen = np.empty((3 * len(found), 3), np.int64)
+    n, replaced, done = 0, np.int64(0), np.int64(-1)
+    for k in range(len(found)):
+        # 1. Find the two symbols, which end before `middle` and `behind`, if they are still there.
+        w = found[k] >> 32
         begin, end, weight = records[w].begin, records[w].end, records[w].weight
-        if not fits(rows, sightings, filled, 2 * (end - begin)):
-            break
-        node = sightings[node].before
-        # 1. From left to right, mark the symbols that belong to an occurrence; only those of the
-        #    first, if the merge is a single one.
-        first, last, j = -1, -1, begin
-        while j < end - 1:
-            used[j - begin] = symbols[j] == left and symbols[j + 1] == right
-            if used[j - begin]:
-                first = j if first < 0 else first
-                last = j = j + 1
-                used[j - begin] = True
-                if merge.single:
-                    used[j + 1 - begin : end - begin] = False
-                    break
-            j += 1
-        if first < 0:  # another merge took it away since it was seen here
+        at = begin + (found[k] & 0xFFFFFFFF)
+        if symbols[at] != left or (merge.single and w == done):
             continue
-        used[end - 1 - begin] = False
-        # 2. Uncount the pairs that stand in or beside an occurrence.
-        for j in range(max(first - 1, begin), min(last + 1, end - 1)):
-            if symbols[j] == left and symbols[j + 1] == right:
-                rows[merge.row].count -= weight
-            elif used[j - begin] or used[j + 1 - begin]:
-                i = row_of(table, keys, rows, filled, pair_key(symbols[j], symbols[j + 1]))
-                rows[i].count -= weight
-        # 3. Write the word anew, the merged symbol for each occurrence.
-        m = j = first
-        while j < end:
-            fresh[m - begin] = used[j - begin]
-            symbols[m] = merge.new if used[j - begin] else symbols[j]
-            if len(starts):
-                starts[m] = starts[j]
-            j += 2 if used[j - begin] else 1
-            m += 1
-        records[w].end = m
-        replaced += (end - m) * weight
-        # 4. Count the pairs with a merged symbol.
-        for j in range(max(first - 1, begin), m - 1):
-            if fresh[j - begin] or fresh[j + 1 - begin]:
-                i = row_of(table, keys, rows, filled, pair_key(symbols[j], symbols[j + 1]))
-                if len(starts):
-                    behind = starts[j + 2] if j + 2 < m else records[w].first_end
-                    rows[i].start, rows[i].length = starts[j], behind - starts[j]
-                see(rows, sightings, filled, i, w, weight)
-                if rows[i].turn != merge.turn:
-                    rows[i].turn = merge.turn
-                    risen.append(i)
-    return node, replaced
+        middle = _next(symbols, at, end)
+        if middle == end or symbols[middle] != right:
+            continue
+        behind = _next(symbols, middle, end)
+        # 2. Note their neighbours, with the places of the new pairs.
+        if at > begin:
+            before = at + symbols[at - 1] if symbols[at - 1] < 0 else at - 1
+            place = w << 32 | (before - begin)
+            n = _note(beside, seen, n, touched, symbols[before], BEFORE, place, weight)
+        if behind < end:
+            n = _note(beside, seen, n, touched, symbols[behind], BEHIND, found[k], weight)
+        # 3. Write the merged symbol in their place.
+        symbols[middle] = symbols[at + 1] = symbols[behind - 1] = at - behind
+        symbols[at] = merge.new
+        replaced += weight
+        done = w
+    return Notes(beside, seen), n, replaced
+
+
+@njit(cache=True, inline="always")
+def _next(symbols, at, end):
+    """Where the symbol behind that at `at` begins; `end` where there is none."""
+    return at - symbols[at + 1] if at + 1 < end and symbols[at + 1] < 0 else at + 1
+
+
+@njit(cache=True, inline="always")
+def _note(beside, seen, n, touched, symbol, side, place, weight):
+    """Note that a symbol stands beside a replaced occurrence; returns the new number of sightings."""
+    if beside[symbol, side].seen == 0:
+        touched.append((np.int64(symbol), side))
+    beside[symbol, side].count += weight
+    beside[symbol, side].seen += 1
+    seen[n, 0], seen[n, 1], seen[n, 2] = symbol, side, place
+    return n + 1
 
 
 @njit(cache=True)
-def _merge_pair(pairs, words, scores, spelling, known, scratch, merge):
-    """Replace a pair in all words: the pairs and scores after it, and the rows that may have risen."""
-    had, risen = pairs.filled[0], [np.int64(0) for _ in range(0)]
-    node, replaced = pairs.rows[merge.row].sighting, np.int64(0)
-    while node >= 0:
-        node, n = _merge_in_words(pairs, words, scratch, merge, node, risen)
-        replaced += n
-        if node >= 0:
-            word = words.records[pairs.sightings[node].word]
-            pairs = reserve(pairs, 2 * (word.end - word.begin))
-    frequency, newest, older = scores
+def _recount(pairs, notes, merge, touched, n):
+    """Change the counts of the pairs beside the replaced ones by the notes, and write the sightings
+    of those that hold the merged symbol. Returns the pairs, and the rows that may have risen."""
+    beside, seen = notes
+    left, right = both_symbols(pairs.rows[merge.row].key)
+    pairs = reserve(pairs, 2 * len(touched), n)
+    table, rows, _, sightings, filled = pairs
+    keys, risen = keys_of(rows), [np.int64(0) for _ in range(0)]
+    for symbol, side in touched:
+        if side == BEFORE:
+            old, new = pair_key(symbol, left), pair_key(symbol, merge.new)
+        else:
+            old, new = pair_key(right, symbol), pair_key(merge.new, symbol)
+        rows[row_of(table, keys, rows, filled, old)].count -= beside[symbol, side].count
+        i = row_of(table, keys, rows, filled, new)
+        rows[i].count += beside[symbol, side].count
+        beside[symbol, side].next = open_block(pairs, i, beside[symbol, side].seen)
+        beside[symbol, side].count = beside[symbol, side].seen = 0
+        risen.append(i)
+    for k in range(n):
+        symbol, side = seen[k, 0], seen[k, 1]
+        sightings[beside[symbol, side].next] = seen[k, 2]
+        beside[symbol, side].next += 1
+    return pairs, risen
+
+
+@njit(cache=True)
+def _merge_pair(pairs, words, scores, spelling, known, notes, merge):
+    """Replace a pair in all words: the state after it, and the rows that may have risen."""
+    had, key = pairs.filled[0], pairs.rows[merge.row].key
+    (frequency, newest, older), (beside, seen) = scores, notes
+    if merge.new >= len(beside):
+        beside = longer(beside, 2 * merge.new)
+    touched = [(np.int64(0), 0) for _ in range(0)]
+    notes, n, replaced = _replace(pairs, words, Notes(beside, seen), merge, touched)
+    pairs, risen = _recount(pairs, notes, merge, touched, n)
+    pairs.rows[merge.row].count -= replaced
+    if merge.single:
+        risen.append(merge.row)
+    else:
+        pairs.rows[merge.row].block = -1
+    if len(spelling.ranks):
+        spelling = spell(spelling, key, merge.new)
     size = len(frequency)
     if 0 < size <= merge.new:
         frequency, newest = longer(frequency, 2 * merge.new), longer(newest, 2 * merge.new)
         newest[size:] = -1
     scores = _complete(pairs, Scores(frequency, newest, older), spelling, known, had)
     if size:  # the parts are rarer now, so every pair with one of them scores higher
-        rows, parts = pairs.rows, both_symbols(pairs.rows[merge.row].key)
         frequency[merge.new] += replaced
-        for symbol in parts:
+        for symbol in both_symbols(key):
             frequency[symbol] -= replaced
             for side in range(2):
                 i = np.int64(newest[symbol, side])
                 while i >= 0:
-                    if rows[i].count > 0 and rows[i].turn != merge.turn:
-                        rows[i].turn = merge.turn
-                        risen.append(i)
+                    risen.append(i)
                     i = np.int64(scores.older[i, side])
-    if merge.single:
-        risen.append(merge.row)
-    return pairs, scores, risen
+    return pairs, scores, spelling, notes, risen
 
 
 # --- the loop -----------------------------------------------------------------------------------
 @njit(cache=True)
-def _start(words, scored):
-    """All pairs of the words with their sightings, the frequencies of symbols if these decide, and
-    the scratch space."""
-    symbols, starts, records = words
-    frequency = np.zeros(2 + symbols.max() if scored else 0, np.int64)
-    newest, older = np.full((len(frequency), 2), -1, np.int32), np.empty((0, 2), np.int32)
-    table, rows = np.full(4096, -1, np.int32), np.zeros(1024, PAIR)
-    sightings, filled = np.zeros(1024, SIGHTING), np.zeros(2, np.int64)
-    keys = keys_of(rows)
-    longest = 1
-    for w in range(len(records)):
-        begin, end, weight = records[w].begin, records[w].end, records[w].weight
-        longest = max(longest, end - begin)
-        if not fits(rows, sightings, filled, end - begin):
-            pairs = reserve(Pairs(table, rows, sightings, filled), end - begin)
-            table, rows, sightings, _ = pairs
-            keys = keys_of(rows)
-        for j in range(begin, end - 1):
-            i = row_of(table, keys, rows, filled, pair_key(symbols[j], symbols[j + 1]))
-            rows[i].start, rows[i].length = j, 2
-            see(rows, sightings, filled, i, w, weight)
-        if scored:
-            for j in range(begin, end):
-                frequency[symbols[j]] += weight
-    scratch = Scratch(np.zeros(longest, np.uint8), np.zeros(longest, np.uint8))
-    pairs = Pairs(table, rows, sightings, filled)
-    return pairs, Scores(frequency, newest, older), scratch
+def _start_scores(words, scored):
+    """The frequencies of symbols if these decide."""
+    symbols, records = words
+    frequency = np.zeros(1 + symbols.max() if scored else 0, np.int64)
+    if scored:
+        for w in range(len(records)):
+            for j in range(records[w].begin, records[w].end):
+                frequency[symbols[j]] += records[w].weight
+    newest = np.full((len(frequency), 2), -1, np.int32)
+    return Scores(frequency, newest, np.empty((0, 2), np.int32))
 
 
 @njit(cache=True)
@@ -292,17 +268,18 @@ def _remember(rows, i, result, rank):
 def merge_loop(words, spelling, known, scored, first, least, reply):
     """Yield the best pair and its count, again and again; `reply[0]` says what it becomes.
 
-    A reply below zero refuses the pair for good. Best is the highest priority, then the lower tie,
-    among the pairs that occur `least` times. With `first` at least 0, symbols from there on are
-    new; see `learn_merges` for what a merge into an older one brings with it.
+    A reply below zero refuses the pair for good, and STOP ends the loop: numba frees what it holds
+    only when it returns. Best is the highest priority, then the lower tie, among the pairs that
+    occur `least` times. With `first` at least 0, symbols from there on are new; see `learn_merges`
+    for what a merge into an older one brings with it.
     """
     # 1. Count all pairs, and put those that are frequent enough into the heap.
-    pairs, scores, scratch = _start(words, scored)
-    scores = _complete(pairs, scores, spelling, known, 0)
-    heap = [(0.0, np.int64(0), np.int64(0)) for _ in range(0)]
-    for i in range(pairs.filled[0]):
-        _push(heap, pairs.rows, scores.frequency, i, least)
-    turn, learned, newest = np.int64(0), np.int64(len(known.results)), np.int64(first - 1)
+    pairs = all_pairs(words.symbols, words.records)
+    scores = _complete(pairs, _start_scores(words, scored), spelling, known, 0)
+    most = words.symbols.max() if len(words.symbols) else 0
+    notes = Notes(np.zeros((1 + most, 2), BESIDE), np.empty((1024, 3), np.int64))
+    heap = _first_heap(pairs.rows, pairs.filled[0], scores.frequency, least)
+    learned, newest = np.int64(len(known.results)), np.int64(first - 1)
     while len(heap) > 0:
         # 2. Take the best entry. Is it out of date, put it back with the priority of now; one that
         #    rose has been pushed again already.
@@ -315,12 +292,14 @@ def merge_loop(words, spelling, known, scored, first, least, reply):
                 _push(heap, pairs.rows, scores.frequency, i, least)
             continue
         if len(spelling.ranks):
-            i = _first_spelled(heap, pairs.rows, spelling, i, priority)
+            i = first_spelled(heap, pairs.rows, spelling, i, priority)
         # 3. Ask what the pair becomes, unless its merge is known.
         new = pairs.rows[i].result
         if pairs.rows[i].rank == 0:
             left, right = both_symbols(pairs.rows[i].key)
             yield left, right, pairs.rows[i].count
+            if reply[0] == STOP:
+                return
             new = np.int32(reply[0])
             if new >= 0 and first >= 0:
                 learned += 1
@@ -331,8 +310,9 @@ def merge_loop(words, spelling, known, scored, first, least, reply):
         #    one: that symbol may at once be merged with what stands beside it.
         single = first >= 0 and new <= newest
         newest = max(newest, np.int64(new))
-        turn += 1
-        merge = Merge(i, new, turn, single)
-        pairs, scores, risen = _merge_pair(pairs, words, scores, spelling, known, scratch, merge)
+        merge = Merge(i, new, single)
+        pairs, scores, spelling, notes, risen = _merge_pair(
+            pairs, words, scores, spelling, known, notes, merge
+        )
         for i in risen:
             _push(heap, pairs.rows, scores.frequency, i, least)

@@ -1,0 +1,45 @@
+"""Seconds of what notebooks 21 and 22 and the explorer do, on this machine.
+
+    python benchmarks/exploring.py
+
+Premium of 66 languages from counts under ten tokenizers; overlap of all pairs of vocabularies; an
+answer of the explorer to a new text, with three tokenizers. Loading the tokenizers is not in it.
+"""
+
+import time
+
+import tokhelpers as th
+from tokhelpers.notebook.explorer import compared, merge_ranks
+
+NAMES = [
+    "gpt-4",
+    "gpt-4o",
+    "llama-3",
+    "llama-4",
+    "qwen",
+    "mistral-nemo",
+    "mistral-v1",
+    "mistral-v3",
+]
+NAMES += ["pixtral", "mistral-v7"]
+
+
+def seconds(function, *arguments) -> float:
+    """How long a call takes."""
+    began = time.perf_counter()
+    function(*arguments)
+    return time.perf_counter() - began
+
+
+if __name__ == "__main__":
+    tokenizers = {name: th.load_tokenizer(name) for name in NAMES}
+    print(f"premium, {len(NAMES)} tokenizers: {seconds(th.measure.fairness, tokenizers):.1f} s")
+    parts = {name: th.read_parts(tokenizer) for name, tokenizer in tokenizers.items()}
+    print(f"overlap of all pairs: {seconds(th.measure.overlap, parts):.1f} s")
+    three = [(name, tokenizers[name]) for name in NAMES[:3]]
+    ranks = {name: merge_ranks(tokenizer) for name, tokenizer in three}
+    text = "Tokenizers differ: kyllästyä, 12345, naïve, עברית, हिन्दी " * 5
+    answers = [seconds(compared, text + str(i), three, ranks) for i in range(20)]
+    print(
+        f"the explorer's answer: {1e3 * sorted(answers)[10]:.0f} ms, at most {1e3 * max(answers):.0f}"
+    )

@@ -1,0 +1,121 @@
+"""Merge steps against the library's encoder; what is told of tokens; bad input."""
+
+from functools import cache
+
+import pytest
+from hypothesis import given, settings, strategies as st
+
+import tokhelpers as th
+
+NAMES = ["llama-3", "qwen", "gpt-4", "mistral-nemo", "mistral-v1"]
+TEXTS = [
+    " kyllästyä", "dikkatli", "a  b\n\n c", "‏שלום עולם", "e\u0301\u0301 ก็", "日本語",
+    "👩‍👩‍👧", "12345", "a" * 300
+]  # fmt: skip
+
+
+def final_tokens(table):
+    last = table.groupby((table.step == 0).cumsum()).tail(1)
+    return " ".join(last.tokens).split(" ")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", NAMES)
+@settings(max_examples=15)
+@given(text=st.sampled_from(TEXTS) | st.text(min_size=1), skipping=st.booleans())
+def test_the_last_states_are_the_librarys_tokens(name, text, skipping):
+    changed, parts = switched(name, skipping)
+    expected = changed.encode(text, add_special_tokens=False).tokens
+    assert final_tokens(th.explain_word(parts, text)) == expected
+
+
+@cache
+def switched(name, skipping):
+    changed = th.with_merge_skipping(th.load_tokenizer(name), skipping)
+    return changed, th.read_parts(changed)
+
+
+def test_texts_end_as_the_library_has_them(llama):
+    parts = th.read_parts(llama)
+    for text in TEXTS:
+        assert final_tokens(th.explain_word(parts, text)) == llama.encode(text).tokens, text
+
+
+def test_steps_go_through_the_list_of_merges(llama):
+    parts = th.read_parts(llama)
+    table = th.explain_word(llama, " kyllästyä")
+    merged = table[table.step > 0]
+    pairs = [f"{a} + {b}" for a, b in (parts.pairs()[rank] for rank in merged["rank"])]
+    assert merged.pair.tolist() == pairs
+    assert table.tokens.str.count(" ").diff().dropna().eq(-1).all()
+    special = th.explain_word(llama, "a<|eot_id|>b")
+    assert special.pair.tolist() == ["merge skipping", "added token", "merge skipping"]
+
+
+def test_a_word_of_100_000_characters_has_its_steps_without_their_states(llama):
+    table = th.explain_word(llama, "ab" * 50_000)
+    assert table.tokens.isna().sum() == len(table) - 1
+    assert final_tokens(table) == llama.encode("ab" * 50_000).tokens
+
+
+@pytest.mark.parametrize(
+    ("word", "told"), [("", "one character or more"), (3, "got 3"), ("a\ud800", "U\\+D800, half")]
+)
+def test_what_is_no_word_is_refused(llama, word, told):
+    with pytest.raises(ValueError, match=told):
+        th.explain_word(llama, word)
+
+
+def test_a_token_by_its_string_text_bytes_or_id(llama, mistral):
+    for form in ("Ġcat", " cat", b" cat", 8415):
+        facts = th.explain_token(llama, form).facts
+        assert (facts["id"], facts["bytes"], facts["script"]) == (8415, "20 63 61 74", "Latin")
+    assert th.explain_token(mistral, " the").facts["token"] == "▁the"
+    assert th.explain_token(mistral, b"\xe4").facts["category"] == "byte fallback"
+    assert th.explain_token(llama, b"\xc3").facts["category"] == "not valid UTF-8 alone"
+    assert th.explain_token(llama, "<|eot_id|>").tree.endswith("made by no merge")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", NAMES)
+def test_the_facts_are_those_of_reachability(name):
+    tokenizer = th.load_tokenizer(name)
+    whole = th.reachability(tokenizer)
+    for i in (300, 5_000, 31_000):
+        facts = th.explain_token(tokenizer, i).facts
+        row = whole.loc[i]
+        assert [facts[c] for c in ("token", "category", "where")] == [
+            row.token,
+            row.category,
+            row["where"],
+        ]
+
+
+def test_the_tree_of_a_token_that_merges_do_not_reach(llama):
+    told = th.explain_token(llama, " dikkat", corpus=["dikkat dikkatli dikkat"])
+    assert told.facts["category"] == "only by merge skipping" and told.facts["rank"] is None
+    assert told.facts["uses"] == 1
+    lines = told.tree.splitlines()
+    roots = [line.split()[0] for line in lines[1:] if line[0] not in "├└│ "]
+    assert roots == th.with_merge_skipping(llama, False).encode(" dikkat").tokens
+    assert "only by merge skipping" in told._repr_html_() and "Ġdikkat" in repr(told)
+
+
+@pytest.mark.parametrize(
+    ("token", "told"),
+    [
+        (" kyllästyä", "' kyllästyä' is not in the vocabulary; nearest to it: 'Ġky'"),
+        ("THe", "nearest to it: '(the|The)'"),
+        (10**6, "ids go from 0 to 128255"),
+        ("a\ud800", "half of a character: give bytes or an id"),
+    ],
+)
+def test_a_token_that_is_not_there(llama, token, told):
+    with pytest.raises(ValueError, match=told):
+        th.explain_token(llama, token)
+
+
+def test_reachability_of_some_tokens_needs_token_strings(llama):
+    assert th.reachability(llama, ["Ġcat", "Ġthe"]).index.tolist() == [279, 8415]
+    with pytest.raises(ValueError, match="not in this tokenizer: ' the'"):
+        th.reachability(llama, [" the"])

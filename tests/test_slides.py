@@ -1,0 +1,52 @@
+"""Decks of slides: every lesson has one, they need no network, and the answer is a second step."""
+
+import re
+
+import pytest
+from test_project import LESSONS
+
+from tools import slides
+from tools.slides import prose, write_decks
+
+
+@pytest.fixture
+def decks(tmp_path, monkeypatch):
+    """The decks, with empty files in place of reveal.js, which only `make slides` installs."""
+    for name in ("reset.css", "reveal.css", "reveal.js", "theme/white.css"):
+        (tmp_path / "dist" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "dist" / name).touch()
+    (tmp_path / "LICENSE").touch()
+    monkeypatch.setattr(slides, "REVEAL", tmp_path / "dist")
+    return write_decks(tmp_path / "slides")
+
+
+def test_every_lesson_has_a_deck_with_question_picture_prediction_and_answer(decks):
+    assert [deck.stem for deck in decks] == [path.stem for path in LESSONS]
+    for deck in decks:
+        page = deck.read_text(encoding="utf-8")
+        first, *_, last = re.findall(r"(?s)<section>(.*?)</section>", page)
+        assert "<h1>" in first and "?" in first and "Work:" not in first
+        assert "<h2>Summary</h2>" in last
+        assert (
+            "[?]" in page and 'class="fragment"' in page and "..." not in page.split("Summary")[0]
+        )
+        assert "<details>" not in page and "notebook.check" not in page
+
+
+def test_decks_open_without_a_network(decks):
+    for deck in [*decks, decks[0].parent / "index.html"]:
+        page = deck.read_text(encoding="utf-8")
+        found = re.findall(r'(?:src|href)="([^"]+)"', page)
+        assert found and all((deck.parent / name).is_file() for name in found)
+        assert all(re.search('alt="[^"]{60,}"', image) for image in re.findall("<img[^>]*>", page))
+
+
+def test_options_stand_below_each_other_and_exercises_are_left_out():
+    html = prose("**[?]** *Which? (a) one (b) two*\n\n**Exercise 1: f** (5 minutes).\n\n- item")
+    assert html.count('<span class="option">') == 2 and "Exercise" not in html
+
+
+def test_a_missing_reveal_is_named(tmp_path, monkeypatch):
+    monkeypatch.setattr(slides, "REVEAL", tmp_path)
+    with pytest.raises(FileNotFoundError, match="npm ci"):
+        write_decks(tmp_path / "out")

@@ -1,0 +1,134 @@
+"""Exercises: stubs that are not solved yet, checks that say so, and solutions that pass the same checks."""
+
+import json
+import os
+import subprocess
+import sys
+import zipfile
+
+import nbformat
+import pytest
+from test_project import NOTEBOOKS, ROOT, cells, code
+
+from tokhelpers.notebook import check, check_answer
+from tools.student import graded, read, solved, tags, write_student
+
+CHAPTERS = [path for path in NOTEBOOKS if solved(read(path))]
+each_chapter = pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem[:2])
+
+
+def checks(path):
+    """The check cells of a notebook: source and what they said, by the ids of their cells."""
+    found = [cell for cell in code(path) if "check" in tags(cell)]
+    said = {cell["id"]: cell["outputs"][-1]["data"]["text/plain"] for cell in found}
+    return {cell["id"]: (cell["source"], "".join(said[cell["id"]])) for cell in found}
+
+
+# --- the sentences -------------------------------------------------------------------------------
+def double(tokens):
+    return 2 * tokens
+
+
+def test_a_check_tells_the_first_case_that_fails_and_not_its_result():
+    case = ("each token stands twice, one behind the other", [["a", "b"]], ["a", "a", "b", "b"])
+    told = check(double, ("one token becomes two", [["a"]], ["a", "a"]), case)
+    given = "double(['a', 'b']) gives ['a', 'b', 'a', 'b']"
+    assert str(told) == f"Not right yet: {case[0]}, but {given}." and not told.right
+    with pytest.raises(AssertionError, match="each token stands twice"):
+        told.require()
+    assert check(double, ("numbers", [2], 4), ("lists and tuples", [(1,)], [1, 1])).right
+    assert check(lambda x: x / 3, ("floats are rounded", [1], 1 / 3 + 1e-13)).right
+
+
+def test_a_check_survives_what_a_stub_or_a_student_does():
+    case = ("the last token goes", [["a", "b"]], ["a"])
+    for empty in (lambda tokens: None, lambda tokens: ...):
+        assert str(check(empty, case)).startswith("Not solved yet: ")
+    told = check(lambda tokens: tokens[9], case)
+    assert "stops with IndexError: list index out of range" in str(told)
+    assert check(lambda tokens: tokens.pop() and tokens, case, case).right  # arguments are copies
+
+
+def test_answers_are_told_from_likely_mistakes():
+    assert str(check_answer(..., 3)).startswith("Not solved yet")
+    assert str(check_answer([1, ...], [1, 2])).startswith("Not solved yet")
+    assert check_answer([1, 2], (1, 2)).right and not check_answer(float("nan"), 1.0).right
+    assert str(check_answer(4, 3, {4: "count again."})) == "Not right yet: count again."
+    assert "number 2" in str(check_answer([1, 3], [1, 2])) and "2 parts" in str(
+        check_answer([1, 3], [1, 2, 3])
+    )
+
+
+# --- the notebooks -------------------------------------------------------------------------------
+def test_lessons_have_exercises_in_several_places():
+    assert {path.stem[:2] for path in CHAPTERS} >= {f"0{n}" for n in range(7)}
+
+
+@each_chapter
+def test_exercises_have_a_hint_minutes_and_a_check(path):
+    found = cells(path)
+    for i, cell in enumerate(found):
+        if "exercise" in tags(cell):
+            asks = found[i - 1]["source"]
+            assert "minutes" in asks and "<summary>Hint</summary>" in asks, cell["source"]
+            assert "check" in tags(found[i + 1]) and "..." in cell["source"]
+    assert all(said.startswith("Not solved yet: ") for _, said in checks(path).values())
+
+
+@each_chapter
+def test_solutions_run_the_very_same_checks(path):
+    solution = path.parent / "solutions" / path.name
+    asked, answered = checks(path), checks(solution)
+    assert {i: source for i, (source, _) in asked.items()} == {
+        i: source for i, (source, _) in answered.items()
+    }
+    assert all(said.startswith("Right") for _, said in answered.values())
+    assert solved(read(path)).keys() == solved(read(solution)).keys()
+
+
+# --- what students get ---------------------------------------------------------------------------
+def test_student_version_has_no_outputs_and_no_solutions(tmp_path):
+    made = write_student(tmp_path / "student")
+    assert [path.name for path in made] == [path.name for path in NOTEBOOKS]
+    for path in made:
+        nbformat.validate(nbformat.read(path, as_version=4))
+        assert not any(cell["outputs"] or cell["execution_count"] for cell in code(path))
+        assert "](solutions/" not in path.read_text(encoding="utf-8")
+    with zipfile.ZipFile(tmp_path / "student.zip") as packed:
+        assert "student/notebooks/01_bpe_by_hand.ipynb" in packed.namelist()
+    before = (tmp_path / "student.zip").read_bytes()
+    write_student(tmp_path / "student")
+    assert (tmp_path / "student.zip").read_bytes() == before
+
+
+def test_tables_are_found_beside_the_notebooks_where_only_the_package_is_installed(tmp_path):
+    (tmp_path / "student" / "data" / "paper").mkdir(parents=True)
+    (tmp_path / "student" / "notebooks").mkdir()
+    program = "from tokhelpers.tokenizer import files; print(files.CHECKOUT)"
+    (tmp_path / "tokhelpers").symlink_to(ROOT / "tokhelpers")
+    run = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        cwd=tmp_path / "student" / "notebooks",
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert run.stdout.strip() == str(tmp_path / "student")
+
+
+@each_chapter
+def test_nbgraders_version_holds_solutions_and_raises(path):
+    solution = path.parent / "solutions" / path.name
+    made = nbformat.reads(json.dumps(graded(read(path), read(solution))), as_version=4)
+    nbformat.validate(made)
+    roles = [cell.metadata.get("nbgrader") for cell in made.cells]
+    assert sum(bool(role and role["solution"]) for role in roles) == len(solved(read(path)))
+    for cell in made.cells:
+        role = cell.metadata.get("nbgrader")
+        if role and role["solution"]:
+            assert cell.source.count("### BEGIN SOLUTION") == 1
+            compile(cell.source, "cell", "exec")
+        if role and role["grade"]:
+            assert cell.source.endswith(".require()")
+            compile(cell.source, "cell", "exec")

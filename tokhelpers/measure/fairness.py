@@ -1,0 +1,162 @@
+"""Whether a tokenizer is fair to languages: premium over English, Gini, single-token retention."""
+
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+from tokenizers import Tokenizer
+
+from ..text.corpora import load_corpus
+from ..text.stored_counts import stored_texts
+from ..tokenizer.parts import backend_of
+from ..tokenizer.pretokenization import ChunkCounts, cutting_rules, documents_with_counts
+from .quality import evaluate_counts
+
+MEASURES = ["bytes_per_token", "chars_per_token", "partial_tokens", "split_characters"]
+
+
+def premium(tokens: Mapping[str, float] | pd.Series, reference: str = "eng_Latn") -> pd.Series:
+    """Divide each language's tokens by those of the reference language, on parallel text.
+
+    ``tokens`` maps a language to the number of tokens of the same sentences. 2 means that the text
+    takes twice the tokens, so twice the price and half the room in a context, that it takes in the
+    reference language. Raises ValueError where the reference is missing or has no tokens.
+
+    Source: Petrov et al. 2023 (arXiv 2305.15425), section 3; arXiv 2510.21909.
+
+    >>> print(premium({"eng_Latn": 100, "fin_Latn": 180}).fin_Latn)
+    1.8
+    """
+    tokens = pd.Series(tokens, dtype=float)
+    if not tokens.get(reference, 0):
+        raise ValueError(
+            f"there are no tokens of the reference {reference!r}: give those of the same sentences"
+        )
+    return tokens / tokens[reference]
+
+
+def gini(values: Iterable[float]) -> float:
+    """Compute the Gini coefficient of numbers such as the tokens per sentence of each language.
+
+    0 where all are equal, towards 1 where one language has all of them: the mean difference of two
+    values over twice the mean. Raises ValueError without values, and for negative ones or a sum of
+    0.
+
+    >>> gini([1, 1, 1]), gini([0, 0, 0, 1])
+    (0.0, 0.75)
+    """
+    values = np.sort(np.asarray(list(values), float))
+    if not len(values) or not np.isfinite(values).all() or values[0] < 0 or not values.sum():
+        raise ValueError(
+            "a Gini coefficient is of numbers from 0 on, not all 0 and none missing; got "
+            f"{values[:5].tolist()}"
+        )
+    n = len(values)
+    weights = 2 * np.arange(1, n + 1) - n - 1
+    return float(weights @ values / (n * values.sum()))
+
+
+def single_token_retention(tokenizer: Tokenizer, words: Sequence[str]) -> float:
+    """Compute the share of words that stay one token, each with the space before it.
+
+    Raises ValueError for an empty list.
+
+    Source: arXiv 2510.09947 (single-token retention rate).
+
+    >>> from tokhelpers.train.trainers import train_byte_level_bpe
+    >>> single_token_retention(train_byte_level_bpe(["a bat", "a bat"], vocab_size=259), ["bat", "cat"])
+    0.5
+    """
+    words = list(words)
+    if not words:
+        raise ValueError("there are no words to look for: give the common words of a language")
+    chunks = ChunkCounts(dict.fromkeys((f" {word}" for word in words), 1))
+    encoded = _encoded(tokenizer, chunks)
+    return sum(len(ids) == 1 for ids, _ in encoded) / len(chunks)
+
+
+def common_words(language: str, n: int = 1_000) -> list[str]:
+    """List the ``n`` commonest words in the training text of a language, the commonest first.
+
+    ``language`` is a code such as "fin_Latn". A word is a chunk of ``training:CODE`` without the
+    punctuation around it, in small letters; chunks with digits or without a letter are none. Raises
+    ValueError for a language without a training text, and where it has fewer words.
+
+    >>> common_words("eng_Latn", 3)
+    ['the', 'to', 'a']
+    """
+    counts = Counter()
+    for chunk, times in load_corpus(f"training:{language}").counts.items():
+        word = _core(chunk).lower()
+        if word and not any(c.isnumeric() for c in word):
+            counts[word] += times
+    ordered = sorted(counts, key=lambda word: (-counts[word], word))
+    if len(ordered) < n:
+        raise ValueError(
+            f"the training text of {language} has {len(ordered):,} words, fewer than {n:,}: ask for fewer"
+        )
+    return ordered[:n]
+
+
+def _core(chunk: str) -> str:
+    """What stands between the first letter or mark of a chunk and the last."""
+    inside = [i for i, c in enumerate(chunk) if unicodedata.category(c)[0] in "LMN"]
+    return chunk[inside[0] : inside[-1] + 1] if inside else ""
+
+
+def fairness(
+    tokenizers: Mapping[str, Tokenizer],
+    languages: Sequence[str] | None = None,
+    *,
+    reference: str = "eng_Latn",
+) -> pd.DataFrame:
+    """Measure what each tokenizer makes of the same 1,012 sentences (FLORES) in many languages.
+
+    ``tokenizers`` maps names to tokenizers; ``languages`` are codes of FLORES texts, by default the
+    66 that are written with spaces; ``reference`` is the language that premiums are over, and is
+    measured whether named or not. Returns one row per tokenizer and language with ``tokenizer``,
+    ``language``, ``tokens``, ``premium``, ``bytes_per_token``, ``chars_per_token``,
+    ``partial_tokens`` and ``split_characters`` (as in ``evaluate``). Raises ValueError for a
+    language without a FLORES text.
+
+    Source: Petrov et al. 2023 (arXiv 2305.15425).
+
+    >>> from tokhelpers.tokenizer.vendors import load_tokenizer
+    >>> table = fairness({"qwen": load_tokenizer("qwen")}, ["fin_Latn"])
+    >>> table.round(2)[["language", "premium"]].values.tolist()
+    [['fin_Latn', 1.97]]
+    """
+    if languages is None:
+        texts = stored_texts()
+        languages = texts.language[texts.name.str.startswith("flores:")].tolist()
+    wanted = dict.fromkeys([*languages, reference])
+    tables = []
+    for name, tokenizer in tokenizers.items():
+        rows = {code: _measured(tokenizer, code) for code in wanted}
+        table = pd.DataFrame(rows).T.rename_axis("language").reset_index()
+        table["premium"] = premium(table.set_index("language").tokens, reference).to_numpy()
+        table = table[table.language.isin(languages)]
+        tables.append(table.assign(tokenizer=name).astype({"tokens": int}))
+    table = pd.concat(tables, ignore_index=True)
+    return table[["tokenizer", "language", "tokens", "premium", *MEASURES]]
+
+
+def _measured(tokenizer: Tokenizer, code: str) -> dict[str, float]:
+    corpus = load_corpus(f"flores:{code}")
+    pairs = [(np.array(ids, np.int64), n) for ids, n in _encoded(tokenizer, corpus)]
+    ids = np.concatenate([ids for ids, _ in pairs])
+    weights = np.repeat([n for _, n in pairs], [len(ids) for ids, _ in pairs])
+    counts = np.bincount(ids, weights=weights).astype(np.int64)
+    chars = sum(len(chunk) * n for chunk, n in corpus.counts.items())
+    size = sum(len(chunk.encode()) * n for chunk, n in corpus.counts.items())
+    return evaluate_counts(tokenizer, counts, chars, size)
+
+
+def _encoded(tokenizer: Tokenizer, chunks) -> Iterable[tuple[list[int], int]]:
+    """The ids of each chunk, and how often it occurs; the library encodes on all cores."""
+    backend = backend_of(tokenizer)
+    texts, times = zip(*documents_with_counts(chunks, cutting_rules(tokenizer)), strict=True)
+    encoded = backend.encode_batch_fast(list(texts), add_special_tokens=False)
+    return [(encoding.ids, n) for encoding, n in zip(encoded, times, strict=True)]

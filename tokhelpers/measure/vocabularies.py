@@ -1,0 +1,161 @@
+"""What is in a vocabulary, by script and length, and what two vocabularies share."""
+
+import unicodedata
+from collections.abc import Mapping
+from functools import cache
+from itertools import combinations
+
+import pandas as pd
+from tokenizers import Tokenizer
+
+from ..tokenizer.parts import Parts
+from ..tokenizer.token_bytes import is_whole
+from ..tokenizer.written import ordinary_tokens, raw_tokens
+
+LENGTHS = [0, 1, 2, 3, 4, 8, 16, float("inf")]  # bytes: the upper ends of classes
+LENGTH_NAMES = ["1 byte", "2 bytes", "3 bytes", "4 bytes", "5-8 bytes", "9-16 bytes", "17 or more"]
+PART = "part of a character"
+
+
+def describe_tokens(tokenizer: Tokenizer | Parts) -> pd.DataFrame:
+    """List the ordinary tokens of a tokenizer with what each is made of, in order of ids.
+
+    The index is the id; the columns are ``token`` (the token string), ``bytes`` (what it stands
+    for), ``length`` (in bytes), ``script`` (of its first letter, by Unicode; "no letter" without
+    one) and ``kind``: ``letters``, ``digits``, ``white space``, ``other`` (punctuation, signs,
+    emoji) or ``part of a character``, which is its script, too. Special and added tokens are left
+    out.
+
+    >>> from tokhelpers.train.trainers import train_byte_level_bpe
+    >>> table = describe_tokens(train_byte_level_bpe(["кот кот"], vocab_size=261))
+    >>> table.tail(1)[["length", "script", "kind"]].values.tolist()
+    [[6, 'Cyrillic', 'letters']]
+    """
+    ordinary = ordinary_tokens(tokenizer)
+    raw = raw_tokens(ordinary.values(), tokenizer)
+    sorts = [script_and_kind(token) for token in raw]
+    columns = {
+        "token": list(ordinary.values()),
+        "bytes": raw,
+        "length": [len(token) for token in raw],
+        "script": [script for script, _ in sorts],
+        "kind": [kind for _, kind in sorts],
+    }
+    return pd.DataFrame(columns, index=pd.Index(ordinary, name="id"))
+
+
+def script_and_kind(raw: bytes) -> tuple[str, str]:
+    """Name the script of the first letter in these bytes, and what kind of token they are.
+
+    >>> [script_and_kind(text.encode()) for text in (" cat", "2024", ";\\n")]
+    [('Latin', 'letters'), ('no letter', 'digits'), ('no letter', 'other')]
+    """
+    if not is_whole(raw):
+        return PART, PART
+    text = raw.decode()
+    for character in text:
+        name = _script_of_letter(character)
+        if name:
+            return name, "letters"
+    core = text.strip()
+    kind = "white space" if not core else "digits" if core.isnumeric() else "other"
+    return "no letter", kind
+
+
+@cache
+def _script_of_letter(character: str) -> str:
+    """The name of a letter's or mark's script; empty for any other character."""
+    from fontTools.unicodedata import script, script_name
+
+    if unicodedata.category(character)[0] not in "LM":
+        return ""
+    return script_name(script(character))
+
+
+def compare_vocabularies(first: Tokenizer | Parts, second: Tokenizer | Parts) -> pd.DataFrame:
+    """Count the tokens that two vocabularies share, in all, by script and by length.
+
+    Tokens are compared by the bytes that they stand for, so tokenizers of different families can be
+    compared; special and added tokens are left out. Returns one row per group, with the columns
+    ``by`` ("all", "script", "length"), ``group``, ``shared``, ``only_first``, ``only_second`` and
+    ``common_prefix``: the tokens before the first place at which the two lists, each in order of
+    ids, differ. Scripts come with the largest first.
+
+    Raises TypeError for what is no tokenizer.
+
+    >>> from tokhelpers.train.trainers import train_byte_level_bpe
+    >>> small, large = (train_byte_level_bpe(["bat bat"], vocab_size=n) for n in (257, 258))
+    >>> print(compare_vocabularies(small, large).loc[0, "shared":].to_dict())
+    {'shared': 257, 'only_first': 0, 'only_second': 1, 'common_prefix': 257}
+    """
+    lists = [raw_tokens(ordinary_tokens(t).values(), t) for t in (first, second)]
+    sets = [set(tokens) for tokens in lists]
+    alike = set(lists[0][: common_prefix(*lists)])
+    tokens = list(dict.fromkeys([*lists[0], *lists[1]]))
+    found = pd.DataFrame(
+        {
+            "shared": [token in sets[0] and token in sets[1] for token in tokens],
+            "only_first": [token not in sets[1] for token in tokens],
+            "only_second": [token not in sets[0] for token in tokens],
+            "common_prefix": [token in alike for token in tokens],
+        }
+    )
+    groups = {
+        "all": ["all"] * len(tokens),
+        "script": [script_and_kind(token)[0] for token in tokens],
+        "length": pd.cut([len(token) for token in tokens], LENGTHS, labels=LENGTH_NAMES),
+    }
+    tables = []
+    for by, group in groups.items():
+        table = found.groupby(group, observed=True).sum()
+        if by == "script":
+            largest = -table.drop(columns="common_prefix").sum(axis=1).to_numpy()
+            table = table.iloc[largest.argsort(kind="stable")]
+        tables.append(table.rename_axis("group").reset_index().assign(by=by))
+    table = pd.concat(tables, ignore_index=True)
+    return table[["by", "group", *found.columns]].astype({"group": str})
+
+
+def common_prefix(first: list[bytes], second: list[bytes]) -> int:
+    """Count the tokens at the beginning of two lists that are the same, place by place.
+
+    >>> common_prefix([b"a", b"b", b"c"], [b"a", b"b", b"d", b"c"])
+    2
+    """
+    pairs = enumerate(zip(first, second, strict=False))
+    return next((i for i, (a, b) in pairs if a != b), min(len(first), len(second)))
+
+
+def overlap(tokenizers: Mapping[str, Tokenizer | Parts]) -> pd.DataFrame:
+    """Compare the vocabularies of every pair of tokenizers.
+
+    ``tokenizers`` maps names to tokenizers. Returns one row per pair, in the order given, with the
+    columns ``first``, ``second``, ``shared``, ``only_first``, ``only_second``, ``common_prefix`` (all
+    in tokens, as in ``compare_vocabularies``) and ``share_of_smaller``. Raises ValueError for fewer
+    than two tokenizers.
+
+    >>> from tokhelpers.train.trainers import train_byte_level_bpe
+    >>> made = {n: train_byte_level_bpe(["bat bat"], vocab_size=n) for n in (257, 258)}
+    >>> overlap(made).share_of_smaller.tolist()
+    [1.0]
+    """
+    if len(tokenizers) < 2:
+        raise ValueError(f"an overlap is of two or more tokenizers, got {len(tokenizers)}: add one")
+    lists = {n: raw_tokens(ordinary_tokens(t).values(), t) for n, t in tokenizers.items()}
+    sets = {name: set(tokens) for name, tokens in lists.items()}
+    rows = []
+    for first, second in combinations(lists, 2):
+        shared = len(sets[first] & sets[second])
+        sizes = len(sets[first]), len(sets[second])
+        rows.append(
+            {
+                "first": first,
+                "second": second,
+                "shared": shared,
+                "only_first": sizes[0] - shared,
+                "only_second": sizes[1] - shared,
+                "common_prefix": common_prefix(lists[first], lists[second]),
+                "share_of_smaller": shared / min(sizes),
+            }
+        )
+    return pd.DataFrame(rows)
