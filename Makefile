@@ -60,6 +60,7 @@ bench: $(READY)  ## speed and memory against the peers, as ratios in one run
 	$(BIN)/python benchmarks/adaptbpe.py
 	$(BIN)/python benchmarks/pruning.py
 	$(BIN)/python benchmarks/embeddings.py
+	$(BIN)/python benchmarks/accelerator.py
 	$(BIN)/python benchmarks/counting.py
 
 soak: $(READY)  ## hostile input for half an hour, shared evenly by all targets

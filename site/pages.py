@@ -7,7 +7,9 @@ and their numbers. A file that would not change is left alone, so that Sphinx ha
 import csv
 import json
 import re
+from base64 import b64decode
 from html import escape
+from inspect import getdoc
 from pathlib import Path
 from string import Template
 
@@ -61,7 +63,8 @@ def figure(name, shows, up="", caption=""):
     return (
         f'<figure class="drawing" id="{name}"><a href="{path}.svg"><img src="{path}.svg" '
         f'alt="{escape(shows)}" width="{width}" height="{height}" loading="lazy"></a>\n<figcaption>'
-        f'{caption}<a href="{path}.csv" download="{numbers}">{numbers}</a></figcaption></figure>'
+        f'{caption}<a href="{path}.csv" download="{numbers}">{numbers}</a>, '
+        f'<a href="{path}.svg">SVG</a>, <a href="{path}.png">PNG</a></figcaption></figure>'
     )
 
 
@@ -86,6 +89,17 @@ def notebook(path, shows):
     if path.parent.name == "solutions":
         stored["metadata"]["orphan"] = True  # linked from its notebook, not in the row of pages
     return json.dumps(stored, ensure_ascii=False, indent=1)
+
+
+def pictures(path):
+    """The pictures of a stored notebook as PNG, by the names under which its cells save them."""
+    found = {}
+    for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+        for output in cell.get("outputs", []):
+            if "image/png" in output.get("data", {}):
+                (name,) = NAME.findall("".join(cell["source"]))
+                found[name] = b64decode("".join(output["data"]["image/png"]))
+    return found
 
 
 def series():
@@ -145,8 +159,30 @@ def trial():
     return Template((HERE / "try.md").read_text(encoding="utf-8")).substitute(merges=f"{merges:,}")
 
 
+def package():
+    """The page of the package: its folders, each importing from those above only, and their names."""
+    import tokhelpers as th
+
+    page = [
+        "# The package\n\n`import tokhelpers as th` is enough: `th.NAME` for everyday names, "
+        "`th.FOLDER.NAME` for all. Each folder imports only from those above it.\n"
+    ]
+    for folder in ("tokenizer", "text", "train", "adapt", "measure", "models", "notebook"):
+        module = getattr(th, folder)
+        about = " ".join(module.__doc__.split("\n\n")[0].split())
+        page.append(f"## {folder}\n\n{about}\n\n| name | what it does |\n|---|---|")
+        for name in module.__all__:
+            value = getattr(module, name)
+            said = getdoc(value) if callable(value) else "A constant."
+            first = " ".join(said.split("\n\n")[0].split()).replace("|", "\\|")
+            everyday = " (everyday)" if name in th.__all__ else ""
+            page.append(f"| `{name}`{everyday} | {first} |")
+        page.append("")
+    return "\n".join(page)
+
+
 def pages():
-    """All files of the site, as text, by their path below `build/site`."""
+    """All files of the site, as text (pictures: bytes), by their path below `build/site`."""
     from matrix import matrix  # here, because conf.py, which needs the titles only, should be quick
 
     shows = {row["figure"]: row["shows"] for row in rows("data/figures.csv")}
@@ -160,12 +196,15 @@ def pages():
             rows("data/reproduced.csv"), rows("data/paper/sources.csv"), names
         ),
     }
+    found["source/package.md"] = package()
     for name in ("GLOSSARY.md", "TEACHING.md"):
         found[f"source/notebooks/{name}"] = (ROOT / "notebooks" / name).read_text(encoding="utf-8")
     for name in names.values():
         for folder in ("notebooks", "notebooks/solutions"):
             path = f"{folder}/{name}.ipynb"
             found[f"source/{path}"] = notebook(ROOT / path, shows)
+        for figure_name, png in pictures(ROOT / "notebooks" / f"{name}.ipynb").items():
+            found[f"extra/figures/{figure_name}.png"] = png
     for name in shows:
         found[f"extra/figures/{name}.svg"] = drawing(name)
         found[f"extra/figures/{name}.csv"] = (FIGURES / f"{name}.csv").read_text(encoding="utf-8")
@@ -174,11 +213,11 @@ def pages():
 
 def write(folder, found):
     """Write files that are new or changed into a folder, and remove all others from it."""
-    for path, text in found.items():
-        file = folder / path
+    for path, content in found.items():
+        file, data = folder / path, content if isinstance(content, bytes) else content.encode()
         file.parent.mkdir(parents=True, exist_ok=True)
-        if not file.exists() or file.read_text(encoding="utf-8") != text:
-            file.write_text(text, encoding="utf-8")
+        if not file.exists() or file.read_bytes() != data:
+            file.write_bytes(data)
     for file in [*folder.glob("source/**/*.*"), *folder.glob("extra/**/*.*")]:
         if str(file.relative_to(folder)) not in found:
             file.unlink()

@@ -31,7 +31,7 @@ def covers(row, found):
     if not sizes or not number.isdigit():
         return ""
     printed = len(th.published(f"{row['document']}_table_{int(number):02}"))
-    return f"{max(sizes)} of {printed} printed rows" if max(sizes) <= printed else "every cell"
+    return f"{max(sizes)} of {printed} printed rows" if max(sizes) <= printed else ""
 
 
 def computed(row, listed):
@@ -39,23 +39,37 @@ def computed(row, listed):
     found = of_row(row, listed)
     if not found:
         return dict.fromkeys(COMPUTED, "") | {"verdict": "not compared"}
-    directions, kinds = ({c.direction for c in found}, {c.verdict[0] for c in found})
+    directions = {compared.direction for compared in found}
     direction = directions.pop() if len(directions) == 1 else "in part"
-    verdict = {"disagrees": "contradicted", "in part": "in part"}.get(direction, "same direction")
-    if direction == "agrees" and kinds <= {"same", "close", "holds"}:
-        verdict = "reproduced"
+    covered = covers(row, found)
     closeness = "; ".join(compared.closeness for compared in found)
-    return dict(zip(COMPUTED, [covers(row, found), direction, closeness, verdict], strict=True))
+    verdict = judge(row, found, direction, covered)
+    return dict(zip(COMPUTED, [covered, direction, closeness, verdict], strict=True))
+
+
+def judge(row, found, direction, covered):
+    """The verdict in two words or so: no more than the row's comparisons bear."""
+    if direction != "agrees":
+        return {"disagrees": "contradicted", "in part": "in part"}[direction]
+    if "in small" in row["extent"]:
+        return "in small"
+    if all(compared.published is None for compared in found):
+        return "claims hold"
+    if covered and int(covered.split()[0]) < int(covered.split()[2]) / 2:
+        return "agrees where covered"
+    near = {compared.verdict[0] for compared in found} <= {"same", "close", "holds"}
+    return "reproduced" if near else "same direction"
 
 
 def main():
     """Write the computed columns of reproduced.csv anew; the others stay as they are."""
     with open(FILE, newline="", encoding="utf-8") as file:
         listed = list(csv.DictReader(file))
+    filled = [row | computed(row, listed) for row in listed]
     with open(FILE, "w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, list(listed[0]), lineterminator="\n")
         writer.writeheader()
-        writer.writerows(row | computed(row, listed) for row in listed)
+        writer.writerows(filled)
 
 
 if __name__ == "__main__":

@@ -21,6 +21,6 @@ def tokenizers_with_gaps(draw):
     return made
 
 
-def one_fast(first: str, *others: str) -> list:
+def one_fast(first, *others) -> list:
     """Parameters of a test of which all but the first are left to `make test-all`."""
     return [first, *(pytest.param(name, marks=pytest.mark.long) for name in others)]

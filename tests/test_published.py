@@ -113,10 +113,10 @@ def test_sources_lists_exactly_the_files():
 
 def test_sources_are_complete():
     for r in rows("sources.csv"):
-        known = r"arXiv:\d{4}\.\d{5}$|s-space\.snu\.ac\.kr/handle/|ELL881/AIL821$"
+        known = r"arXiv:\d{4}\.\d{5}$|github\.com/|s-space\.snu\.ac\.kr/handle/|ELL881/AIL821$"
         assert re.match(known, r["identifier"])
         # The lecture's sections have names.
-        lecture = r["file"].startswith("lecture")
+        lecture = r["file"].startswith(("lecture", "nemotron"))
         place = r"section [A-Z][\w-]+( [A-Z]\w+)*$" if lecture else r"(section|appendix) [\dA-L.]+$"
         assert re.match(place, r["place"])
         assert r["document"] and r["what"] and re.match(r"(\d+|)$", r["page"])

@@ -1,9 +1,10 @@
 """Make a deck of slides for each lesson from tagged cells: `make slides` writes `build/slides`.
 
 A cell with the tag `slide` begins a slide, and one with `fragment` is its second step. Of Markdown
-the slide has what stands above an exercise; of code it has the output, not the source, and a
-figure's SVG where one is saved. The last slide is the lesson's summary. reveal.js comes from npm,
-pinned in `tools/decks`, and lies beside the decks: they open from a file and need no network.
+the slide has what stands above an exercise or the next section; of code it has the output, not the
+source, and a figure's SVG where one is saved. The last slide is the lesson's summary. reveal.js
+comes from npm, pinned in `tools/decks`, and lies beside the decks: they open from a file and need no
+network.
 """
 
 import json
@@ -20,7 +21,7 @@ ROOT = Path(__file__).parents[1]
 DECKS = ROOT / "tools" / "decks"
 REVEAL = DECKS / "node_modules" / "reveal.js" / "dist"
 FIGURE = re.compile(r'"(\d\d_[a-z0-9_]+)"')
-ABOVE = re.compile(r"\*\*Exercise|<details>|^(?:Sources?|Paper): |^Work: ", re.M)
+ABOVE = re.compile(r"\*\*Exercise|<details>|(?<=\n)## |^(?:Sources?|Paper): |^Work: ", re.M)
 
 
 def tags(cell: dict) -> list[str]:

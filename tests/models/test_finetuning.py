@@ -9,6 +9,7 @@ import pytest
 import torch
 import transformers
 from hypothesis import given, strategies as st
+from strategies import one_fast
 from tokenizers import processors
 
 import tokhelpers as th
@@ -467,7 +468,7 @@ QUESTIONS = [
 LONG = {"max_position_embeddings": 512}
 
 
-@pytest.mark.parametrize("explanation", [True, False])
+@pytest.mark.parametrize("explanation", one_fast(True, False))
 def test_causal_models_learn_to_answer(tokenizer, explanation):
     model = small(**LONG)
     options = {"epochs": 250, "explanation": explanation, **RUN}

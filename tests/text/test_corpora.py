@@ -285,6 +285,7 @@ def test_sampled_documents_fall_into_both_splits():
     assert test == parts["test"][: len(test)]
 
 
+@pytest.mark.long
 def test_a_test_sample_without_chars_has_ten_million():
     corpus = load_corpus("wordfreq:hi", split="test")
     assert sum(map(len, corpus)) == 10_000_000 and corpus.counts is None

@@ -4,6 +4,7 @@ from collections import Counter
 from itertools import pairwise
 
 import numpy as np
+import psutil
 import pytest
 from hypothesis import given, strategies as st
 from tokenizers import Tokenizer, models, pre_tokenizers
@@ -300,3 +301,17 @@ def test_a_refused_pair_is_asked_for_once():
 
     learned = learn_merges(*flat(words), np.array([9_000, 5_000, 3_000]), becomes)
     assert list(learned) == [(2, 3, 1, 8_000)] and asked == [(0, 1), (2, 3)]
+
+
+def test_what_the_loop_held_is_freed_when_enough_is_learned():
+    """A million pairs take more than 50 MB."""
+    words = flat([np.random.default_rng(0).integers(0, 1_000, 1_000_000).tolist()])
+    held = []
+    for _ in range(6):
+        learned = learn_merges(
+            *words, np.array([1]), naming({i: (i,) for i in range(1_000)}, 1_000)
+        )
+        next(learned)
+        learned.close()
+        held.append(psutil.Process().memory_info().rss / 1e6)
+    assert held[-1] - held[1] < 100

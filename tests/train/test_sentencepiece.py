@@ -144,9 +144,20 @@ def test_the_rules_are_those_of_sentencepiece(options, tmp_path):
 
 def test_pieces_by_the_default_rules():
     valid = piece_check(PieceRules(), {"</s>", "<0x41>"})
-    allowed = "▁cat ▁▁▁ ١٢ 食べる カー漢 e\u0301 ж\u0301ж \u0301a ... aaaaaaaaaaaaaaaa".split()
-    refused = "cat▁ a▁b ▁▁cat ▁7 77 a7 １２ aж aあ a\u0301ж a. aaaaaaaaaaaaaaaaa".split()
-    refused += ["▁aaaaaaaaaaaaaaaa", "</s>", "<0x41>"]
+    allowed = [
+        "▁cat",
+        "▁▁▁",
+        "١٢",
+        "食べる",
+        "カー漢",
+        "e\u0301",
+        "ж\u0301ж",
+        "\u0301a",
+        "...",
+        "a" * 16,
+    ]
+    refused = ["cat▁", "a▁b", "▁▁cat", "▁7", "77", "a7", "１２", "aж", "aあ", "a\u0301ж", "a."]
+    refused += ["a" * 17, "▁" + "a" * 16, "</s>", "<0x41>"]
     assert [piece for piece in allowed + refused if valid(piece)] == allowed
 
 

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import sentencepiece
 from hypothesis import given, settings, strategies as st
+from strategies import one_fast
 
 import tokhelpers as th
 from tokhelpers import textbook as tb
@@ -186,6 +187,7 @@ print(learn_unigram(list(words), np.array([*words.values()]), 500))
 """
 
 
+@pytest.mark.long
 def test_the_result_is_the_same_in_every_process_and_thread():
     def run(seed):
         env = os.environ | {"PYTHONHASHSEED": seed}
@@ -216,7 +218,7 @@ def test_a_word_of_a_thousand_characters_does_not_underflow():
     assert all(map(math.isfinite, scores.values()))
 
 
-@pytest.mark.parametrize("letters", ["a", "ab", "abcdefghijklmnopqrstuvwxyz"])
+@pytest.mark.parametrize("letters", one_fast("a", "ab", "abcdefghijklmnopqrstuvwxyz"))
 def test_a_word_of_a_hundred_thousand_characters(letters):
     rng = random.Random(0)
     corpus = {"".join(rng.choices(letters, k=100_000)): 1}
@@ -268,7 +270,7 @@ def texts(finnish):
     return {"hpo": list(th.load_corpus("hpo")), "finnish": finnish}
 
 
-@pytest.mark.parametrize("name", ["hpo", "finnish"])
+@pytest.mark.parametrize("name", one_fast("hpo", "finnish"))
 def test_likelihood_against_sentencepiece(texts, name):
     """8,000 pieces, the same words, scores made to sum to 1: no worse than 1 % a character."""
     documents = [" ".join(text.split()) for text in texts[name]]

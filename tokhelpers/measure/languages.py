@@ -63,13 +63,15 @@ def compare_language(
         naive = supplement_tokens(backend, words, continued, most)
     ways = {"continued": (continued, "append"), "naive": (naive, "regenerate")}
     there = [n for n in sizes if n <= min(len(e.tokens) for e, _ in ways.values())]
+    switches = (True, False) if base.merge_skipping else (False,)
+    extended = evaluate_sizes(base, ways, there, test, skipping=switches)
     tables = []
-    for skipping in (True, False) if base.merge_skipping else (False,):
-        parts = parts_with_skipping(base, skipping)
-        plain = {"way": "base", "added": 0, **evaluate(parts, test), "unreachable_added": 0}
-        plain = pd.DataFrame([plain])
-        table = pd.concat([plain, evaluate_sizes(parts, ways, there, test)], ignore_index=True)
-        tables.append(table.assign(merge_skipping=skipping))
+    for switch in switches:
+        measured = evaluate(parts_with_skipping(base, switch), test)
+        plain = {"way": "base", "added": 0, **measured, "unreachable_added": 0}
+        plain = pd.DataFrame([plain | {"merge_skipping": switch}])
+        chosen = extended[extended.merge_skipping == switch] if there else extended
+        tables += [plain, chosen]
     table = pd.concat(tables, ignore_index=True)
     measures = ["bytes_per_token", "renyi_efficiency", "unused_added", "unreachable_added"]
     table = table.astype({"unreachable_added": int})

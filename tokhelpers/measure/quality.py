@@ -11,7 +11,14 @@ from ..adapt.extension import Extension
 from ..adapt.methods import extend_parts
 from ..text.counting import counted
 from ..text.pretokens import Pretokens
-from ..tokenizer.parts import BYTE_TOKENS, Parts, backend_of, build_tokenizer, read_parts
+from ..tokenizer.parts import (
+    BYTE_TOKENS,
+    Parts,
+    backend_of,
+    build_tokenizer,
+    parts_with_skipping,
+    read_parts,
+)
 from ..tokenizer.pretokenization import documents_with_counts, token_text
 from ..tokenizer.segmentation import is_bpe, segment, size_of, symbols_of, token_counts
 from ..tokenizer.token_bytes import ends_inside, is_whole
@@ -210,12 +217,16 @@ def evaluate_sizes(
     ways: Mapping[str, tuple[Extension, str]],
     sizes: Sequence[int],
     test: Pretokens,
+    *,
+    skipping: Sequence[bool] = (),
 ) -> pd.DataFrame:
     """Measure several extensions of a tokenizer at several sizes, without building each one.
 
     ``ways`` maps a name to an extension and the ``how`` of ``extend``; ``test`` is counted text.
     Returns one row per name and size: ``way`` (the name), ``added`` (tokens), what ``evaluate``
-    measures, and ``unreachable_added`` (how many of the added tokens no merges produce).
+    measures, and ``unreachable_added`` (how many of the added tokens no merges produce). With
+    ``skipping`` there is one row for each, with merge skipping switched so, and said in the column
+    ``merge_skipping``.
 
     >>> from tokhelpers.train.trainers import train_byte_level_bpe
     >>> from tokhelpers.text.counting import counted
@@ -231,7 +242,12 @@ def evaluate_sizes(
         for way, (extension, how) in ways.items():
             new = extend_parts(base, extension, size, how=how)
             added = extension.tokens[:size]
-            measured = evaluate(new, test, added=added)
-            missed = len(unreachable(new, added))
-            rows.append({"way": way, "added": size, **measured, "unreachable_added": missed})
+            missed = {"unreachable_added": len(unreachable(new, added))}
+            if not skipping:
+                measured = evaluate(new, test, added=added)
+                rows.append({"way": way, "added": size, **measured, **missed})
+            for switch in skipping:
+                measured = evaluate(parts_with_skipping(new, switch), test, added=added)
+                switched = {"merge_skipping": switch}
+                rows.append({"way": way, "added": size, **measured, **missed, **switched})
     return pd.DataFrame(rows)

@@ -36,7 +36,7 @@ def draw_boxes(rows: Iterable[tuple[str, Sequence[tuple]]], *, title: str = ""):
 
     rows = list(rows)
     wide = max(stop for _, boxes in rows for _, stop, _, _ in boxes)
-    figure, axes = plt.subplots(figsize=(7, 0.42 * len(rows) + 0.7))
+    figure, axes = plt.subplots(figsize=(7, 0.38 * len(rows) + 0.7))
     axes.set(xlim=(0, wide), ylim=(0.5 - len(rows), 0.5))
     for y, (label, boxes) in enumerate(rows):
         axes.text(-0.25, -y, label, ha="right", va="center", fontsize="small")
@@ -91,7 +91,8 @@ def draw_merges(states: Sequence[Sequence[str]], *, labels: Sequence[str] = (), 
     import matplotlib.pyplot as plt
 
     size = sum(map(len, states[0]))
-    figure, axes = plt.subplots(figsize=(min(7, 1.8 + 0.62 * size), 0.55 * len(states) + 0.6))
+    tall = 0.55 if len(states) < 9 else 0.42
+    figure, axes = plt.subplots(figsize=(min(7, 1.8 + 0.62 * size), tall * len(states) + 0.6))
     axes.set(xlim=(-0.1, size + 0.1), ylim=(-0.5, len(states) - 0.5))
     rows, below = [], {}
     for y, tokens in enumerate(states):

@@ -15,7 +15,7 @@ from numba import njit
 
 WORD, SPACE, META = 0, 1, 2
 # what a unique chunk takes, and each byte of it, until it is pre-token counts (measured)
-CHUNK_BYTES, TEXT_BYTES = 600, 4
+CHUNK_BYTES, TEXT_BYTES = 250, 4
 PENDING = 1 << 20  # chunks of batches that wait until they are added up
 
 

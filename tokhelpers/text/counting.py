@@ -92,7 +92,7 @@ def count_pretokens(
     >>> tokenizer = Tokenizer(models.BPE())
     >>> tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     >>> dict(count_pretokens(["a cat, a dog"], tokenizer))
-    {'a': 1, 'Ġa': 1, 'Ġcat': 1, ',': 1, 'Ġdog': 1}
+    {'a': 1, 'Ġa': 1, 'Ġdog': 1, 'Ġcat': 1, ',': 1}
     """
     if isinstance(corpus, str):
         raise TypeError("a corpus is an iterable of documents, got one string: put it in a list")

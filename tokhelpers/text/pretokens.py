@@ -168,8 +168,7 @@ def _pattern_counts(chunks: pa.Array, counts: np.ndarray, rules: str) -> tuple:
     whole = _of_letters(
         chunks, lambda c: unicodedata.category(c) in kinds and not is_doubtful(c), True
     )
-    text = bytes_of(chunks)[0].tobytes().decode()
-    if composed and not unicodedata.is_normalized("NFC", text):
+    if composed and not unicodedata.is_normalized("NFC", bytes_of(chunks)[0].tobytes().decode()):
         whole &= [unicodedata.is_normalized("NFC", chunk) for chunk in chunks.to_pylist()]
     pieces = Counter()
     others = chunks.filter(~whole).to_pylist()

@@ -252,7 +252,10 @@ merge_skipping = with_merge_skipping  # another name for it
 def parts_with_skipping(parts: Parts, enabled: bool) -> Parts:
     """Copy parts with merge skipping switched on or off, as ``with_merge_skipping`` does."""
     model = {**parts.settings["model"], "ignore_merges": bool(enabled)}
-    return Parts({**parts.settings, "model": model}, parts.vocab, parts.merges)
+    switched = Parts({**parts.settings, "model": model}, parts.vocab, parts.merges)
+    known = vars(parts).items()  # what has been found out about the vocabulary holds for both
+    vars(switched).update({name: of for name, of in known if name in ("alphabet", "tokens")})
+    return switched
 
 
 def all_splits(parts, vocab, tokens) -> list[tuple[str, str]]:
@@ -260,7 +263,11 @@ def all_splits(parts, vocab, tokens) -> list[tuple[str, str]]:
 
     They come in order of ``tokens``, and of one token those with the longer left part first.
     """
-    from transformers.convert_slow_tokenizer import generate_merges
-
-    ordinary = {token: i for token, i in vocab.items() if token not in parts.special}
-    return generate_merges(ordinary, {token: -i for i, token in enumerate(tokens)})
+    return [
+        (left, right)
+        for token in tokens
+        for i in range(len(token) - 1, 0, -1)
+        if (left := token[:i]) in vocab
+        and (right := token[i:]) in vocab
+        and parts.special.isdisjoint((left, right))
+    ]

@@ -5,6 +5,7 @@ from functools import lru_cache
 
 import numpy as np
 
+PORTION = 1 << 16  # strings that are made at a time: what this takes in between, stays small
 COMPLETIONS = 64  # characters tried for a token that holds part of one
 
 
@@ -51,9 +52,13 @@ def strings_of_bytes(raw: np.ndarray, offsets: np.ndarray) -> list[str]:
     ['Ġc', 'at']
     """
     alphabet = np.array([ord(c) for c in byte_alphabet()], np.uint16)
-    joined = alphabet[raw].tobytes().decode("utf-16-le")
-    ends = offsets.tolist()
-    return [joined[a:b] for a, b in zip(ends, ends[1:], strict=False)]
+    strings = []
+    for k in range(0, len(offsets) - 1, PORTION):
+        ends = offsets[k : k + PORTION + 1]
+        joined = alphabet[raw[ends[0] : ends[-1]]].tobytes().decode("utf-16-le")
+        ends = (ends - ends[0]).tolist()
+        strings += [joined[a:b] for a, b in zip(ends, ends[1:], strict=False)]
+    return strings
 
 
 def is_whole(raw: bytes) -> bool:

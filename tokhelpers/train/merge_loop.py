@@ -33,9 +33,10 @@ from .spelling import Spelling, first_spelled, spell, spelling_of, spelling_orde
 
 WORD = np.dtype([("begin", np.int64), ("end", np.int64), ("weight", np.int64)])
 # What was noted of a symbol on one side of the occurrences that a merge replaced: how often it stood
-# there in the text, how often in the unique words, and the block for the sightings of its new pair
-BESIDE = np.dtype([("count", np.int64), ("seen", np.int64), ("block", np.int64)])
+# there in the text, how often in the unique words, and where the next sighting of its new pair goes
+BESIDE = np.dtype([("count", np.int64), ("seen", np.int64), ("next", np.int64)])
 BEFORE, BEHIND = 0, 1  # the sides
+STOP = -(2**31)  # a reply
 MOST_SYMBOLS = 2**52  # priorities are float64, which has all whole numbers up to 2**53
 
 # `symbols` of all words one after the other; a word's are those from its `begin` to its `end`. A merged
@@ -183,7 +184,7 @@ def _recount(pairs, notes, merge, touched, n):
     beside, seen = notes
     left, right = both_symbols(pairs.rows[merge.row].key)
     pairs = reserve(pairs, 2 * len(touched), n)
-    table, rows, blocks, sightings, filled = pairs
+    table, rows, _, sightings, filled = pairs
     keys, risen = keys_of(rows), [np.int64(0) for _ in range(0)]
     for symbol, side in touched:
         if side == BEFORE:
@@ -193,13 +194,13 @@ def _recount(pairs, notes, merge, touched, n):
         rows[row_of(table, keys, rows, filled, old)].count -= beside[symbol, side].count
         i = row_of(table, keys, rows, filled, new)
         rows[i].count += beside[symbol, side].count
-        beside[symbol, side].block = open_block(pairs, i, beside[symbol, side].seen)
+        beside[symbol, side].next = open_block(pairs, i, beside[symbol, side].seen)
         beside[symbol, side].count = beside[symbol, side].seen = 0
         risen.append(i)
     for k in range(n):
-        block = beside[seen[k, 0], seen[k, 1]].block
-        sightings[blocks[block].end] = seen[k, 2]
-        blocks[block].end += 1
+        symbol, side = seen[k, 0], seen[k, 1]
+        sightings[beside[symbol, side].next] = seen[k, 2]
+        beside[symbol, side].next += 1
     return pairs, risen
 
 
@@ -267,9 +268,10 @@ def _remember(rows, i, result, rank):
 def merge_loop(words, spelling, known, scored, first, least, reply):
     """Yield the best pair and its count, again and again; `reply[0]` says what it becomes.
 
-    A reply below zero refuses the pair for good. Best is the highest priority, then the lower tie,
-    among the pairs that occur `least` times. With `first` at least 0, symbols from there on are
-    new; see `learn_merges` for what a merge into an older one brings with it.
+    A reply below zero refuses the pair for good, and STOP ends the loop: numba frees what it holds
+    only when it returns. Best is the highest priority, then the lower tie, among the pairs that
+    occur `least` times. With `first` at least 0, symbols from there on are new; see `learn_merges`
+    for what a merge into an older one brings with it.
     """
     # 1. Count all pairs, and put those that are frequent enough into the heap.
     pairs = all_pairs(words.symbols, words.records)
@@ -296,6 +298,8 @@ def merge_loop(words, spelling, known, scored, first, least, reply):
         if pairs.rows[i].rank == 0:
             left, right = both_symbols(pairs.rows[i].key)
             yield left, right, pairs.rows[i].count
+            if reply[0] == STOP:
+                return
             new = np.int32(reply[0])
             if new >= 0 and first >= 0:
                 learned += 1

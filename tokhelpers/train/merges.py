@@ -10,7 +10,7 @@ import numpy as np
 from ..text.pretokens import Pretokens
 from ..tokenizer.parts import Parts
 from ..tokenizer.segmentation import merge_table, segment, symbols_of
-from .merge_loop import MOST_SYMBOLS, merge_loop, words_of
+from .merge_loop import MOST_SYMBOLS, STOP, merge_loop, words_of
 
 
 def learn_merges(
@@ -68,10 +68,15 @@ def learn_merges(
     known = merge_table(np.empty((0, 3), np.int32) if known is None else known)
     reply = np.zeros(1, np.int64)
     least = max(1, min_frequency)
-    for a, b, count in merge_loop(words, spelling, known, best == "score", first, least, reply):
-        reply[0] = becomes(a, b)
-        if reply[0] >= 0:
-            yield a, b, int(reply[0]), count
+    loop = merge_loop(words, spelling, known, best == "score", first, least, reply)
+    try:
+        for a, b, count in loop:
+            reply[0] = becomes(a, b)
+            if reply[0] >= 0:
+                yield a, b, int(reply[0]), count
+    finally:
+        reply[0] = STOP
+        next(loop, None)
 
 
 def learn_vocabulary(

@@ -16,10 +16,13 @@ PAIR = np.dtype(
         ("key", np.int64),  # the left symbol in the upper half, the right one in the lower
         ("count", np.int64),  # how often it occurs now; REFUSED: it is never merged
         ("tie", np.int64),  # of equal priorities the smaller goes first
+        (
+            "seen",
+            np.int64,
+        ),  # at first: how many sightings it has, then where the next one is written
         ("block", np.int32),  # its newest block of sightings; -1: none
         ("rank", np.int32),  # of its merge, from 1 on, if that is known; else 0
         ("result", np.int32),  # the symbol that a known merge leads to
-        ("seen", np.int32),  # how many sightings there are, while they are first counted
     ],
     align=True,
 )
@@ -63,16 +66,18 @@ def reserve(pairs, n, seen):
     """The same pairs in arrays into which `n` more pairs and blocks and `seen` sightings fit."""
     table, rows, blocks, sightings, filled = pairs
     if filled[0] + n > len(rows):
-        size = 2 * (filled[0] + n)
+        size = (filled[0] + n) * 3 // 2
         rows = longer(rows, size)
         power = len(table)
         while power < 2 * size:
             power *= 2
         table = index_keys(keys_of(rows), filled[0], power)
     if filled[1] + n > len(blocks):
-        blocks = longer(blocks, 2 * (filled[1] + n))
+        blocks = longer(blocks, (filled[1] + n) * 3 // 2)
     if filled[2] + seen > len(sightings):
-        sightings = longer(sightings, (filled[2] + seen) * 5 // 4)
+        grown = np.empty(2 * (filled[2] + seen), np.int64)
+        grown[: filled[2]] = sightings[: filled[2]]
+        sightings = grown
     return Pairs(table, rows, blocks, sightings, filled)
 
 
@@ -92,14 +97,14 @@ def row_of(table, keys, rows, filled, key):
 
 @njit(cache=True)
 def open_block(pairs, i, seen):
-    """Give pair `i` an empty block with room for so many sightings; returns its number."""
-    b = pairs.filled[1]
-    pairs.blocks[b].begin = pairs.blocks[b].end = pairs.filled[2]
+    """Give pair `i` a block for so many sightings, and return where it begins."""
+    b, begin = pairs.filled[1], pairs.filled[2]
+    pairs.blocks[b].begin, pairs.blocks[b].end = begin, begin + seen
     pairs.blocks[b].before = pairs.rows[i].block
     pairs.rows[i].block = b
     pairs.filled[1] += 1
     pairs.filled[2] += seen
-    return b
+    return begin
 
 
 @njit(cache=True)
@@ -140,11 +145,11 @@ def all_pairs(symbols, records):
     blocks = np.zeros(len(rows), BLOCK)
     pairs = Pairs(table, rows, blocks, pairs.sightings, filled)
     for i in range(filled[0]):
-        open_block(pairs, i, rows[i].seen)
-    sightings = np.empty(filled[2], np.int64)
+        rows[i].seen = open_block(pairs, i, rows[i].seen)
+    sightings = np.empty(2 * filled[2], np.int64)  # what is not written to takes no memory
     for w in range(len(records)):
         for j in range(records[w].begin, records[w].end - 1):
             i = places[j]
-            sightings[blocks[i].end] = np.int64(w) << 32 | (j - records[w].begin)
-            blocks[i].end += 1
+            sightings[rows[i].seen] = np.int64(w) << 32 | (j - records[w].begin)
+            rows[i].seen += 1
     return Pairs(table, rows, blocks, sightings, filled)
