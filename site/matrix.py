@@ -4,13 +4,14 @@ from collections import Counter
 from functools import cache
 
 from compared import KINDS, Compared
-from compared_others import adaptbpe, lecture, thesis
+from compared_others import adaptbpe, lecture, nemotron, thesis
 from compared_paper import paper
 
 DOCUMENTS = {
     "paper": (paper, "The paper: *Teaching Old Tokenizers New Words*"),
     "thesis": (thesis, "The thesis: *Tokenizer Extension on Domain-specific Finetuning*"),
     "adaptbpe": (adaptbpe, "AdaptBPE"),
+    "nemotron": (nemotron, "Nemotron: extending a tokenizer"),
     "lecture": (lecture, "The lecture: *Tokenization Strategies*"),
 }
 HEAD = """
@@ -29,7 +30,7 @@ html_theme.sidebar_secondary.remove: true
 
 # Reproduction matrix
 
-Every table and figure of the four documents: what was published, what comes out here, and how the two
+Every table and figure of four documents, and one recipe: what was published, what comes out here, and how the two
 compare. {items} tables and figures, {numbers} comparisons of numbers, {claims} claims and checks.
 This page is computed from `data/` and `figures/` when the site is built.
 

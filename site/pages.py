@@ -85,6 +85,7 @@ def notebook(path, shows):
         for output in cell.get("outputs", []):
             if "image/png" in output.get("data", {}):
                 output["data"] = {"text/html": drawn(path.stem, "".join(cell["source"]), shows)}
+                output["metadata"] = {}  # the alternative text stands in the HTML
     stored["metadata"].pop("widgets", None)  # a widget shows its plain form
     if path.parent.name == "solutions":
         stored["metadata"]["orphan"] = True  # linked from its notebook, not in the row of pages
