@@ -30,8 +30,8 @@ html_theme.sidebar_secondary.remove: true
 
 # Reproduction matrix
 
-Every table and figure of four documents, and one recipe: what was published, what comes out here, and how the two
-compare. {items} tables and figures, {numbers} comparisons of numbers, {claims} claims and checks.
+Every table and figure of four documents, and one recipe: what was published, what comes out here, and
+how the two compare. {items} tables and figures, {numbers} comparisons of numbers, {claims} claims and checks.
 This page is computed from `data/` and `figures/` when the site is built.
 
 {tally}
