@@ -14,7 +14,13 @@ START, END = "<!-- %s: made by `make readme` -->", "<!-- end -->"
 HEAD = (
     "| | notebook | what it shows | regenerates | minutes | figures |\n|---|---|---|---|---|---|\n"
 )
-SHORT = {"paper": "", "thesis": "thesis: ", "adaptbpe": "AdaptBPE: ", "lecture": "lecture: "}
+SHORT = {
+    "paper": "",
+    "thesis": "thesis: ",
+    "adaptbpe": "AdaptBPE: ",
+    "lecture": "lecture: ",
+    "nemotron": "Nemotron: ",
+}
 
 
 def regenerated(number):
@@ -47,7 +53,8 @@ def table():
     lines = []
     for row in series():
         number, _, name = row["notebook"].partition("_")
-        minutes = max(1, round(seconds[row["notebook"]] / 60))
+        took = seconds.get(row["notebook"])  # none for one that is newer than the last `make times`
+        minutes = max(1, round(took / 60)) if took else ""
         link = f"[{name}](notebooks/{row['notebook']}.ipynb)"
         cells = [number, link, row["teaches"], regenerated(number), minutes]
         lines.append("| " + " | ".join(map(str, [*cells, figures.count(number) or ""])) + " |\n")
