@@ -318,8 +318,8 @@ def test_a_sample_has_no_counts_and_a_whole_list_none_but_its_own(options):
         ({"split": "dev"}, "split must be 'train' or 'test', not 'dev'"),
         ({"errors": "ignore"}, "errors must be 'strict' or 'replace', not 'ignore'"),
         ({"chars": 0}, "chars must be at least 1, or None for all, not 0"),
-        ({"chars": 1e6}, "chars must be a whole number, not 1000000.0"),
-        ({"seed": "a"}, "seed must be a whole number, not 'a'"),
+        ({"chars": 1e6}, "chars must be a whole number, not 1000000.0: give one, such as 1000"),
+        ({"seed": "a"}, "seed must be a whole number, not 'a': give one, such as 1000"),
     ],
 )
 def test_bad_arguments(options, message):

@@ -28,9 +28,8 @@ def load_model(
     ...     len(load_model(folder).get_input_embeddings().weight)
     300
     """
-    config = (kind and kind.config_class or transformers.AutoConfig).from_pretrained(
-        name, revision=revision
-    )
+    config_class = kind.config_class if kind else transformers.AutoConfig
+    config = config_class.from_pretrained(name, revision=revision)
     if hasattr(config, "share_embedding"):
         config.tie_word_embeddings = bool(config.share_embedding)
     kind = kind or _named(config)
