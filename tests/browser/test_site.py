@@ -7,7 +7,7 @@ from urllib.parse import unquote, urldefrag, urlsplit
 
 import pytest
 
-from .conftest import AXE, SHOTS, SITE, TAGS
+from .conftest import AXE, ROOT, SHOTS, SITE, TAGS
 
 PAGES = sorted(
     path.relative_to(SITE).as_posix()
@@ -60,7 +60,8 @@ def test_every_picture_says_what_it_shows(site, path):
     assert not [given for given in read(site / path).pictures if not given.get("alt", "").strip()]
 
 
-def test_buttons_that_need_the_repository_are_there_where_its_address_is():
+def test_buttons_that_need_the_repository_are_there_where_its_address_is(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "site")
     import conf
 
     assert conf.repository_options({}) == conf.repository_options({"Repository": ""}) == {}
