@@ -106,7 +106,7 @@ def held_out(corpus: str, chars: int | None, tokenizer, words):
         return words, "the text learned from"
 
 
-def with_rows(folder: str | None, old, new, init: str, texts) -> dict:
+def with_rows(folder: str | None, old, new, init: str = "fvt", corpus=None, chars=None) -> dict:
     """Return the model in a folder, with rows for a new tokenizer, and where these come from."""
     if folder is None:
         return {}
@@ -120,6 +120,7 @@ def with_rows(folder: str | None, old, new, init: str, texts) -> dict:
     model = th.models.load_model(folder)
     plan = th.plan_transfer(model, old, new)
     facts = pd.Series({"model": folder, "new rows start as": init, **plan}, dtype=object)
+    texts = th.load_corpus(corpus, chars=chars) if corpus else None
     changed = th.transfer_embeddings(model, old, new, init=init, corpus=texts, inplace=True)
     return {"model": changed, "rows": facts}
 
@@ -257,9 +258,8 @@ def extend(
     added, unreachable = len(extension.tokens), len(th.unreachable(longer, extension.tokens))
     call = f"python -m tokhelpers extend {tokenizer} {corpus} --tokens {tokens}"
     call += f" --model {model} --init {init}" if model else ""
-    texts = th.load_corpus(corpus, chars=chars)
     how = {"chars": chars, "out": out, "like": like, "call": call}
-    how |= with_rows(model, loaded, longer, init, texts)
+    how |= with_rows(model, loaded, longer, init, corpus, chars)
     table, what = saved(longer, loaded, words, names=(tokenizer, corpus), **how)
     show(table, as_json, measured_on=what, added=added, unreachable=unreachable, folder=out)
     raise typer.Exit(FOUND if unreachable or added < tokens else 0)
@@ -288,7 +288,7 @@ def prune(
     call = f"python -m tokhelpers prune {tokenizer} {corpus} --tokens {tokens} --by {by}"
     call += f" --model {model}" if model else ""
     how = {"chars": chars, "out": out, "like": like, "call": call}
-    how |= with_rows(model, loaded, smaller, "fvt", None)
+    how |= with_rows(model, loaded, smaller)
     table, what = saved(smaller, loaded, words, names=(tokenizer, corpus), **how)
     show(table, as_json, measured_on=what, pruned=tokens, more_unreachable=more, folder=out)
     raise typer.Exit(FOUND if more > 0 else 0)

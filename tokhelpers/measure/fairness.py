@@ -21,8 +21,8 @@ def premium(tokens: Mapping[str, float] | pd.Series, reference: str = "eng_Latn"
     """Divide each language's tokens by those of the reference language, on parallel text.
 
     ``tokens`` maps a language to the number of tokens of the same sentences. 2 means that the text
-    takes twice the tokens, so twice the price and half the room in a context, that it takes in the
-    reference language. Raises ValueError where the reference is missing or has no tokens.
+    takes twice the tokens that it takes in the reference language: it costs twice as much, and half
+    as much of it fits into a context. Raises ValueError where the reference is missing or has no tokens.
 
     Source: Petrov et al. 2023 (arXiv 2305.15425), section 3; arXiv 2510.21909.
 

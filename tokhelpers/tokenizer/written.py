@@ -5,9 +5,9 @@ from collections.abc import Iterable
 from tokenizers import Tokenizer
 
 from .parts import BYTE_TOKENS, Parts, backend_of, is_byte_level
-from .token_bytes import byte_alphabet
+from .token_bytes import byte_of
 
-TO_LATIN = {ord(character): byte for byte, character in enumerate(byte_alphabet())}
+TO_LATIN = {ord(character): byte for character, byte in byte_of().items()}
 BYTE = {token: bytes([byte]) for byte, token in enumerate(BYTE_TOKENS)}
 
 
