@@ -130,8 +130,8 @@ def thesis_extension(
 
     New characters come first, then the tokens of the supplement's merges, in their order. For
     ``extend(how="append")``, each token brings merges: in byte-level BPE the supplement's first
-    merge for it (Algorithm 9); in SentencePiece BPE every split into two tokens that are there by
-    then (Algorithm 8). In WordPiece there are no merges, and tokens come in order of their ids
+    merge for it (Algorithm 9); in SentencePiece BPE every split into two tokens that are known
+    by then (Algorithm 8). WordPiece has no merges, and its tokens come in order of their ids
     (Algorithm 7). Raises ValueError as ``naive_extension``.
 
     Source: thesis, section 4.3, Algorithms 7-9.
@@ -202,7 +202,7 @@ def extend(
       vocabulary; an extension without merges has them regenerated;
     - ``regenerate``: every split of a new token into two tokens becomes a merge, after the old
       ones, in order of the new tokens, longer left part first (the paper's "regen");
-    - ``prepend``: what ``append`` adds, but before the old ones; a merge both have moves up;
+    - ``prepend``: what ``append`` adds, but before the old ones; a merge that both have moves up;
     - ``scaffold``: the old tokens of which a new one consists are merged from left to right, after
       the old merges; the intermediate tokens are added as well, before it (MEDVOC-LLM);
     - ``add_tokens``: no merges; text is cut at the tokens before anything else happens, inside

@@ -16,7 +16,7 @@ METHODS = ("append", "regenerate", "prepend", "scaffold", "add_tokens")
 def extend_parts(
     parts: Parts, extension, n_tokens: int | None = None, *, how: str = "append"
 ) -> Parts:
-    """Extend as ``extend`` does, but parts: much cheaper where many sizes are only measured.
+    """Extend parts, as ``extend`` extends a tokenizer: much cheaper for measuring many sizes.
 
     >>> from tokenizers import Tokenizer, models
     >>> from tokhelpers.adapt.extension import Extension

@@ -24,12 +24,12 @@ def pruning_order(
 
     ``by`` says what goes first:
 
-    - ``leaf-frequency``: of the leaves, tokens of which no other is made, the rarest; its count
-      then goes to its two parts, which may become leaves (the paper's Algorithm 1);
+    - ``leaf-frequency``: the rarest of the leaves, the tokens of which no other is made; its count
+      is then added to its two parts, which may become leaves (the paper's Algorithm 1);
     - ``leaf-id``: of the leaves, the one with the largest id;
     - ``frequency``: the rarest token; ``id``: the one with the largest id;
-    - ``merges``: the token that takes part in the fewest tokens and merges (Algorithm 2), of equals
-      the longest in bytes.
+    - ``merges``: the token that is formed least often, whether it is produced or merged further
+      (Algorithm 2); of equals the longest in bytes.
 
     Ties go to the larger id. A token is made of the two parts of the last merge that the encoder
     makes on its token string (``splits``); tokens that no merge reaches are leaves. Counts are over
@@ -165,7 +165,7 @@ def prune(tokenizer: Tokenizer, order: Sequence[str], n: int) -> Tokenizer:
 
 
 def prune_parts(parts: Parts, order: Sequence[str], n: int) -> Parts:
-    """Prune as ``prune`` does, but parts: much cheaper where many sizes are only measured.
+    """Prune parts, as ``prune`` prunes a tokenizer: much cheaper for measuring many sizes.
 
     >>> from tokenizers import Tokenizer, models
     >>> parts = read_parts(Tokenizer(models.BPE({"a": 0, "b": 1, "ab": 2}, [("a", "b")])))

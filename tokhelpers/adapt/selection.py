@@ -262,9 +262,9 @@ def medvoc(
 ) -> tuple[Extension, pd.DataFrame]:
     """Choose how many tokens of a domain corpus and of the target's texts to add, as MEDVOC does.
 
-    The candidate words are those that the tokenizer splits, of each of the two; with ``terms``,
-    only words that are among these (upper and lower case alike). A BPE vocabulary is trained on
-    either. For each pair of sizes the first tokens that the tokenizer lacks are joined, the target's
+    The candidate words of each text are those that the tokenizer splits; with ``terms``, only words
+    that are among these (upper and lower case alike). A BPE vocabulary is trained on each text's
+    words. For each pair of sizes the first tokens that the tokenizer lacks are joined, the target's
     first, and the fragment score of the target's words is measured (``how`` as in ``avocado``). Of
     the pairs whose score lies at most ``tolerance`` (relative) above the lowest, that with the
     fewest tokens is chosen. Returns the extension and a table with one row per pair:

@@ -104,7 +104,7 @@ def count_pretokens(
         positive("memory", memory)
     if executor is not None and not hasattr(executor, "submit"):
         raise TypeError(
-            f"executor={executor!r} gives no work to anybody: use a concurrent.futures.Executor, "
+            f"executor={executor!r} cannot run tasks: use a concurrent.futures.Executor, "
             "such as ProcessPoolExecutor(2)"
         )
     if folder is not None:
@@ -212,7 +212,7 @@ def _count_shard(shard: Shard, rules: str, folder: Path, memory: int) -> Path:
     file = folder / shard.file
     if not folder.is_dir():
         raise FileNotFoundError(
-            f"{platform.node()} sees no folder {folder}: give folder=, one that all workers share"
+            f"{platform.node()} sees no folder {folder}: give folder=, a folder that all workers share"
         )
     if not file.exists():
         read = isinstance(shard.documents, Corpus)

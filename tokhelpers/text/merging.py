@@ -63,7 +63,7 @@ def merge_counts(files: Iterable[Path], folder: Path, memory: int) -> Iterator[p
 
 
 def _nameable(folder: Path) -> Path | None:
-    """The folder, or None, the system's temporary one, for a name that DuckDB cannot be told."""
+    """The folder; None, the system's temporary one, if DuckDB cannot be told the folder's name."""
     try:
         str(folder).encode()
     except UnicodeEncodeError:

@@ -56,7 +56,7 @@ def read_batches(file: Path, opened, rows: int, **options) -> Iterator:
     except (OSError, pa.ArrowException) as error:
         raise ValueError(f"{file}: damaged Parquet file ({error})") from None
     if missing:
-        raise ValueError(f"{file}: damaged Parquet file (it has not the rows that it describes)")
+        raise ValueError(f"{file}: damaged Parquet file (it lacks rows that it describes)")
 
 
 def read_columns(file: Path, opened, columns: list[str], groups: Iterable[int]) -> Iterator:

@@ -33,9 +33,9 @@ PACKED = {".gz": gzip.open, ".xz": lzma.open}
 
 
 class Part(NamedTuple):
-    """Some files, or of a single one the documents that begin from `start` up to before `end`.
+    """Some files; or of one file, the documents that begin at `start` or later and before `end`.
 
-    These are bytes, in Parquet files row groups.
+    Both are in bytes, for Parquet files in row groups.
     """
 
     files: tuple[Path, ...]
@@ -86,7 +86,7 @@ def parts(kind: str, place: str, size: int) -> Iterator[Part]:
 
 
 def check_files(kind: str, place: str, column: str) -> None:
-    """Raise what can be known about the files at a place without reading them through."""
+    """Raise OSError or ValueError for missing, empty or wrong files, without reading them through."""
     files = files_at(kind, place)
     if not any(file.stat().st_size for file in files):
         what = "the file is" if len(files) == 1 else f"all {len(files)} files are"

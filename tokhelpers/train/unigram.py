@@ -185,8 +185,8 @@ def learn_unigram(
 
     It begins with the substrings of at most ``max_token_length`` characters that recur: the
     ``seed_size`` best by count times length (or with ``seed``: token -> count). Then two steps
-    alternate: ``rounds`` rounds of EM over all segmentations; and pruning, by which the share
-    ``shrinking`` of the tokens of several characters stays, those whose loss costs the best
+    alternate: ``rounds`` rounds of EM over all segmentations; and pruning, which keeps the share
+    ``shrinking`` of the tokens of several characters, those whose loss costs the best
     segmentations most. All characters stay. Returns token -> natural log probability (the
     probabilities sum to 1), the most probable first; ties, to ten digits, go by code points. There
     are fewer tokens when the words have fewer; one with an expected count of 0 is left out. Memory:
@@ -202,7 +202,7 @@ def learn_unigram(
     {'u': 0.265, 'n': 0.192, 'fun': 0.19, 's': 0.147, 'b': 0.073, 'g': 0.073, 'r': 0.044, 'f': 0.015}
     """
     if not 0 < shrinking < 1:
-        raise ValueError(f"shrinking={shrinking}: give a share between 0 and 1, as 0.75")
+        raise ValueError(f"shrinking={shrinking}: give a share between 0 and 1, such as 0.75")
     if rounds < 1 or max_token_length < 1:
         raise ValueError(
             f"rounds={rounds}, max_token_length={max_token_length}: give whole numbers from 1 on"
