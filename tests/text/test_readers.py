@@ -265,7 +265,7 @@ def test_parquet_with_fewer_rows_than_it_describes(tmp_path):
     batches = list(whole.iter_batches(5))
     cut = SimpleNamespace(metadata=whole.metadata, iter_batches=lambda *_, **__: batches[1:])
     assert list(parquet_files.read_batches(path, whole, 5)) == batches
-    with pytest.raises(ValueError, match=r"a\.parquet: damaged .* not the rows that it describes"):
+    with pytest.raises(ValueError, match=r"a\.parquet: damaged .* lacks rows that it describes"):
         list(parquet_files.read_batches(path, cut, 5))
 
 
