@@ -146,7 +146,7 @@ def learn_tokens(
 
     Source: Purason et al. 2025, section 3.1.
     """
-    ids, offsets = segment(*symbols_of(words.words, parts), parts.merges)
+    ids, offsets = segment(*symbols_of(words.strings, parts), parts.merges)
     limit = max_token_length or float("inf")
     return learn_vocabulary(
         ids,
