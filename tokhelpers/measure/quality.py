@@ -20,7 +20,7 @@ from ..tokenizer.parts import (
     read_parts,
 )
 from ..tokenizer.pretokenization import documents_with_counts, token_text
-from ..tokenizer.segmentation import is_bpe, segment, size_of, symbols_of, token_counts
+from ..tokenizer.segmentation import is_bpe, merges_of, segment, size_of, symbols_of, token_counts
 from ..tokenizer.token_bytes import ends_inside, is_whole
 from ..tokenizer.written import raw_tokens
 
@@ -53,7 +53,7 @@ def unreachable(tokenizer: Tokenizer | Parts, tokens: Iterable[str] | None = Non
             f"{len(unknown):,} tokens are not in this tokenizer, first {unknown[0]!a:.60}: give token "
             "strings of its vocabulary, such as 'Ġcat' for a space and cat"
         )
-    _, offsets = segment(*symbols_of(tokens, parts), parts.merges)
+    _, offsets = segment(*symbols_of(tokens, parts), merges_of(parts))
     missed = [tokens[i] for i in np.flatnonzero(np.diff(offsets) != 1)]
     return sorted(missed, key=parts.vocab.__getitem__)
 

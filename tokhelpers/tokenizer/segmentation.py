@@ -6,6 +6,7 @@ Words are flat: one array of symbol ids, and the offsets at which each word begi
 import heapq
 from collections import namedtuple
 from concurrent.futures import ThreadPoolExecutor
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import pyarrow as pa
@@ -67,6 +68,20 @@ def merge_table(merges: np.ndarray) -> MergeTable:
         keys,
         np.ascontiguousarray(merges[:, 2]),
     )
+
+
+def merges_of(parts: Parts) -> MergeTable:
+    """Index the merges of a tokenizer, once.
+
+    >>> merges_of(read_parts(Tokenizer(models.BPE({"a": 0, "b": 1, "ab": 2}, [("a", "b")])))).results
+    array([2], dtype=int32)
+    """
+    if parts not in _TABLES:
+        _TABLES[parts] = merge_table(parts.merges)
+    return _TABLES[parts]
+
+
+_TABLES = WeakKeyDictionary()
 
 
 @njit(cache=True, nogil=True)
@@ -317,7 +332,7 @@ def token_counts(tokenizer: Tokenizer | Parts, words) -> np.ndarray:
     if not is_bpe(tokenizer):
         return _model_counts(tokenizer, words)
     parts = read_parts(tokenizer)
-    ids, offsets = segment(*symbols_of(words.strings, parts), parts.merges)
+    ids, offsets = segment(*symbols_of(words.strings, parts), merges_of(parts))
     weights = np.repeat(words.counts, np.diff(offsets))
     if parts.merge_skipping:
         tokens = pa.array(list(parts.vocab), words.strings.type)
