@@ -89,8 +89,7 @@ def fragment_score(tokenizer: Tokenizer | AdaptBPE, corpus: Iterable[str]) -> fl
 
     Source: Balde et al. 2024, section 1; Rust et al. 2021.
 
-    >>> from tokhelpers.train.trainers import train_byte_level_bpe
-    >>> fragment_score(train_byte_level_bpe(["bag bat bat"], vocab_size=258), ["bat bag, bat"])
+    >>> fragment_score(th.train_byte_level_bpe(["bag bat bat"], vocab_size=258), ["bat bag, bat"])
     2.0
     """
     words = _some(count_words(corpus))
@@ -111,8 +110,7 @@ def oov_share(tokenizer: Tokenizer | AdaptBPE, documents: Iterable[str]) -> floa
 
     Source: Balde et al. 2024, appendix A.2, Tables 3 and 4 ("OOV %").
 
-    >>> from tokhelpers.train.trainers import train_byte_level_bpe
-    >>> oov_share(train_byte_level_bpe(["bag bat bat"], vocab_size=259), ["bat bag", "bat", "a"])
+    >>> oov_share(th.train_byte_level_bpe(["bag bat bat"], vocab_size=259), ["bat bag", "bat", "a"])
     0.5
     """
     found = [(find_words(document), n) for document, n in _documents(documents)]
@@ -219,8 +217,7 @@ def avocado(
     Source: Balde et al. 2024, section 2, on Hong et al. 2021. They leave open the threshold, the
     step, whether a word weighs by its occurrences and how scores are measured: our choice.
 
-    >>> from tokhelpers.train.trainers import train_byte_level_bpe
-    >>> base = train_byte_level_bpe(["bag bat bat"], vocab_size=258)
+    >>> base = th.train_byte_level_bpe(["bag bat bat"], vocab_size=258)
     >>> extension, table = avocado(base, ["a goat, a goat"], threshold=1, step=2)
     >>> extension.tokens, table.fragment_score.tolist()
     (['at', 'go', 'Ġgo', 'Ġgoat'], [5.0, 3.0, 1.0])
@@ -276,8 +273,7 @@ def medvoc(
     how the two lists are joined, which text is scored, the tolerance and which words are medical:
     our choice, the last of them the caller's.
 
-    >>> from tokhelpers.train.trainers import train_byte_level_bpe
-    >>> base = train_byte_level_bpe(["bag bat bat"], vocab_size=258)
+    >>> base = th.train_byte_level_bpe(["bag bat bat"], vocab_size=258)
     >>> extension, table = medvoc(base, ["a goat"], ["goat bag"], sizes=[0, 2], target_sizes=[0, 3])
     >>> table[["corpus_tokens", "target_tokens", "added"]].values.tolist()
     [[0, 0, 0], [0, 3, 3], [2, 0, 2], [2, 3, 4]]

@@ -100,8 +100,7 @@ def explain_word(tokenizer: Tokenizer | Parts, word: str) -> pd.DataFrame:
     one row, "merge skipping", and so has a special token. Raises ValueError for an empty word, half
     a character, and models other than BPE.
 
-    >>> from tokhelpers.train.trainers import train_byte_level_bpe
-    >>> table = explain_word(train_byte_level_bpe(["bat bat bag"], vocab_size=257), "bat")
+    >>> table = explain_word(th.train_byte_level_bpe(["bat bat bag"], vocab_size=257), "bat")
     >>> table[["pair", "rank", "tokens"]].values.tolist()
     [[None, <NA>, 'b a t'], ['b + a', 0, 'ba t']]
     """
@@ -192,8 +191,7 @@ def explain_token(
     the merges make it, or where they stop. Raises ValueError for a token that is not in the
     vocabulary, naming the nearest ones.
 
-    >>> from tokhelpers.train.trainers import train_byte_level_bpe
-    >>> told = explain_token(train_byte_level_bpe(["bat bat"], vocab_size=258), "bat")
+    >>> told = explain_token(th.train_byte_level_bpe(["bat bat"], vocab_size=258), "bat")
     >>> told.facts["category"]
     'by merges'
     >>> print(told.tree)

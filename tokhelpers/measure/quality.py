@@ -81,8 +81,7 @@ def evaluate(
     tokens do not make a better model (Schmidt et al. 2024), and the efficiency can be raised at
     will (Cognetta et al. 2024).
 
-    >>> from tokhelpers.train.trainers import train_byte_level_bpe
-    >>> tokenizer = train_byte_level_bpe(["bat bat bag"], vocab_size=257)
+    >>> tokenizer = th.train_byte_level_bpe(["bat bat bag"], vocab_size=257)
     >>> evaluate(tokenizer, ["bat bat"], added=["ba"])[["bytes_per_token", "unused_added"]].tolist()
     [1.4, 0.0]
     """
@@ -171,8 +170,7 @@ def evaluate_counts(
     ``split_characters``, as ``evaluate`` does. A character that is cut across tokens begins in one of
     them, so these tokens are counted.
 
-    >>> from tokhelpers.train.trainers import train_byte_level_bpe
-    >>> halves = train_byte_level_bpe(["a"], vocab_size=256)
+    >>> halves = th.train_byte_level_bpe(["a"], vocab_size=256)
     >>> counts = np.bincount([halves.token_to_id(c) for c in ("a", "Ã", "©")])
     >>> measured = evaluate_counts(halves, counts, 2, 3)
     >>> measured["split_characters"], round(measured["partial_tokens"], 3)
@@ -228,11 +226,9 @@ def evaluate_sizes(
     ``skipping`` there is one row for each, with merge skipping switched so, and said in the column
     ``merge_skipping``.
 
-    >>> from tokhelpers.train.trainers import train_byte_level_bpe
-    >>> from tokhelpers.text.counting import counted
-    >>> base = train_byte_level_bpe(["bat bat bag"], vocab_size=257)
+    >>> base = th.train_byte_level_bpe(["bat bat bag"], vocab_size=257)
     >>> ways = {"list": (Extension(tokens=["bat", "ag"]), "append")}
-    >>> table = evaluate_sizes(base, ways, [0, 2], counted(["bag bat"], base))
+    >>> table = evaluate_sizes(base, ways, [0, 2], th.count_pretokens(["bag bat"], base))
     >>> table[["way", "added", "unreachable_added"]].values.tolist()
     [['list', 0, 0], ['list', 2, 0]]
     """

@@ -43,7 +43,6 @@ def encode_texts(tokenizer, texts: Iterable[str]) -> list[list[int]]:
     ``tokenizer`` is a ``tokenizers.Tokenizer``, one of ``transformers``, or an AdaptBPE encoder.
     Raises TypeError for one string instead of many, ValueError for no text at all.
 
-    >>> import tokhelpers as th
     >>> encode_texts(th.train_byte_level_bpe(["bat bat"], vocab_size=258), ["bat", ""])
     [[257], []]
     """

@@ -35,7 +35,6 @@ def finetune_choices(
 
     Source: thesis, section 5.1.2 and Table 7.
 
-    >>> import tokhelpers as th
     >>> tokenizer = th.train_byte_level_bpe(["bone"], vocab_size=260, special_tokens=["<end>"])
     >>> bone = Question("Which is a bone?", ("Femur", "Liver", "Retina", "Aorta"), 0)
     >>> small = th.new_model("small-llama", 260, hidden_size=6)
@@ -83,7 +82,6 @@ def answer_questions(
 
     Source: thesis, section 6.1; how it reads a causal model's choice is not said there.
 
-    >>> import tokhelpers as th
     >>> tokenizer = th.train_byte_level_bpe(["bone"], vocab_size=260, special_tokens=["<end>"])
     >>> bone = Question("Which is a bone?", ("Femur", "Liver", "Retina", "Aorta"), 0)
     >>> small = th.new_model("small-llama", 260, hidden_size=6)

@@ -53,7 +53,6 @@ def finetune_classes(
 
     Source: Hong et al. 2021 (AVocaDo), as used by Balde et al. 2024, section 2.
 
-    >>> import tokhelpers as th
     >>> tokenizer = th.train_byte_level_bpe(["bat"], vocab_size=258, special_tokens=["<end>"])
     >>> small = th.new_model("small-llama", 258, "text-classification", hidden_size=6)
     >>> trained, _ = finetune_classes(
@@ -86,7 +85,6 @@ def classify(
     ``length`` and ``separator`` are as for ``finetune_classes``. Raises ValueError for a model
     without a classification head and for no text.
 
-    >>> import tokhelpers as th
     >>> tokenizer = th.train_byte_level_bpe(["bat"], vocab_size=258, special_tokens=["<end>"])
     >>> small = th.new_model("small-bert", 258, "text-classification")
     >>> small.classifier.bias.data += torch.tensor([0, 9])

@@ -49,7 +49,6 @@ def distill_embeddings(
 
     Source: Dobler et al. 2026 (Token Distillation), section 3: 100 snippets of 50 tokens, one epoch.
 
-    >>> import tokhelpers as th
     >>> old = th.train_byte_level_bpe(["bat bat"], vocab_size=257)
     >>> new = th.train_byte_level_bpe(["bat bat"], vocab_size=258)
     >>> small = th.new_model("small-llama", 257, hidden_size=12)

@@ -41,7 +41,6 @@ def two_stages(
 
     Source: thesis, sections 5 and 6.
 
-    >>> import tokhelpers as th
     >>> base = th.train_byte_level_bpe(["bat bat"], vocab_size=260, special_tokens=["<end>"])
     >>> longer = th.extend(base, th.continue_bpe(base, ["bats bats"], 1))
     >>> bone = Question("Which is a bone?", ("Femur", "Liver", "Retina", "Aorta"), 0, "anatomy")
@@ -81,7 +80,6 @@ def as_classifier(model, classes: int, *, seed: int = 42):
 
     Source: thesis, section 5.1.3.
 
-    >>> import tokhelpers as th
     >>> as_classifier(th.new_model("small-bert", 300, "masked-lm"), 4).classifier.weight.shape
     torch.Size([4, 192])
     """

@@ -62,7 +62,6 @@ def pretrain(
 
     Source: thesis, sections 3.2.1, 5.1.1 and 5.2.
 
-    >>> import tokhelpers as th
     >>> tokenizer = th.train_byte_level_bpe(["bat"], vocab_size=258, special_tokens=["<end>"])
     >>> small = th.new_model("small-llama", 258, hidden_size=6)
     >>> trained, history = pretrain(small, tokenizer, ["bat"] * 50, learning_rate=0.02, length=8,
@@ -175,7 +174,6 @@ def loss_per_byte(
     hides what it stands for, and the figure is then too low. Raises ValueError as ``pretrain`` does,
     and for texts without a byte.
 
-    >>> import tokhelpers as th
     >>> tokenizer = th.train_byte_level_bpe(["bat"], vocab_size=258, special_tokens=["<end>"])
     >>> small = th.new_model("small-llama", 258, hidden_size=6)
     >>> _ = small.get_output_embeddings().weight.data.zero_()
@@ -232,7 +230,6 @@ def search_learning_rate(
 
     Source: thesis, section 5.2.2: seven rates, 100 steps, 512 unseen samples.
 
-    >>> import tokhelpers as th
     >>> tokenizer = th.train_byte_level_bpe(["bat"], vocab_size=258, special_tokens=["<end>"])
     >>> small = th.new_model("small-llama", 258, hidden_size=6)
     >>> found = search_learning_rate(small, tokenizer, ["bat"] * 50, rates=[0.01, 1e-5], steps=5,

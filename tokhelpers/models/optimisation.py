@@ -97,7 +97,6 @@ def optimise(
     Source: thesis, section 5.2: AdamW with betas 0.9 and 0.999, epsilon 1e-8, no weight decay.
     Purason et al. 2025, Table 9, has 0.9, 0.95 and a weight decay of 0.1.
 
-    >>> import tokhelpers as th
     >>> small = th.new_model("small-llama", 10, hidden_size=6, num_hidden_layers=1)
     >>> task = th.models.causal_task(th.models.blocks([[1, 2, 3] * 20], 8, 0))
     >>> _, history = optimise(small, task, learning_rate=0.01, batch_size=4, epochs=10, device="cpu")

@@ -66,7 +66,6 @@ def recommend_size(
     nothing to hold out, and as ``training_memory`` does; TypeError for a model that is neither name
     nor configuration.
 
-    >>> import tokhelpers as th
     >>> base = th.train_byte_level_bpe(["bat bag"], vocab_size=257)
     >>> text = ["cat hat", "cat cat", "hat"]
     >>> table = recommend_size(base, text, "small-llama", sizes=[1, 2], test=["cat"], length=16)

@@ -144,7 +144,6 @@ def thesis_runs(sizes: pd.DataFrame) -> pd.DataFrame:
 
     Source: thesis, Table 6 and section 5.1.
 
-    >>> import tokhelpers as th
     >>> len(thesis_runs(th.published("thesis_table_06")))
     60
     """
@@ -176,7 +175,6 @@ def measure_runs(
     ``measure_step`` found, ``repeat``, and ``modelled``, the total of ``training_memory`` in bytes.
     Batches above one that a GPU could not hold are not tried: NaN. Raises what these functions raise.
 
-    >>> import tokhelpers as th
     >>> measure_runs(thesis_runs(th.published("thesis_table_06")), batches=[]).empty
     True
     """

@@ -36,7 +36,6 @@ def plan_transfer(
     table has rows, or leaves more than ``max_padding`` rows without a token. Some models have more
     of these (gpt-oss: 201,088 rows for 200,019 tokens); None allows any number.
 
-    >>> import tokhelpers as th
     >>> old = th.train_byte_level_bpe(["bat bat"], vocab_size=257)
     >>> new = th.train_byte_level_bpe(["bat bat"], vocab_size=258)
     >>> plan = plan_transfer(th.new_model("small-llama", 320, device="meta"), old, new)
@@ -147,7 +146,6 @@ def transfer_embeddings(
     Source: Purason et al. 2025, Appendix L (fvt); thesis, Table 8 (normal); Dobler and de Melo 2023
     (focus); NVIDIA Nemotron's tokenizer extension (rescale).
 
-    >>> import tokhelpers as th
     >>> old = th.train_byte_level_bpe(["bat bat"], vocab_size=257)
     >>> new = th.train_byte_level_bpe(["bat bat"], vocab_size=258)
     >>> before = th.new_model("small-llama", 257)

@@ -91,10 +91,8 @@ def show_tokens(text: str, *tokenizers: Tokenizer | AdaptBPE, **named: Tokenizer
     fails, its row says why. Raises TypeError for what is no text or no tokenizer, ValueError where
     no tokenizer is given.
 
-    >>> from tokhelpers.adapt.extension import Extension, extend
-    >>> from tokhelpers.train.trainers import train_byte_level_bpe
-    >>> base = train_byte_level_bpe(["bag bat bat"], vocab_size=257)
-    >>> show_tokens("a bat é", base=base, longer=extend(base, Extension(["bat"])))
+    >>> base = th.train_byte_level_bpe(["bag bat bat"], vocab_size=257)
+    >>> show_tokens("a bat é", base=base, longer=th.extend(base, th.Extension(["bat"])))
     base    7 tokens  a ␣ ba t ␣ ⟨C3⟩ ⟨A9⟩
     longer  6 tokens  a ␣ ⟦bat⟧ ␣ ⟨C3⟩ ⟨A9⟩
     ⟦ ⟧ not in the vocabulary of base; ⟨ ⟩ bytes, or the number of a character

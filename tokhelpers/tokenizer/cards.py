@@ -74,8 +74,7 @@ def describe(
     ``content`` is what the tokenizer's file holds, the rest is as in ``save_pretrained``. Raises
     TypeError for facts of another kind.
 
-    >>> from tokhelpers.train.trainers import train_byte_level_bpe
-    >>> tokenizer = train_byte_level_bpe(["bat bat"], vocab_size=257)
+    >>> tokenizer = th.train_byte_level_bpe(["bat bat"], vocab_size=257)
     >>> describe(tokenizer, b"", calls=["train_byte_level_bpe(text, vocab_size=257)"]).split("\\n\\n")[4]
     '    train_byte_level_bpe(text, vocab_size=257)'
     """

@@ -220,9 +220,7 @@ def is_doubtful(word: str) -> bool:
 def token_text(parts: Parts, token: str) -> str | None:
     """Return the text that a token string stands for, or None if its bytes are no whole characters.
 
-    >>> from tokhelpers.train.trainers import train_byte_level_bpe
-    >>> from tokhelpers.tokenizer.parts import read_parts
-    >>> token_text(read_parts(train_byte_level_bpe(["cat"], vocab_size=257)), "Ġcaf")
+    >>> token_text(th.read_parts(th.train_byte_level_bpe(["cat"], vocab_size=257)), "Ġcaf")
     ' caf'
     """
     if not parts.byte_level:
@@ -239,9 +237,8 @@ def always_split(parts: Parts, tokens: Iterable[str]) -> list[str]:
     Each token's text is cut alone, after a space, and beside a letter on either side. Tokens that
     hold part of a character are not tried.
 
-    >>> from tokhelpers.train.trainers import train_byte_level_bpe
-    >>> from tokhelpers.tokenizer.parts import read_parts
-    >>> always_split(read_parts(train_byte_level_bpe(["cat"], vocab_size=257)), ["catĠ", "Ġcat", "cat"])
+    >>> parts = th.read_parts(th.train_byte_level_bpe(["cat"], vocab_size=257))
+    >>> always_split(parts, ["catĠ", "Ġcat", "cat"])
     ['catĠ']
     """
     rules = {rule: parts.settings[rule] for rule in ("normalizer", "pre_tokenizer")}

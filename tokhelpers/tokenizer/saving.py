@@ -71,8 +71,7 @@ def save_pretrained(
     other programs' tokenizer files in the folder, which stay.
 
     >>> import tempfile
-    >>> from tokhelpers.train.trainers import train_byte_level_bpe
-    >>> tokenizer = train_byte_level_bpe(["bat bat bag"], vocab_size=258)
+    >>> tokenizer = th.train_byte_level_bpe(["bat bat bag"], vocab_size=258)
     >>> with tempfile.TemporaryDirectory() as place:
     ...     save_pretrained(tokenizer, f"{place}/bats", calls=["train_byte_level_bpe(...)"])
     ...     AutoTokenizer.from_pretrained(f"{place}/bats").tokenize("bat")

@@ -118,12 +118,11 @@ def save_sentencepiece(
     its merges come in another order or leave out splits that sentencepiece would use.
 
     >>> import tempfile
-    >>> from tokhelpers import Extension, extend, load_tokenizer
-    >>> from tokhelpers.tokenizer.vendors import source_file
-    >>> new = extend(load_tokenizer("mistral-v1"), Extension(tokens=["▁phenotype"]))
+    >>> new = th.extend(th.load_tokenizer("mistral-v1"), th.Extension(tokens=["▁phenotype"]))
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     save_sentencepiece(new, f"{folder}/new.model", model=source_file("mistral-v1"))
-    ...     load_tokenizer(f"{folder}/new.model").encode("phenotype").tokens
+    ...     file = th.tokenizer.source_file("mistral-v1")
+    ...     save_sentencepiece(new, f"{folder}/new.model", model=file)
+    ...     th.load_tokenizer(f"{folder}/new.model").encode("phenotype").tokens
     ['▁phenotype']
     """
     parts = read_parts(tokenizer)

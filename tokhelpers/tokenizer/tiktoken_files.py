@@ -33,8 +33,7 @@ def to_tiktoken(tokenizer: Tokenizer, *, name: str = "tokhelpers") -> tiktoken.E
     pre-tokenizer other than those of GPT-2, Llama-3, Qwen and Mistral Nemo, added tokens that are
     not special; ImportError where tiktoken is not installed.
 
-    >>> from tokhelpers.train.trainers import train_byte_level_bpe
-    >>> tokenizer = train_byte_level_bpe(["bat bat bag"], vocab_size=258)
+    >>> tokenizer = th.train_byte_level_bpe(["bat bat bag"], vocab_size=258)
     >>> to_tiktoken(tokenizer).encode("bat bag") == tokenizer.encode("bat bag").ids
     True
     """
@@ -65,9 +64,8 @@ def tiktoken_merges(tokenizer: Tokenizer) -> Tokenizer:
 
     Raises ValueError for a tokenizer that is not byte-level BPE.
 
-    >>> from tokhelpers import Extension, extend, train_byte_level_bpe
-    >>> base = train_byte_level_bpe(["at"], vocab_size=257)
-    >>> longer = extend(base, Extension(["ba", "bat"], [("b", "a"), ("ba", "t")]))
+    >>> base = th.train_byte_level_bpe(["at"], vocab_size=257)
+    >>> longer = th.extend(base, th.Extension(["ba", "bat"], [("b", "a"), ("ba", "t")]))
     >>> longer.encode("bat").tokens, tiktoken_merges(longer).encode("bat").tokens
     (['b', 'at'], ['bat'])
     """
