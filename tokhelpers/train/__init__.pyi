@@ -3,8 +3,6 @@ __all__ = [
     "learn_tokens",
     "learn_unigram",
     "learn_vocabulary",
-    "log_likelihood",
-    "piece_rules",
     "train_byte_level_bpe",
     "train_sentencepiece_bpe",
     "train_unigram",
@@ -12,11 +10,11 @@ __all__ = [
 ]
 
 from .merges import learn_tokens as learn_tokens, learn_vocabulary as learn_vocabulary
-from .sentencepiece import PieceRules as PieceRules, piece_rules as piece_rules
+from .sentencepiece import PieceRules as PieceRules
 from .trainers import (
     train_byte_level_bpe as train_byte_level_bpe,
     train_sentencepiece_bpe as train_sentencepiece_bpe,
     train_unigram as train_unigram,
     train_wordpiece as train_wordpiece,
 )
-from .unigram import learn_unigram as learn_unigram, log_likelihood as log_likelihood
+from .unigram import learn_unigram as learn_unigram
