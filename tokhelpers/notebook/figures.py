@@ -100,8 +100,8 @@ def label_lines(axes, *, gap: float = 0.04) -> None:
         )
 
 
-def show_source(function: Callable, *, docstring: bool = False):
-    """Show a function's real source in a notebook cell, without its docstring unless asked for.
+def show_source(function: Callable):
+    """Show a function's real source in a notebook cell, without its docstring.
 
     >>> print(show_source(set_style).data.splitlines()[1])
     def set_style() -> None:
@@ -110,7 +110,7 @@ def show_source(function: Callable, *, docstring: bool = False):
 
     source = textwrap.dedent(inspect.getsource(inspect.unwrap(function)))
     node = ast.parse(source).body[0]
-    if not docstring and ast.get_docstring(node) is not None:
+    if ast.get_docstring(node) is not None:
         lines = source.splitlines()
         del lines[node.body[0].lineno - 1 : node.body[0].end_lineno]
         source = "\n".join(lines)
