@@ -169,12 +169,6 @@ def evaluate_counts(
     Returns ``tokens``, ``bytes_per_token``, ``chars_per_token``, ``partial_tokens`` and
     ``split_characters``, as ``evaluate`` does. A character that is cut across tokens begins in one of
     them, so these tokens are counted.
-
-    >>> halves = th.train_byte_level_bpe(["a"], vocab_size=256)
-    >>> counts = np.bincount([halves.token_to_id(c) for c in ("a", "Ã", "©")])
-    >>> measured = evaluate_counts(halves, counts, 2, 3)
-    >>> measured["split_characters"], round(measured["partial_tokens"], 3)
-    (0.5, 0.667)
     """
     used = np.flatnonzero(counts)
     name = tokenizer.tokens.get if isinstance(tokenizer, Parts) else tokenizer.id_to_token
@@ -239,11 +233,8 @@ def evaluate_sizes(
             new = extend_parts(base, extension, size, how=how)
             added = extension.tokens[:size]
             missed = {"unreachable_added": len(unreachable(new, added))}
-            if not skipping:
-                measured = evaluate(new, test, added=added)
-                rows.append({"way": way, "added": size, **measured, **missed})
-            for switch in skipping:
+            for switch in skipping or [new.merge_skipping]:
                 measured = evaluate(parts_with_skipping(new, switch), test, added=added)
-                switched = {"merge_skipping": switch}
+                switched = {"merge_skipping": switch} if skipping else {}
                 rows.append({"way": way, "added": size, **measured, **missed, **switched})
     return pd.DataFrame(rows)

@@ -115,11 +115,7 @@ def compare_vocabularies(first: Tokenizer | Parts, second: Tokenizer | Parts) ->
 
 
 def common_prefix(first: list[bytes], second: list[bytes]) -> int:
-    """Count the tokens at the beginning of two lists that are the same, place by place.
-
-    >>> common_prefix([b"a", b"b", b"c"], [b"a", b"b", b"d", b"c"])
-    2
-    """
+    """Count the tokens at the beginning of two lists that are the same, place by place."""
     pairs = enumerate(zip(first, second, strict=False))
     return next((i for i, (a, b) in pairs if a != b), min(len(first), len(second)))
 

@@ -34,10 +34,9 @@ def two_stages(
     ``texts`` and fine-tuned on the questions ``train``; an encoder gets a fresh head of four classes
     for that. ``pretraining`` and ``choices`` are the options of ``pretrain`` and
     ``finetune_choices``. Returns the vocabulary's tokens, parameters, bytes_per_token and
-    loss_per_byte (nats) of ``held_out``, seconds of both trainings, those before a resume included,
-    the share of answers that were ``tied``, and accuracies on ``test``: micro, macro and by subject.
-    A masked model's loss must not be compared across vocabularies (``loss_per_byte``). The model
-    stays as it was. Raises what these functions raise.
+    loss_per_byte (nats) of ``held_out``, seconds of both trainings, the share of answers that were
+    ``tied``, and accuracies on ``test``: micro, macro and by subject. A masked model's loss must not
+    be compared across vocabularies (``loss_per_byte``). Raises what these functions raise.
 
     Source: thesis, sections 5 and 6.
 

@@ -57,8 +57,8 @@ def pretrain(
     The default separator is what the tokenizer's post-processor puts behind or before a text, or its
     only special token. A masked model guesses 15 % of the tokens that are not special, chosen anew
     at each step: 80 % of them become the ``mask`` (default: the special token with "mask" in its
-    name), 10 % another token, and 10 % stay. Raises ValueError for a model without an output head, a
-    length above the model's positions, ids outside the table, and no text.
+    name), 10 % another token, and 10 % stay. Raises ValueError for a model without an output head,
+    ids outside its table, a length above its positions, and no text.
 
     Source: thesis, sections 3.2.1, 5.1.1 and 5.2.
 
@@ -170,9 +170,8 @@ def loss_per_byte(
     positions, 2,048 at most). For a causal model it is the sum of the losses of all the text's
     tokens, divided by its bytes. For a masked model it is an approximation: the mean loss of 15 % of
     the tokens, drawn from the seed and all replaced by the mask, times the number of tokens, divided
-    by the bytes. Tokens that hide more text leave less to guess from. A token for unknown words
-    hides what it stands for, and the figure is then too low. Raises ValueError as ``pretrain`` does,
-    and for texts without a byte.
+    by the bytes. Tokens that hide more text leave less to guess from. Raises ValueError as
+    ``pretrain`` does, and for texts without a byte.
 
     >>> tokenizer = th.train_byte_level_bpe(["bat"], vocab_size=258, special_tokens=["<end>"])
     >>> small = th.new_model("small-llama", 258, hidden_size=6)

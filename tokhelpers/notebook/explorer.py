@@ -43,11 +43,7 @@ def explorer(
 
 
 def merge_ranks(tokenizer: Tokenizer | AdaptBPE) -> dict[int, int]:
-    """Map the id of each token that merges make to the rank of the last of them; empty without merges.
-
-    >>> merge_ranks(th.train_byte_level_bpe(["bat bat"], vocab_size=258))
-    {256: 0, 257: 1}
-    """
+    """Map the id of each token that merges make to the rank of the last of them; empty without merges."""
     if isinstance(tokenizer, AdaptBPE):
         tokenizer = tokenizer.tokenizer
     if not is_bpe(tokenizer):

@@ -54,9 +54,6 @@ class ChunkCounts(dict):
     """Chunks of running text and how often each occurs; a chunk has the space that stands before it.
 
     Iterating over any other mapping gives whole documents.
-
-    >>> ChunkCounts({" the": 6, " of": 3, ",": 4})[" of"]
-    3
     """
 
 
@@ -94,11 +91,7 @@ def documents_with_counts(
 
 
 def dropped_spaces(corpus: Iterable[str], rules: str) -> int:
-    """How many characters of a corpus `documents_with_counts` leaves out by these rules: spaces.
-
-    >>> dropped_spaces(ChunkCounts({" the": 6, ",": 4}), '{"normalizer": null, "pre_tokenizer": null}')
-    0
-    """
+    """How many characters of a corpus `documents_with_counts` leaves out by these rules: spaces."""
     exact = _exact(corpus)
     if not _space_twice(exact, rules):
         return 0
@@ -153,11 +146,7 @@ def cutting_rules(tokenizer: Tokenizer | Parts) -> str:
 
 
 def cuts_text(pre_tokenizer: dict | None) -> bool:
-    """Say whether a pre-tokenizer, as JSON, cuts at all: ``Metaspace`` may be told not to.
-
-    >>> cuts_text({"type": "Metaspace", "split": False}), cuts_text({"type": "Whitespace"})
-    (False, True)
-    """
+    """Say whether a pre-tokenizer, as JSON, cuts at all: ``Metaspace`` may be told not to."""
     return pre_tokenizer is not None and pre_tokenizer.get("split") is not False
 
 

@@ -112,10 +112,9 @@ def save_sentencepiece(
     ``model`` is the ``.model`` file from which the tokenizer was converted before it was extended
     or pruned; None for one of ``train_sentencepiece_bpe``, with ``<unk>`` among its special tokens.
     Pruned pieces are left out. New ones are appended under their ids, each with a score below all
-    before it, as the encoder merges the pair with the highest score: with score 0 they would merge
-    before all others. Then sentencepiece's own encoder gives the tokenizer's tokens. Raises
-    ValueError where it would give others: when ``tokenizer`` does not come from ``model``, or when
-    its merges come in another order or leave out splits that sentencepiece would use.
+    before it, as the encoder merges the pair with the highest score. Then sentencepiece's own encoder
+    gives the tokenizer's tokens. Raises ValueError where it would give others: when ``tokenizer``
+    does not come from ``model``, or when its merges come in another order or leave out splits.
 
     >>> import tempfile
     >>> new = th.extend(th.load_tokenizer("mistral-v1"), th.Extension(tokens=["▁phenotype"]))

@@ -23,11 +23,10 @@ def to_tiktoken(tokenizer: Tokenizer, *, name: str = "tokhelpers") -> tiktoken.E
 
     ``encode(text, allowed_special="all")`` gives what ``encode(text, add_special_tokens=False)``
     gives here. tiktoken merges any two neighbours that make a token, the smallest id first, and
-    takes a pre-token that is a token whole. So ids may have holes, and new tokens may lie above
-    the special ones, but merges must come in order of the ids of their results. Every token must
-    be what merges make of its bytes; with merge skipping, a token that is not must come out in
-    three parts at least: then no two parts of it ever make it up. New tokens may join parts of such
-    an old token, and do in most extensions of Llama-3: ``tiktoken_merges`` helps.
+    takes a pre-token that is a token whole. So merges must come in order of the ids of their
+    results, and every token must be what merges make of its bytes; with merge skipping, one that is
+    not must come out in three parts at least: then no two parts of it ever make it up. Most
+    extensions of Llama-3 join parts of such an old token: ``tiktoken_merges`` helps.
 
     Raises ValueError for a tokenizer that tiktoken cannot express: other merges, a normalizer, a
     pre-tokenizer other than those of GPT-2, Llama-3, Qwen and Mistral Nemo, added tokens that are

@@ -26,11 +26,7 @@ def byte_alphabet() -> str:
 
 @lru_cache
 def byte_of() -> dict[str, int]:
-    """Map each character of ``byte_alphabet`` to the byte that it stands for.
-
-    >>> byte_of()["Ġ"], byte_of()["A"]
-    (32, 65)
-    """
+    """Map each character of ``byte_alphabet`` to the byte that it stands for."""
     return {character: byte for byte, character in enumerate(byte_alphabet())}
 
 
@@ -46,11 +42,7 @@ def token_strings(words: Iterable[str]) -> list[str]:
 
 
 def strings_of_bytes(raw: np.ndarray, offsets: np.ndarray) -> list[str]:
-    """Write flat bytes (uint8), cut at offsets, with one character of ``byte_alphabet`` per byte.
-
-    >>> strings_of_bytes(np.frombuffer(b" cat", np.uint8), np.array([0, 2, 4]))
-    ['Ġc', 'at']
-    """
+    """Write flat bytes (uint8), cut at offsets, with one character of ``byte_alphabet`` per byte."""
     alphabet = np.array([ord(c) for c in byte_alphabet()], np.uint16)
     strings = []
     for k in range(0, len(offsets) - 1, PORTION):
@@ -62,11 +54,7 @@ def strings_of_bytes(raw: np.ndarray, offsets: np.ndarray) -> list[str]:
 
 
 def is_whole(raw: bytes) -> bool:
-    """Say whether bytes are whole characters, in UTF-8.
-
-    >>> is_whole("né".encode()), is_whole(b"n\\xc3")
-    (True, False)
-    """
+    """Say whether bytes are whole characters, in UTF-8."""
     try:
         raw.decode()
     except UnicodeDecodeError:
