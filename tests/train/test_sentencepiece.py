@@ -6,7 +6,6 @@ import random
 import unicodedata
 import warnings
 from collections import Counter
-from dataclasses import fields
 from functools import cache
 from pathlib import Path
 
@@ -20,13 +19,14 @@ from tokenizers import AddedToken, Tokenizer, normalizers, pre_tokenizers
 import tokhelpers as th
 from tokhelpers.tokenizer.parts import Parts, read_parts
 from tokhelpers.tokenizer.pretokenization import BEFORE_META
-from tokhelpers.tokenizer.sentencepiece_files import from_spm, save_sentencepiece, spm_file
+from tokhelpers.tokenizer.sentencepiece_files import from_spm, save_sentencepiece
 from tokhelpers.tokenizer.vendors import source_file
 from tokhelpers.train.merges import learn_vocabulary
 from tokhelpers.train.sentencepiece import (
     NO_RULES,
     PieceRules,
     piece_check,
+    piece_rules,
 )
 
 LANGUAGES = ["fi", "hi", "zh"]  # in the fast tier
@@ -63,16 +63,9 @@ def assert_same_ids(path, tokenizer, texts):
     assert unlike == []
 
 
-def rules_of(path) -> PieceRules:
-    """The rules by which a model was trained."""
-    spec = spm_file(path).trainer_spec
-    told = {f.name: getattr(spec, f.name) for f in fields(PieceRules) if f.name != "nfkc"}
-    return PieceRules(**told | {"character_coverage": round(told["character_coverage"], 6)})
-
-
 # --- rules ---------------------------------------------------------------------------------------
 def test_rules_are_read_from_the_model(tmp_path):
-    assert rules_of(MISTRAL) == PieceRules()
+    assert piece_rules(MISTRAL) == PieceRules()
     odd = {
         "max_sentencepiece_length": 7,
         "split_by_unicode_script": False,
@@ -83,17 +76,17 @@ def test_rules_are_read_from_the_model(tmp_path):
     }
     path = tmp_path / "odd.model"
     path.write_bytes(spm_model(**odd))
-    assert rules_of(path) == PieceRules(**odd)
+    assert piece_rules(path) == PieceRules(**odd)
 
 
 def test_a_file_that_is_no_model(tmp_path):
     path = tmp_path / "no.model"
     path.write_bytes(b"no model")
     with pytest.raises(ValueError, match="no SentencePiece model"):
-        rules_of(path)
+        piece_rules(path)
     path.write_bytes(spm_model(treat_whitespace_as_suffix=True))
     with pytest.raises(ValueError, match="treat_whitespace_as_suffix, which cannot be converted"):
-        rules_of(path)
+        piece_rules(path)
 
 
 LINES = [
@@ -139,7 +132,7 @@ def test_the_rules_are_those_of_sentencepiece(options, tmp_path):
     words = [word for line in LINES for word in BEFORE_META.split("▁" + line.replace(" ", "▁"))]
     ids = np.array([vocab[c] for c in "".join(words)], np.int32)
     offsets = np.cumsum([0, *map(len, words)])
-    valid = piece_check(rules_of(tmp_path / "m.model"), set())
+    valid = piece_check(piece_rules(tmp_path / "m.model"), set())
     learned, _, _ = learn_vocabulary(
         ids, offsets, np.full(len(words), 20), vocab, 1_000, valid=valid, best="token"
     )
@@ -566,7 +559,7 @@ def test_small_models_of_every_kind(options, tmp_path):
         "жaжa   ab",
     ]
     with pytest.warns(UserWarning, match="this text yields"):
-        extension = th.continue_bpe(old, more, 1_000, rules=rules_of(tmp_path / "old.model"))
+        extension = th.continue_bpe(old, more, 1_000, rules=piece_rules(tmp_path / "old.model"))
     assert len(extension.tokens) > 15
     new = th.extend(old, extension)
     assert set(th.unreachable(new)) <= set(th.unreachable(old))
@@ -605,7 +598,7 @@ def test_any_text_by_small_alphabets(lines, texts, tmp_path_factory):
 def test_a_tokenizer_json_from_elsewhere(shared_data, tmp_path):
     """Phi-3's has more merges and special tokens behind Llama-2's pieces."""
     model = shared_data / "tokenizers" / "llama-2" / "tokenizer.model"
-    assert rules_of(model) == PieceRules()
+    assert piece_rules(model) == PieceRules()
     old = th.load_tokenizer(shared_data / "tokenizers" / "phi-3-mini")
     assert json.loads(old.to_str())["pre_tokenizer"] is None
     text = text_in("lt")

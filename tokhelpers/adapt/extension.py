@@ -60,8 +60,8 @@ def continue_bpe(
 
     ``rules`` are for tokenizers that are not byte-level: what a token may be, which characters are
     added first, whether the text is NFKC-normalised. A tokenizer with no pre-tokenizer or with
-    ``Metaspace`` gets SentencePiece's by default (those of Llama-2 and Mistral v1), any other gets
-    none. Byte and unknown tokens are never merged.
+    ``Metaspace`` gets SentencePiece's by default (those of Llama-2 and Mistral v1; ``piece_rules``
+    reads them from a ``.model``), any other gets none. Byte and unknown tokens are never merged.
 
     Source: Purason et al. 2025, section 3.1.
 

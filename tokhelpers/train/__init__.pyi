@@ -3,6 +3,7 @@ __all__ = [
     "learn_tokens",
     "learn_unigram",
     "learn_vocabulary",
+    "piece_rules",
     "train_byte_level_bpe",
     "train_sentencepiece_bpe",
     "train_unigram",
@@ -10,7 +11,7 @@ __all__ = [
 ]
 
 from .merges import learn_tokens as learn_tokens, learn_vocabulary as learn_vocabulary
-from .sentencepiece import PieceRules as PieceRules
+from .sentencepiece import PieceRules as PieceRules, piece_rules as piece_rules
 from .trainers import (
     train_byte_level_bpe as train_byte_level_bpe,
     train_sentencepiece_bpe as train_sentencepiece_bpe,

@@ -1,10 +1,11 @@
 """SentencePiece BPE models: the rules of their pieces, and continued training by them."""
 
 import json
+import os
 import unicodedata
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from ..text.pretokens import Pretokens
 from ..tokenizer.parts import Parts
 from ..tokenizer.pretokenization import library_cutter
 from ..tokenizer.segmentation import code_points, segment, symbols_of
+from ..tokenizer.sentencepiece_files import spm_file
 from .merges import learn_vocabulary
 from .scripts import DIGITS, script_rules
 
@@ -44,6 +46,22 @@ class PieceRules:
 
 # a tokenizer with a pre-tokenizer has its rules there
 NO_RULES = PieceRules(None, False, False, False, True, 0, False)
+
+
+def piece_rules(model: str | os.PathLike) -> PieceRules:
+    """Read the rules by which a SentencePiece BPE model was trained from its ``.model`` file.
+
+    Raises ValueError for a file that is no such model, or one that cannot be converted to a
+    ``tokenizers.Tokenizer`` (a normalizer other than identity, ``▁`` at the end of pieces).
+
+    >>> from tokhelpers.tokenizer.vendors import source_file
+    >>> piece_rules(source_file("mistral-v1")) == PieceRules()
+    True
+    """
+    spec = spm_file(model).trainer_spec
+    read_here = {f.name: getattr(spec, f.name) for f in fields(PieceRules) if f.name != "nfkc"}
+    read_here["character_coverage"] = round(read_here["character_coverage"], 6)  # stored in 32 bits
+    return PieceRules(**read_here)
 
 
 def default_rules(parts: Parts) -> PieceRules | None:
