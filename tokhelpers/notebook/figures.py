@@ -5,6 +5,7 @@ import inspect
 import os
 import textwrap
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
@@ -63,10 +64,7 @@ def save_figure(figure, table: pd.DataFrame, name: str, *, conditions: str = "")
     folder.mkdir(parents=True, exist_ok=True)
     about = {"Date": None, "Creator": None}
     numbers = table.to_csv(index=False, float_format="%.6g", lineterminator="\n").encode()
-
-    def drawing(file: Path) -> None:
-        figure.savefig(file, format="svg", metadata=about)
-
+    drawing = partial(figure.savefig, format="svg", metadata=about)
     write_all({folder / f"{name}.svg": drawing, folder / f"{name}.csv": numbers})
 
 
