@@ -54,11 +54,11 @@ def finetune_choices(
 
 
 def _choosing_head(model) -> str:
-    found = head(model)
-    if found == "masked" or (found == "classes" and model.config.num_labels != 4):
+    found = head(model, "causal", "classes")
+    if found == "classes" and model.config.num_labels != 4:
         raise ValueError(
-            f"{type(model).__name__} cannot choose one of four options: load the model with "
-            "AutoModelForCausalLM, or AutoModelForSequenceClassification and num_labels=4"
+            f"the model has {model.config.num_labels} classes, and questions four options: load it "
+            "with num_labels=4"
         )
     return found
 

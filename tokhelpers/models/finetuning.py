@@ -74,7 +74,7 @@ def pretrain(
 
 
 def _text_task(model, tokenizer, texts, length, packed, separator, mask) -> Task:
-    causal = _lm_head(model) == "causal"
+    causal = head(model, "causal", "masked") == "causal"
     length = sequence_length(model, length)
     documents = encode_texts(tokenizer, texts)
     before, after = around(tokenizer, separator)
@@ -84,16 +84,6 @@ def _text_task(model, tokenizer, texts, length, packed, separator, mask) -> Task
         rows = sequences(documents, length + causal, before, after)
     check_ids(model, rows)
     return causal_task(rows) if causal else masked_task(model, tokenizer, rows, mask)
-
-
-def _lm_head(model) -> str:
-    found = head(model)
-    if found == "classes":
-        raise ValueError(
-            f"{type(model).__name__} has no language modelling head: load the model with "
-            "AutoModelForCausalLM or AutoModelForMaskedLM"
-        )
-    return found
 
 
 def causal_task(rows: list[np.ndarray]) -> Task:
@@ -180,7 +170,7 @@ def loss_per_byte(
     (3.7019..., 3.7019...)
     """
     texts = list(texts)
-    causal = _lm_head(model) == "causal"
+    causal = head(model, "causal", "masked") == "causal"
     length = sequence_length(model, length)
     documents = encode_texts(tokenizer, texts)
     size = sum(len(text.encode()) for text in texts)
