@@ -27,11 +27,7 @@ def byte_alphabet() -> str:
 
 @lru_cache
 def byte_of() -> dict[str, int]:
-    """Map each character of ``byte_alphabet`` to the byte that it stands for.
-
-    >>> byte_of()["Ġ"], byte_of()["A"]
-    (32, 65)
-    """
+    """Map each character of ``byte_alphabet`` to the byte that it stands for."""
     return {character: byte for byte, character in enumerate(byte_alphabet())}
 
 
@@ -92,11 +88,7 @@ def bytes_of(strings: pa.Array) -> tuple[np.ndarray, np.ndarray]:
 
 
 def is_whole(raw: bytes) -> bool:
-    """Say whether bytes are whole characters, in UTF-8.
-
-    >>> is_whole("né".encode()), is_whole(b"n\\xc3")
-    (True, False)
-    """
+    """Say whether bytes are whole characters, in UTF-8."""
     try:
         raw.decode()
     except UnicodeDecodeError:
