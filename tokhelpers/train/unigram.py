@@ -201,7 +201,7 @@ def learn_unigram(
     {'u': 0.265, 'n': 0.192, 'fun': 0.19, 's': 0.147, 'b': 0.073, 'g': 0.073, 'r': 0.044, 'f': 0.015}
     """
     if not 0 < shrinking < 1:
-        raise ValueError(f"shrinking={shrinking}: give a share between 0 and 1, as 0.75")
+        raise ValueError(f"shrinking={shrinking}: give a share between 0 and 1, such as 0.75")
     if rounds < 1 or max_token_length < 1:
         raise ValueError(
             f"rounds={rounds}, max_token_length={max_token_length}: give whole numbers from 1 on"
