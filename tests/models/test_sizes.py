@@ -9,7 +9,7 @@ from tokenizers import AddedToken, Tokenizer, models
 import tokhelpers as th
 from tokhelpers.models.architectures import configuration
 from tokhelpers.models.costs import training_memory
-from tokhelpers.models.sizes import _convex, training_operations
+from tokhelpers.models.sizes import training_operations
 from tokhelpers.models.timing import thesis_runs
 
 STEP = {"head": "causal-lm", "batch": 2, "length": 64, "dtype": "float32"}
@@ -123,21 +123,6 @@ def test_an_untied_head_counts_rows_twice_and_the_configuration_stays(base, text
     found = th.recommend_size(base, texts, config, sizes=[100], batch=1, length=16)
     assert found.parameters_added[1] == 2 * 100 * 192
     assert config.vocab_size == 9
-
-
-def test_points_on_a_line_are_not_asked_for():
-    asked = []
-
-    def line(x):
-        asked.append(x)
-        return 3 * x + 1
-
-    places = [10 * x for x in range(9)]
-    assert _convex(line, places) == {x: 3 * x + 1 for x in places}
-    assert len(asked) == 3
-    kinked = _convex(lambda x: max(100, 3 * x), places)
-    assert kinked == {x: max(100, 3 * x) for x in places}
-    assert _convex(abs, [0, 7]) == {0: 0, 7: 7}
 
 
 # --- the time model against measured steps -------------------------------------------------------
