@@ -104,7 +104,7 @@ def costs():
 def adaptbpe():
     """What is compared with Balde and others, as arguments of `Compared` without the document."""
     scores = figure("13_choosing")
-    most = scores[scores.added == scores.added.max()].set_index("way")
+    most = scores[scores.added == scores.added.max()].set_index("method")
     for number, item in ((1, "Table 1@13"), (2, "Table 2")):
         score = th.published(f"adaptbpe_table_0{number}").pivot(
             index="dataset", columns="tokenization", values="fragment_score"
@@ -126,7 +126,7 @@ def adaptbpe():
 def nemotron():
     """What is compared with NVIDIA's extension of Nemotron: which starts of new rows end ahead."""
     item = "Section Tokenizer Extension"
-    behind = figure("14_starts").query("when == 'end'").set_index("way")["mean"]  # behind fvt
+    behind = figure("14_starts").query("when == 'end'").set_index("arm")["mean"]  # behind fvt
     defaults = behind[["mean", "normal"]].to_numpy()  # of transformers, with and without its noise
     yield item, "fvt ends ahead of the library's default", None, defaults > 0
     yield item, "the library's default ends ahead of FOCUS", None, defaults < behind["focus"]

@@ -78,7 +78,7 @@ def extending():
     claim = "naive yields more low-frequency tokens (never, below 10, below 100 uses)"
     yield "Figure 7", claim, None, used.naive > used.continued
     # the quantiles are evenly spaced, so that their mean is the mean of the rows, nearly
-    mean = figure("14_tail").groupby(["of", "way"])["mean"].mean()
+    mean = figure("14_tail").groupby(["of", "arm"])["mean"].mean()
     for of, claim in (("distance", "move less far"), ("change", "lose more of their length")):
         yield "Figure 8", f"naive rows {claim}", None, [mean[of, "naive"] < mean[of, "continued"]]
 

@@ -66,7 +66,7 @@ def test_a_vocabulary_has_a_positive_size(size):
 
 
 def test_unknown_names_are_refused():
-    with pytest.raises(ValueError, match="no one architecture is called 'gpt-5'"):
+    with pytest.raises(ValueError, match="'gpt-5' does not name one architecture"):
         costs.parameter_count("gpt-5", 1_000, "causal-lm")
     with pytest.raises(ValueError, match="no head is called 'tail'"):
         costs.parameter_count("small-bert", 1_000, "tail")

@@ -131,7 +131,7 @@ def test_sequences_keep_what_stands_around_them():
     ):
         found = sequences([[1, 2, 3, 4], [5]], 4, [8], [9])
     assert [row.tolist() for row in found] == [[8, 1, 2, 9], [8, 5, 9]]
-    with pytest.raises(ValueError, match="length=2 is filled by what stands around a text"):
+    with pytest.raises(ValueError, match="length=2 is filled by the ids around a text"):
         sequences([[1]], 2, [8], [9])
 
 

@@ -243,7 +243,7 @@ def test_refused(base, texts, options, message):
 
 
 def test_models_and_texts_that_are_none(base, texts):
-    with pytest.raises(ValueError, match="no one architecture is called 'gpt-5'"):
+    with pytest.raises(ValueError, match="'gpt-5' does not name one architecture"):
         th.recommend_size(base, texts, "gpt-5")
     with pytest.raises(TypeError, match="model_config is a dict: give the name"):
         th.recommend_size(base, texts, {"hidden_size": 8})

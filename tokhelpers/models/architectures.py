@@ -79,7 +79,7 @@ def configuration(architecture: str, vocab_size: int | None = None, **settings):
         found = [wanted]
     if len(found) != 1:
         names = ", ".join(found or ARCHITECTURES)
-        raise ValueError(f"no one architecture is called {architecture!r}: use {names}")
+        raise ValueError(f"{architecture!r} does not name one architecture: use {names}")
     known = {**ARCHITECTURES[found[0]], **settings}
     if vocab_size is not None:
         known["vocab_size"] = int(vocab_size)

@@ -134,7 +134,7 @@ def sequences(
     """
     most = length - len(before) - len(after)
     if most < 1:
-        raise ValueError(f"length={length} is filled by what stands around a text: give more")
+        raise ValueError(f"length={length} is filled by the ids around a text: give more")
     documents = list(documents)
     lost = sum(max(0, len(document) - most) for document in documents)
     if lost:

@@ -1,4 +1,4 @@
-"""What a vocabulary costs in training: parameters, and memory by a model of a step."""
+"""What a vocabulary costs in training: parameters, and the modelled memory of a step."""
 
 import copy
 import weakref

@@ -1,4 +1,4 @@
-"""Token distillation: rows for new tokens that make the body say what it said of their pieces."""
+"""Token distillation: rows for new tokens that give the states which their pieces gave."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -33,12 +33,12 @@ def distill_embeddings(
     max_padding: int | None = 1_024,
     **options,
 ):
-    """Give a model rows for new tokens, and learn these from what it makes of their pieces.
+    """Give a model rows for new tokens, trained to give the states that the tokens' pieces gave.
 
     The model, which has the tokenizer ``old``, is transferred to ``new`` as by
-    ``transfer_embeddings``. Then its input rows of new tokens are trained, and nothing else: reading
-    a text cut by ``new``, the model is to have the last hidden states that it had, at the last piece
-    of each token, reading the pieces. The error is the mean square over the states from the first new
+    ``transfer_embeddings``. Then only its input rows of new tokens are trained. When the model reads
+    a text cut by ``new``, its last hidden state at each token should be the one that it had at the
+    token's last piece under ``old``. The error is the mean square over the states from the first new
     token on. Each token is shown in up to ``snippets`` parts, of ``length`` tokens, of the documents
     in ``corpus``; tokens that these do not hold keep their start, and so do the rows of an untied
     head. Small models want a larger ``learning_rate``; further ``options`` are those of ``optimise``.

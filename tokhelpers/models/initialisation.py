@@ -97,7 +97,7 @@ def focus_weights(
 ) -> dict[int, tuple[tuple[int, ...], np.ndarray]]:
     """Compute for new ids the old ids that they resemble, and the weights of these.
 
-    Tokens that stand in like company in the text have like vectors (``token_vectors``). The weights
+    Tokens with similar neighbours in the text have similar vectors (``token_vectors``). The weights
     are the sparsemax of the cosines between a new token and all tokens that were there before.
     New ids that the text does not hold are left out. Raises ValueError where it holds none.
 
@@ -136,9 +136,9 @@ def sparsemax(scores: torch.Tensor) -> torch.Tensor:
 
 
 def token_vectors(documents: list[list[int]], size: int) -> tuple[np.ndarray, torch.Tensor]:
-    """Compute a vector of length 1 for each id that documents of ids hold, by its company.
+    """Compute a vector of length 1 for each id that documents of ids hold, from its neighbours.
 
-    The company of a token are the ``WINDOW`` tokens to either side in its document. Pairs are
+    A token's neighbours are the ``WINDOW`` tokens to either side in its document. Pairs are
     counted, their positive pointwise mutual information is factorised, and ``DIMENSIONS`` directions
     are kept (Levy and Goldberg 2014, section 3). Returns the ids and one row for each. Up to
     ``EXACT`` ids the factors are exact, above that torch's randomised ones, from a fixed seed.

@@ -145,7 +145,7 @@ def optimise(
 
 
 def _half(dtype: str | None, device: torch.device) -> bool:
-    """Whether to compute in bfloat16; without hardware for it torch would emulate it, slowly."""
+    """Whether to compute in bfloat16; without hardware for it torch would emulate it slowly."""
     if dtype not in (None, "float32", "bfloat16"):
         raise ValueError(
             f"dtype is {dtype!r}: use float32, bfloat16, or None for what the device has"

@@ -52,16 +52,16 @@ def recommend_size(
     ``tokens_saved_per_million_chars``, ``parameters_added``, ``memory_added`` (bytes, by
     ``training_memory``), ``step_time_added_percent``, ``net_cost``: the cost of training on the
     same text divided by that without new tokens (tokens needed times time per token; below 1 is a
-    gain), and ``near_least``: whether ``net_cost`` is within 1 % of the least. The bottom is flat,
+    gain), and ``near_least``: whether ``net_cost`` is within 1 % of the least. The minimum is flat,
     so any of these sizes will do. A size chosen on ``test`` should be reported on a third text.
 
     Time is modelled (``training_operations``): at 128 tokens per step a CPU took 1.6 times the
     modelled extra time (``data/measured/training_costs.csv``). The table does not say how well new
     rows learn, or whether the model is better for them.
 
-    Raises ValueError for sizes that are none or that the text does not yield, for a text with
-    nothing to hold out, and as ``training_memory`` does; TypeError for a model that is neither name
-    nor configuration.
+    Raises ValueError for sizes that are negative, all 0 or beyond what the text yields, for a text
+    with nothing to hold out, and as ``training_memory`` does; TypeError for a model that is neither
+    name nor configuration.
 
     >>> base = th.train_byte_level_bpe(["bat bag"], vocab_size=257)
     >>> text = ["cat hat", "cat cat", "hat"]

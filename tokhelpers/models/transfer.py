@@ -126,8 +126,8 @@ def transfer_embeddings(
 
     - "fvt": the mean of the rows of the token's pieces under ``old`` (``row_sources``);
     - "first-last": the row of its last piece in the input table, of its first in an untied head;
-    - "focus": the mean of the rows of tokens that stand in like company in ``corpus``, documents to
-      read, weighted by sparsemax; "fvt" for new tokens that these do not hold;
+    - "focus": the mean of the rows of tokens with similar neighbours in ``corpus``, documents to read,
+      weighted by sparsemax; "fvt" for new tokens that these do not hold;
     - "mean": the mean of all old tokens' rows;
     - "normal": drawn with the mean and covariance of all old tokens' rows, by ``seed``;
     - "zero": zeros.
