@@ -23,6 +23,8 @@ from tokhelpers.tokenizer.parts import read_parts
 from tokhelpers.tokenizer.pretokenization import (
     BEFORE_META,
     GPT_2,
+    GPT_4,
+    GPT_4O,
     LLAMA_3,
     PATTERNS,
     QWEN,
@@ -35,7 +37,8 @@ from tokhelpers.tokenizer.pretokenization import (
 from tokhelpers.tokenizer.segmentation import merge_table, segment, symbols_of
 from tokhelpers.tokenizer.token_bytes import token_strings
 
-NAMES = {LLAMA_3: "LLAMA_3", QWEN: "QWEN", GPT_2: "GPT_2", TEKKEN: "TEKKEN"}
+NAMES = {LLAMA_3: "LLAMA_3", QWEN: "QWEN", GPT_2: "GPT_2", GPT_4: "GPT_4"}
+NAMES |= {TEKKEN: "TEKKEN", GPT_4O: "GPT_4O"}
 every_pattern = pytest.mark.parametrize("pattern", PATTERNS, ids=NAMES.get)
 composed_or_not = pytest.mark.parametrize("composed", [False, True], ids=["as-is", "NFC"])
 

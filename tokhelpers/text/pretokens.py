@@ -167,7 +167,8 @@ def _chunk_counts(chunks: pa.Array, counts: np.ndarray, rules: str) -> tuple:
 def _pattern_counts(chunks: pa.Array, counts: np.ndarray, rules: str) -> tuple:
     """The fast code path: a proven pattern cuts unique chunks; the library cuts doubtful ones."""
     pattern, cut = proven_pattern(rules), library_cutter(rules)
-    find, kinds = regex.compile(pattern).findall, PATTERNS[pattern]
+    # the end of the text has another name there, at least in older versions
+    find, kinds = regex.compile(pattern.replace(r"\z", r"\Z")).findall, PATTERNS[pattern]
     composed, compose = json.loads(rules)["normalizer"] is not None, NFC().normalize_str
     whole = _of_letters(
         chunks, lambda c: unicodedata.category(c) in kinds and not is_doubtful(c), True

@@ -44,7 +44,8 @@ GPT_2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)
 # says of which letters (Unicode categories) a run, and a space and a run, is always one pre-token.
 WITHOUT_CASE = {"Lm", "Lo"}
 LETTERS = {"Lu", "Ll", "Lt"} | WITHOUT_CASE
-PATTERNS = {LLAMA_3: LETTERS, QWEN: LETTERS, GPT_2: LETTERS, TEKKEN: {"Ll"} | WITHOUT_CASE}
+PATTERNS = dict.fromkeys((LLAMA_3, QWEN, GPT_2, GPT_4), LETTERS)
+PATTERNS |= dict.fromkeys((TEKKEN, GPT_4O), {"Ll"} | WITHOUT_CASE)
 LINES = {LLAMA_3, QWEN, TEKKEN}  # a pre-token ends after the last newline in white space
 
 BEFORE_META = re.compile("(?<=[^▁])(?=▁)")
