@@ -1,7 +1,7 @@
 """Hypothesis strategies that several tests share."""
 
 import pytest
-from hypothesis import strategies as st
+from hypothesis import settings, strategies as st
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 
@@ -24,3 +24,8 @@ def tokenizers_with_gaps(draw):
 def one_fast(first, *others) -> list:
     """Parameters of a test of which all but the first are left to `make test-all`."""
     return [first, *(pytest.param(name, marks=pytest.mark.long) for name in others)]
+
+
+def examples(number: int) -> settings:
+    """So many examples of a property in `make test-all`, and a quarter of them in `make test`."""
+    return settings(max_examples=max(1, number * settings().max_examples // 100))

@@ -11,13 +11,12 @@ from fractions import Fraction
 import pytest
 import sentencepiece
 import tokenizers
-from hypothesis import example, given, settings, strategies as st
+from hypothesis import example, given, strategies as st
+from strategies import examples
 from tokenizers import models, pre_tokenizers, trainers
 
 from tokhelpers import textbook as tb
 from tokhelpers.notebook.records import published
-
-few = settings(deadline=None, max_examples=100, derandomize=True)
 
 
 def corpora(alphabets=("a", "ab", "abc", "aé", "あいa", "abcdef"), length=12, n_words=8):
@@ -217,7 +216,6 @@ every_e_step = pytest.mark.parametrize("e_step", ["expected", "viterbi", "substr
 
 @every_trainer
 @given(corpora(), st.randoms())
-@few
 def test_document_order_does_not_matter(train, words, rng):
     shuffled = documents(words)
     rng.shuffle(shuffled)
@@ -228,7 +226,6 @@ def test_document_order_does_not_matter(train, words, rng):
 
 @every_e_step
 @given(small_corpora, st.randoms())
-@few
 def test_unigram_document_order_does_not_matter(e_step, words, rng):
     shuffled = documents(words)
     rng.shuffle(shuffled)
@@ -240,7 +237,6 @@ def test_unigram_document_order_does_not_matter(e_step, words, rng):
 
 
 @given(corpora(), st.integers(0, 20), st.integers(1, 4))
-@few
 def test_every_wordpiece_merge_was_the_best_and_frequent_enough(words, size, min_frequency):
     trace = []
     try:
@@ -359,7 +355,7 @@ def hugging_face(words, vocab_size, *, byte_level, special_tokens=(), min_freque
     st.sampled_from([0, 0, 2, 3, 4, 5]),
 )
 @example({"aaa": 3, "": 2, "a": 1, "aaaaaaa": 2}, 9, (), 0)
-@settings(few, max_examples=200)
+@examples(200)
 def test_byte_level_bpe_equals_hugging_face(words, merges, special, least):
     vocab_size = 256 + len(set(special) - set(tb.BYTE_CHARS)) + merges
     options = {"special_tokens": special, "min_frequency": least}
@@ -371,7 +367,6 @@ def test_byte_level_bpe_equals_hugging_face(words, merges, special, least):
 
 
 @given(corpora(("a", "ab", "abc", "abcdef")), st.integers(0, 25))
-@few
 def test_plain_bpe_equals_hugging_face(words, merges):
     vocab_size = len(set("".join(words))) + merges
     tokenizer, learned = hugging_face(words, vocab_size, byte_level=False)
@@ -403,7 +398,6 @@ def sentencepiece_bpe(words, vocab_size):
 
 
 @given(corpora(), st.integers(0, 20))
-@few
 def test_sentencepiece_bpe_equals_sentencepiece(words, n):
     words = {word: count for word, count in words.items() if word}
     with_space = {"▁" + word: count for word, count in words.items()}
@@ -427,7 +421,6 @@ def test_sentencepiece_bpe_equals_sentencepiece(words, n):
 
 
 @given(corpora(), st.text(max_size=12))
-@few
 def test_byte_level_tokenization_equals_hugging_face_and_round_trips(words, text):
     tokenizer, (V, M) = hugging_face(words, 275, byte_level=True)
     for word in [text, *words]:
@@ -439,7 +432,6 @@ def test_byte_level_tokenization_equals_hugging_face_and_round_trips(words, text
 
 
 @given(corpora(), st.text(max_size=12))
-@few
 def test_sentencepiece_tokenization_equals_hugging_face_and_round_trips(words, text):
     V, M = tb.train_sentencepiece_bpe(words, 270)
     model = models.BPE(vocab=V, merges=M, byte_fallback=True)
@@ -458,7 +450,6 @@ def test_sentencepiece_tokenization_equals_hugging_face_and_round_trips(words, t
 )
 @example("abc", [("a", "bc"), ("b", "c")])
 @example("abab", [("ab", "a"), ("a", "b")])
-@few
 def test_by_rank_equals_hugging_face_whatever_the_order_of_the_rules(word, M):
     V = numbered(*dict.fromkeys([*"abc", *itertools.chain(*M), *map("".join, M)]))
     model = models.BPE(vocab=V, merges=M)
@@ -608,7 +599,6 @@ def test_extend_byte_level_bpe_by_hand():
 
 
 @given(corpora(("abc",)), corpora(("abcd",)))
-@few
 def test_extensions_keep_the_old_and_hold_the_new(words, supplement):
     for train, extend in [
         (tb.train_sentencepiece_bpe, tb.extend_sentencepiece_bpe),
@@ -648,7 +638,6 @@ def random_p(words, rng):
 
 
 @given(st.text("abc", min_size=1, max_size=8), st.integers())
-@few
 def test_viterbi_finds_the_best_of_all_segmentations(word, seed):
     p = random_p([word], random.Random(seed))
     tokens, score = tb.tokenize_unigram(word, p)
@@ -659,7 +648,6 @@ def test_viterbi_finds_the_best_of_all_segmentations(word, seed):
 
 
 @given(corpora(("abc",), length=8), st.integers())
-@few
 def test_expected_counts_equal_the_sum_over_all_segmentations(words, seed):
     p = random_p(words, random.Random(seed))
     expected, likelihood = Counter(), 0.0
@@ -678,7 +666,6 @@ def test_expected_counts_equal_the_sum_over_all_segmentations(words, seed):
 
 
 @given(corpora(("abc",)))
-@few
 def test_em_never_lowers_the_likelihood(words):
     p = random_p(words, random.Random(0))
     before = -math.inf
@@ -691,7 +678,6 @@ def test_em_never_lowers_the_likelihood(words):
 
 @every_e_step
 @given(small_corpora, st.integers(0, 6), st.sampled_from([0, 0.2, 0.5]))
-@few
 def test_unigram_training(e_step, words, more, drop):
     alphabet = set("".join(words))
     trace = []

@@ -3,7 +3,8 @@
 from functools import cache
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
+from strategies import examples
 
 import tokhelpers as th
 
@@ -21,7 +22,7 @@ def final_tokens(table):
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=15)
+@examples(15)
 @given(text=st.sampled_from(TEXTS) | st.text(min_size=1), skipping=st.booleans())
 def test_the_last_states_are_the_librarys_tokens(name, text, skipping):
     changed, parts = switched(name, skipping)

@@ -4,7 +4,8 @@ from functools import cache
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
+from strategies import examples
 
 import tokhelpers as th
 
@@ -46,7 +47,7 @@ def loaded(name):
 
 
 @pytest.mark.parametrize("name", ["gpt-4", "mistral-v1"])
-@settings(max_examples=25)
+@examples(25)
 @given(text=st.text(st.sampled_from("aé日ก👍א\u0301ि "), min_size=1))
 def test_cut_characters_are_those_whose_bytes_lie_in_several_tokens(name, text):
     tokenizer, parts = loaded(name)

@@ -6,8 +6,8 @@ from itertools import product
 import numpy as np
 import pytest
 import regex
-from hypothesis import given, settings, strategies as st
-from strategies import one_fast
+from hypothesis import given, strategies as st
+from strategies import examples, one_fast
 from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_tokenizers
 
 import tokhelpers as th
@@ -141,7 +141,7 @@ SAMPLE = st.text(" \t\n\r'/(-1२aresldtvmSBAſ中\u0308\u093fʰǅ\u3000", min_s
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)
-@settings(max_examples=25)
+@examples(25)
 @given(st.lists(SAMPLE, min_size=40, max_size=200))
 def test_split_is_exact_for_proven_patterns(pattern, texts):
     table = reachability(with_pattern(pattern, token_strings(texts))).iloc[256:]

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 import transformers
-from hypothesis import given, settings, strategies as st
-from strategies import tokenizers_with_gaps
+from hypothesis import given, strategies as st
+from strategies import examples, tokenizers_with_gaps
 from tokenizers import AddedToken, Tokenizer, models, pre_tokenizers
 
 import tokhelpers as th
@@ -124,7 +124,7 @@ def test_an_extended_model_keeps_every_old_row(old, longer, kind, init):
 
 
 # --- new rows ------------------------------------------------------------------------------------
-@settings(max_examples=50)
+@examples(50)
 @given(tokenizers_with_gaps(), st.data())
 def test_fvt_is_the_formula_row_by_row(base, data):
     words = data.draw(st.lists(st.text("abc", min_size=2, max_size=6), unique=True, max_size=8))

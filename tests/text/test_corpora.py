@@ -18,7 +18,8 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 import wordfreq
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
+from strategies import examples
 
 from tokhelpers import load_corpus
 from tokhelpers.text import corpora, packaged_texts
@@ -178,7 +179,7 @@ documents_strategy = st.lists(
 )
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(documents_strategy, st.randoms(use_true_random=False), st.integers(1, 200))
 def test_splits_and_chars_property(documents, rng, chars):
     documents = [f"x{doc}" for doc in documents] + LINES[:60]

@@ -20,8 +20,9 @@ from contextlib import contextmanager
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 from pyarrow import parquet
+from strategies import examples
 from tokenizers import Tokenizer, models, pre_tokenizers as pre
 
 import tokhelpers as th
@@ -136,7 +137,7 @@ def test_equal_texts_make_equal_files(corpus, tokenizer, tmp_path, monkeypatch):
         st.integers(1, 2**40),
     )
 )
-@settings(max_examples=30, deadline=None)
+@examples(30)
 def test_runs_of_random_documents(tokenizer, memory, documents):
     if not any(documents):
         return
@@ -176,7 +177,6 @@ def test_rare_pretokens_are_cut_after_the_merge(tokenizer, tmp_path):
     size=st.integers(1, 60),
     last=st.booleans(),
 )
-@settings(deadline=None)
 def test_parts_hold_each_line_once(lines, size, last, tmp_path_factory):
     file = tmp_path_factory.mktemp("lines") / "text"
     file.write_bytes(b"\xef\xbb\xbf" + "\n".join(lines).encode() + b"a\n" * last)
@@ -495,7 +495,7 @@ def merged(files, folder, memory=1):
     st.lists(st.dictionaries(st.text(max_size=3), st.integers(1, 9)), min_size=1),
     st.sampled_from([1, 1 << 28]),
 )
-@settings(max_examples=50, deadline=None)
+@examples(50)
 def test_merged_counts_are_in_order_and_add_up(tmp_path_factory, portions, memory):
     """In the order of their bytes; NUL and what is no character yet are text like any other."""
     folder = tmp_path_factory.mktemp("files")

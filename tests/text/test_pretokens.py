@@ -12,7 +12,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import regex
-from hypothesis import example, given, settings, strategies as st
+from hypothesis import example, given, strategies as st
+from strategies import examples
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers as pre
 
 import tokhelpers as th
@@ -295,7 +296,7 @@ each_by_words = pytest.mark.parametrize("kind", BY_WORDS)
 
 
 @each_by_words
-@settings(max_examples=60)
+@examples(60)
 @given(texts=documents)
 def test_words_cut_alone_equal_the_librarys(kind, texts):
     assert pretokens._cuts_at_spaces(cutting_rules(BY_WORDS[kind]))
@@ -379,7 +380,7 @@ UNPROVEN = {
 
 
 @pytest.mark.parametrize("kind", UNPROVEN)
-@settings(max_examples=40)
+@examples(40)
 @given(texts=documents)
 @example(["The 2 Cats' Überfälle, e\u0301tude!  It's  ", " a b", "THE cats"])
 def test_unproven_rules_are_the_librarys(kind, texts):

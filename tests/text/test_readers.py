@@ -15,7 +15,8 @@ from types import SimpleNamespace
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
+from strategies import examples
 
 from tokhelpers import load_corpus
 from tokhelpers.text import parquet_files, readers
@@ -79,7 +80,7 @@ def test_folder_and_glob_in_sorted_order(tmp_path):
     assert read(f"text:{path}") == LINES
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"])), min_size=1))
 def test_jsonl_and_parquet_give_any_text_back(documents):
     with tempfile.TemporaryDirectory() as folder:

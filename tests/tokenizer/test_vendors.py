@@ -23,8 +23,9 @@ import pytest
 import regex
 import sentencepiece
 import tiktoken
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 from sentencepiece.sentencepiece_model_pb2 import ModelProto
+from strategies import examples
 from tokenizers import Tokenizer, models, normalizers
 
 import tokhelpers as th
@@ -362,7 +363,7 @@ def test_ids_on_repeated_characters(name):
 
 
 @every_name
-@settings(max_examples=50)
+@examples(50)
 @given(text=st.text())
 def test_ids_on_any_text(name, text):
     assert_vendors_ids(name, [text])
@@ -785,7 +786,7 @@ spm_text = st.lists(st.sampled_from(SPM_ALPHABET) | st.text(max_size=5)).map("".
 @pytest.mark.parametrize(
     "options", SETTINGS, ids=lambda o: "-".join(k for k in o if o[k]) or "none"
 )
-@settings(max_examples=50)
+@examples(50)
 @given(text=spm_text)
 def test_ids_are_sentencepieces(options, text):
     processor, tokenizer = both(**options)

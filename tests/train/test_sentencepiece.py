@@ -12,8 +12,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import sentencepiece
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 from sentencepiece.sentencepiece_model_pb2 import ModelProto
+from strategies import examples
 from tokenizers import AddedToken, Tokenizer, normalizers, pre_tokenizers
 
 import tokhelpers as th
@@ -574,7 +575,7 @@ def few_letters() -> bytes:
     return spm_model(["ab abc cab bca жж 11 aab bb  cc", "cabba acca"], vocab_size=24)
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(
     lines=st.lists(st.text("abcж1▁ ", min_size=1, max_size=20), min_size=1, max_size=6),
     texts=st.lists(st.text("abcж1▁ \n", max_size=40), max_size=20),
