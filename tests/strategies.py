@@ -23,7 +23,8 @@ def tokenizers_with_gaps(draw):
 
 def one_fast(first, *others) -> list:
     """Parameters of a test of which all but the first are left to `make test-all`."""
-    return [first, *(pytest.param(name, marks=pytest.mark.long) for name in others)]
+    several = [other if isinstance(other, tuple) else (other,) for other in others]
+    return [first, *(pytest.param(*values, marks=pytest.mark.long) for values in several)]
 
 
 def examples(number: int) -> settings:

@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 import torch
 import transformers
+from strategies import one_fast
 from tokenizers import processors
 from typer.testing import CliRunner
 
@@ -74,6 +75,7 @@ def test_an_unknown_arm():
         extended_by("best", base("byte-level"), MEDICAL, TERMS, 5)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "family, architecture", [("byte-level", "small-llama"), ("wordpiece", "small-bert")]
 )
@@ -205,7 +207,9 @@ def no_hub(monkeypatch, tmp_path):
 
 @pytest.mark.parametrize(
     "model, arm",
-    [("smollm2-135m", "continued"), ("bert-base-cased", "crawled"), ("smollm2-135m", "untrained")],
+    one_fast(
+        ("bert-base-cased", "crawled"), ("smollm2-135m", "continued"), ("smollm2-135m", "untrained")
+    ),
 )
 def test_the_command(no_hub, tmp_path, model, arm):
     asked = ["--threshold", "5", "--words", "100", "--dtype", "float32", "--seed", "42"]

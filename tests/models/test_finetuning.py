@@ -183,7 +183,7 @@ def test_only_labelled_places_reach_the_head(head):
 
 
 @pytest.mark.parametrize("head", ["causal-lm", "masked-lm"])
-@pytest.mark.parametrize("packed", [True, False])
+@pytest.mark.parametrize("packed", one_fast(True, False))
 def test_pretraining_learns(tokenizer, head, packed):
     model = small(head)
     before = {k: v.clone() for k, v in model.state_dict().items()}
@@ -285,6 +285,7 @@ def test_the_search_starts_anew_and_outlives_divergence(tokenizer, monkeypatch):
         search_learning_rate(model, tokenizer, texts, inplace=True, **options)
 
 
+@pytest.mark.long
 def test_the_search_for_classification(tokenizer):
     model, labels = small("text-classification"), [0, 1] * 30
     texts = ["the cat sat", "a bat ate"] * 30
@@ -295,7 +296,7 @@ def test_the_search_for_classification(tokenizer):
 
 
 # --- classification ------------------------------------------------------------------------------
-NAMES = ["small-llama", "small-bert"]
+NAMES = one_fast("small-llama", "small-bert")
 ANIMALS = ["a cat sat on it", "the bat", "rat ate the hat of the cat on the mat", "mats"] * 8
 LABELS = [0, 1, 2, 1] * 8
 
@@ -375,6 +376,7 @@ def test_contrast_is_added_to_the_loss(tokenizer, extended):
         assert found.loss[0] == pytest.approx(expected, rel=1e-5)
 
 
+@pytest.mark.long
 def test_contrast_brings_the_two_tokenizations_together(tokenizer, extended):
     texts = [f"{text} bats mats" for text in ANIMALS[:4]]
     texts += ["bats mats bats mats " + text for text in ANIMALS[:4]]
@@ -407,6 +409,7 @@ def test_old_ids_are_mapped_by_token(tokenizer):
         finetune_classes(model, pruned, TEXTS, [0, 1, 0, 1], contrast=tokenizer, **RUN)
 
 
+@pytest.mark.long
 def test_adaptbpe_may_cut_the_texts(tokenizer):
     adapted = th.adapt_bpe(tokenizer, ["Ġbats", "Ġmats"])
     model = small("text-classification", num_labels=3)
@@ -468,7 +471,8 @@ QUESTIONS = [
 LONG = {"max_position_embeddings": 512}
 
 
-@pytest.mark.parametrize("explanation", one_fast(True, False))
+@pytest.mark.long
+@pytest.mark.parametrize("explanation", [True, False])
 def test_causal_models_learn_to_answer(tokenizer, explanation):
     model = small(**LONG)
     options = {"epochs": 250, "explanation": explanation, **RUN}
