@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import is_hypothesis_test, settings
+from strategies import loaded
 
 import tokhelpers as th
 
@@ -41,17 +42,17 @@ def shared_data() -> Path:
 
 @pytest.fixture(scope="session")
 def llama():
-    return th.load_tokenizer("llama-3")
+    return loaded("llama-3")
 
 
 @pytest.fixture(scope="session")
 def qwen():
-    return th.load_tokenizer("qwen")
+    return loaded("qwen")
 
 
 @pytest.fixture(scope="session")
 def mistral():
-    return th.load_tokenizer("mistral-v1")
+    return loaded("mistral-v1")
 
 
 @pytest.fixture(scope="session")

@@ -1,8 +1,14 @@
-"""Hypothesis strategies that several tests share."""
+"""Hypothesis strategies and helpers that several tests share."""
+
+from functools import cache
 
 import pytest
 from hypothesis import settings, strategies as st
 from tokenizers import Tokenizer, models, pre_tokenizers
+
+import tokhelpers as th
+
+loaded = cache(th.load_tokenizer)  # for tests that leave it as it is
 
 
 @st.composite

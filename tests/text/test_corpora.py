@@ -122,6 +122,7 @@ def test_provenance(name, licence, source):
     assert source in corpus.source
 
 
+@pytest.mark.long
 def test_same_in_every_process():
     program = (
         "import hashlib; from tokhelpers import load_corpus\n"

@@ -22,7 +22,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, strategies as st
 from pyarrow import parquet
-from strategies import examples
+from strategies import examples, one_fast
 from tokenizers import Tokenizer, models, pre_tokenizers as pre
 
 import tokhelpers as th
@@ -88,7 +88,7 @@ def dask():
 
 
 # --- the same counts ------------------------------------------------------------------------------
-@pytest.mark.parametrize("workers", [2, pytest.param(7, marks=pytest.mark.long)])
+@pytest.mark.parametrize("workers", one_fast(2, 7))
 def test_any_number_of_workers_counts_the_same(corpus, tokenizer, expected, workers):
     with pool(workers) as executor:
         counted = th.count_pretokens(corpus, tokenizer, executor=executor, shard_bytes=100_000)
@@ -130,7 +130,7 @@ def test_equal_texts_make_equal_files(corpus, tokenizer, tmp_path, monkeypatch):
     assert len(sizes) > 2 and set(sizes[:-1]) == {5_000} and sum(sizes) == about.num_rows
 
 
-@pytest.mark.parametrize("memory", [1, 300, 10**6])
+@pytest.mark.parametrize("memory", one_fast(300, 1, 10**6))
 @given(
     documents=st.dictionaries(
         st.text(st.sampled_from("ab \n'") | st.characters(exclude_categories=["Cs"])),
@@ -264,7 +264,7 @@ def kill_one_of(executor):
         executor.submit(signal.raise_signal, signal.SIGKILL).result()
 
 
-@pytest.mark.parametrize("when", ["before", "at the third shard"])
+@pytest.mark.parametrize("when", one_fast("at the third shard", "before"))
 def test_a_killed_worker_of_a_pool_changes_nothing(corpus, tokenizer, expected, tmp_path, when):
     with pool(2) as executor:
         deadly = Deadly(executor, lambda: kill_one_of(executor))
@@ -315,7 +315,7 @@ def test_a_shard_is_tried_three_times(corpus, tokenizer, expected, tmp_path):
     always = Failing("b.txt, from 0 to", 99, OSError("the disk is gone"))
     message = r"b\.txt.* failed 3 times, with OSError: the disk is gone"
     with pytest.raises(RuntimeError, match=message):
-        th.count_pretokens(corpus, tokenizer, executor=always, folder=tmp_path, shard_bytes=1000)
+        th.count_pretokens(corpus, tokenizer, executor=always, folder=tmp_path, shard_bytes=19_999)
     assert always.tried == 3
     assert not (tmp_path / "counts.parquet").exists()
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import regex
 from hypothesis import example, given, strategies as st
-from strategies import examples
+from strategies import examples, loaded, one_fast
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers as pre
 
 import tokhelpers as th
@@ -214,7 +214,7 @@ def test_composition_newer_than_python_is_left_to_the_library():
 # --- real tokenizers -----------------------------------------------------------------------------
 @pytest.fixture(scope="module")
 def real(llama, qwen):
-    return {"llama-3": llama, "qwen": qwen, "mistral-nemo": th.load_tokenizer("mistral-nemo")}
+    return {"llama-3": llama, "qwen": qwen, "mistral-nemo": loaded("mistral-nemo")}
 
 
 @pytest.mark.parametrize(
@@ -229,7 +229,7 @@ def test_real_tokenizers_have_the_proven_rules(real, name, pattern, composed):
     assert by_the_library(texts, twin) == by_the_library(texts, real[name])
 
 
-@pytest.mark.parametrize("name", ["llama-3", "qwen", "mistral-nemo"])
+@pytest.mark.parametrize("name", one_fast("llama-3", "qwen", "mistral-nemo"))
 def test_real_text(real, name):
     """Three scripts, source code, and special tokens, which count as plain text."""
     names = ["wordfreq:lt", "wordfreq:hi", "wordfreq:ko", "hpo", "python-source"]
@@ -264,6 +264,7 @@ def test_mistral_pieces_make_the_tokens(mistral, parts, table, text):
     assert dict(count_pretokens([text], parts)) == Counter(pieces)
 
 
+@pytest.mark.long
 def test_mistral_pieces_of_real_text(mistral, parts, table):
     texts = [*th.load_corpus("hpo", chars=20_000), *th.load_corpus("wordfreq:bg", chars=10_000)]
     texts += ["a" + " " * n + "b" for n in range(1, 40)] + ["▁" * 9 + "a▁▁b", "\n \n  \n"]
@@ -310,7 +311,7 @@ def test_every_assigned_character_beside_a_space(kind):
     assert_same([" ".join(map(around, batch)) for batch in batches], BY_WORDS[kind])
 
 
-@pytest.mark.parametrize("spaces", [False, True])
+@pytest.mark.parametrize("spaces", one_fast(False, True))
 def test_chunks_end_at_single_spaces_between_words(spaces):
     """For every character, beside a space on the left and on the right."""
     texts = [f"a{c} {c}b" for c in EVERY if not 0xAC00 <= ord(c) < 0xD7A4]
@@ -424,6 +425,7 @@ def many_documents():
     return [" ".join(draw.choices(kinds, k=draw.randrange(4))) for _ in range(50_000)]
 
 
+@pytest.mark.long
 def test_order_and_executor_do_not_matter():
     texts, tokenizer = many_documents(), with_pattern(QWEN, composed=True)
     expected = everything(count_pretokens(texts, tokenizer))
