@@ -1,7 +1,7 @@
 """One contract, every combination: each operation and chains of them, on every family.
 
-Tokenizers of at most some thousand tokens are tried in the fast tier: three trained here, and two
-real ones with most of their tokens pruned. The whole real ones take minutes: they are long.
+Tokenizers of at most some thousand tokens are tried in the fast tier: three trained here, and a real
+one with most of its tokens pruned. Others, and the whole real ones, take minutes: they are long.
 """
 
 import json
@@ -114,7 +114,7 @@ def base(request):
 
 def families(*names):
     """A test's parameter: the families of these names, of which the large ones are long."""
-    large = {*REAL, *ELSEWHERE}
+    large = {*REAL, *ELSEWHERE, SMALL[0]}
     marked = [pytest.param(n, marks=pytest.mark.long) if n in large else n for n in names]
     return pytest.mark.parametrize("base", marked, indirect=True)
 

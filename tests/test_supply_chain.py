@@ -191,6 +191,7 @@ print("here")
 """
 
 
+@pytest.mark.long
 def test_the_block_holds(offline):
     """Else the tests below would prove nothing."""
     printed, asked = offline(ASKING)
@@ -207,6 +208,7 @@ except OSError as error:
 """
 
 
+@pytest.mark.long
 def test_the_hub_is_asked_only_by_its_names(offline):
     """What the block sees when the hub is meant: the tests below would notice it."""
     printed, asked = offline(HUB)
@@ -255,6 +257,7 @@ def test_the_main_paths_need_no_network(offline, tmp_path):
     assert printed.count("True") == 2 and "train_unigram" in printed
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("address", "status"), [("192.0.2.1", 1), pytest.param("127.0.0.1", 0, marks=pytest.mark.long)]
 )

@@ -103,7 +103,7 @@ def test_unused_share_and_added_tokens(finnish):
 
 
 @pytest.mark.long
-def test_sweep_equals_extending_and_evaluating(base, finnish):
+def test_sweep_equals_extending_and_evaluating(llama, finnish):
     words = th.count_pretokens(finnish[:500], llama)
     continued = th.continue_bpe(llama, words, 60)
     table = th.evaluate_sizes(llama, {"ours": (continued, "append")}, [0, 30, 60], words)

@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from strategies import loaded
 
 import tokhelpers as th
 
@@ -11,7 +12,7 @@ NAMES = ["llama-3", "gpt-4", "mistral-v1"]
 
 @pytest.fixture(scope="module")
 def three():
-    return {name.replace("-", "_"): th.load_tokenizer(name) for name in NAMES}
+    return {name.replace("-", "_"): loaded(name) for name in NAMES}
 
 
 def marked(shown):
