@@ -100,6 +100,7 @@ LETTERS = [*("##" + letter for letter in "defgilnorsuw"), "f", "s"]
 
 def test_lecture_wordpiece_scores_and_merges():
     trace = []
+    assert column("wordpiece_corpus", "word", "frequency") == FLOWERS
     V = tb.train_wordpiece(FLOWERS, 17, tie="first", trace=trace)
     assert list(V) == [*LETTERS, "su", "##er", "##ed"]
     assert [step["merge"] for step in trace] == [("s", "##u"), ("##e", "##r"), ("##e", "##d")]
@@ -560,13 +561,6 @@ def test_extend_wordpiece_by_hand():
     assert len(V) == 3
 
 
-@pytest.mark.parametrize("extend", [tb.extend_sentencepiece_bpe, tb.extend_byte_level_bpe])
-def test_extension_of_ids_with_gaps(extend):
-    V, V_D = {"a": 7}, {"b": 1, "c": 0, "ab": 2}
-    assert extend(V, [], V_D, [("a", "b")])[0] == {"a": 7, "c": 8, "b": 9, "ab": 10}
-    assert tb.extend_wordpiece(V, V_D) == {"a": 7, "c": 8, "b": 9, "ab": 10}
-
-
 def test_extend_sentencepiece_bpe_by_hand():
     V, M = numbered("<s>", "a", "b", "ab"), [("a", "b")]
     V_D = numbered("<0x0A>", "b", "c", "a", "bc", "ab", "abc")
@@ -821,20 +815,3 @@ def test_wordpiece_refuses_the_prefix_and_unknown_ties():
 def test_unigram_refuses_bad_options(options, message):
     with pytest.raises(ValueError, match=message):
         tb.train_unigram(["ab"], 10, **options)
-
-
-def test_counts_may_come_from_numpy():
-    numpy = pytest.importorskip("numpy")
-    words = {word: numpy.int64(count) for word, count in FLOWERS.items()}
-    assert tb.train_wordpiece(words, 20) == tb.train_wordpiece(FLOWERS, 20)
-
-
-def test_nothing_is_changed_in_place():
-    words, V_D = dict(CATS), {"x": 0, "bag": 1}
-    V, M = tb.train_bpe(words, 9)
-    before = (dict(V), list(M))
-    for tokenize in (tb.tokenize_bpe, tb.tokenize_bpe_by_rank):
-        tokenize("bags", V, M)
-    for extend in (tb.extend_byte_level_bpe, tb.extend_sentencepiece_bpe):
-        extend(V, M, V_D, [("b", "ag")])
-    assert words == CATS and before == (V, M)

@@ -12,7 +12,6 @@ from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_to
 
 import tokhelpers as th
 from tokhelpers.measure.reachability import BEFORE, BEHIND, LETTER, PLACES, reachability
-from tokhelpers.tokenizer.parts import build_tokenizer, read_parts
 from tokhelpers.tokenizer.pretokenization import GPT_2, LLAMA_3, PATTERNS, QWEN, TEKKEN
 from tokhelpers.tokenizer.token_bytes import token_strings
 
@@ -228,16 +227,6 @@ def test_parts_of_characters():
         assert name in tokenizer.encode(parts.example[name]).tokens
 
 
-def test_a_byte_that_is_in_no_text_before_whole_characters():
-    tokens = ["ÿa", "ÿab", "ÿabc"]
-    tokenizer = toy([*sorted(pre_tokenizers.ByteLevel.alphabet()), *tokens],
-                    [("ÿ", "a"), ("ÿa", "b"), ("ÿab", "c")],
-                    pre_tokenizer=pre_tokenizers.ByteLevel(add_prefix_space=False))  # fmt: skip
-    found = reachability(tokenizer).set_index("token").loc[tokens]
-    assert (found.category == "not valid UTF-8 alone").all() and found.self_test.all()
-    assert found.example.isna().all()
-
-
 def test_special_added_and_byte_tokens():
     tokens = ["<unk>", "<0x41>", "▁", *"abc", "ab", "abc"]
     tokenizer = toy(tokens, [("a", "b"), ("ab", "c")], byte_fallback=True)
@@ -306,16 +295,6 @@ def test_sentencepiece(finnish, byte_fallback):
     shown = table[table.example.notna()]
     for i, ids in zip(shown.index, encoded(tokenizer, shown.example.tolist()), strict=True):
         assert i in ids
-
-
-def test_parts_and_order(llama):
-    small = th.train_byte_level_bpe(["bat bat bag"], vocab_size=258)
-    table = reachability(small)
-    assert table.equals(reachability(read_parts(small))) and table.equals(reachability(small))
-    before = small.to_str()
-    assert (
-        reachability(build_tokenizer(read_parts(small))).equals(table) and small.to_str() == before
-    )
 
 
 def test_other_models_are_refused():

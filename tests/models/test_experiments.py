@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import tokhelpers as th
 from tokhelpers.models.architectures import new_model
-from tokhelpers.models.experiments import as_classifier, two_stages
+from tokhelpers.models.experiments import two_stages
 from tokhelpers.models.questions import Question
 from tools import thesis
 from tools.thesis import ARMS, MODELS, app, extended_by
@@ -112,15 +112,6 @@ def test_two_stages(family, architecture):
         assert row.parameters == sum(p.numel() for p in model.parameters()) + rows * 12
     assert all(torch.equal(p, q) for p, q in zip(model.parameters(), before, strict=True))
     assert torch.equal(torch.get_rng_state(), state)
-
-
-def test_the_classifier_keeps_the_body():
-    model = new_model("small-bert", 60, "masked-lm")
-    made = as_classifier(model, 4)
-    body = dict(made.base_model.named_parameters())
-    for name, parameter in model.base_model.named_parameters():
-        assert torch.equal(body[name], parameter)
-    assert made.classifier.weight.shape == (4, 192)
 
 
 @pytest.mark.parametrize("tied", [True, False])

@@ -114,17 +114,6 @@ def test_accumulation_equals_one_batch(rows, micro_batch):
         assert torch.allclose(found[name], gradient, rtol=1e-3, atol=3e-7), name
 
 
-def test_each_epoch_has_every_example_once():
-    numbers = optimisation._numbers(11, 4, seed=1, done=0)
-    epochs = [[next(numbers) for _ in range(3)] for _ in range(3)]
-    assert [list(map(len, epoch)) for epoch in epochs] == [[4, 4, 3]] * 3
-    flat = [np.concatenate(epoch).tolist() for epoch in epochs]
-    assert all(sorted(order) == list(range(11)) for order in flat)
-    assert len(set(map(tuple, flat))) == 3
-    later = optimisation._numbers(11, 4, seed=1, done=4)
-    assert next(later).tolist() == epochs[1][1].tolist()
-
-
 # --- resuming ------------------------------------------------------------------------------------
 def test_a_killed_run_goes_on_bit_by_bit(bert_model, masked, tmp_path, monkeypatch):
     options = {"epochs": 3, "save_every": 3, "evaluate_every": 2, **RUN}
@@ -340,21 +329,6 @@ def test_evaluations_stand_in_the_history(llama_model, rows):
     assert history.total.iloc[0] == total_loss(llama_model, task)[0]
     assert history.total.iloc[-1] == total_loss(trained, task)[0] < history.total.iloc[0]
     assert same(trained, optimise(llama_model, task, **options)[0])
-
-
-def test_a_large_vocabulary_takes_fewer_ids_at_a_time(llama_model, rows, monkeypatch):
-    monkeypatch.setattr(optimisation, "SCORES", 20 * 50)
-    seen = []
-
-    def loss(model, batch):
-        seen.append(batch["ids"].numel())
-        return lm_loss(model, batch)
-
-    trained, _ = optimise(llama_model, causal_task(rows)._replace(loss=loss), **RUN)
-    assert max(seen) == 19 and len(seen) > 3
-    monkeypatch.undo()
-    whole, _ = optimise(llama_model, causal_task(rows), **RUN)
-    assert torch.allclose(trained.lm_head.weight, whole.lm_head.weight, atol=1e-4)
 
 
 def test_the_second_beta_is_adamws(llama_model, rows):

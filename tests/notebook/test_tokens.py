@@ -249,11 +249,6 @@ def test_a_million_characters_are_cut(encoders, unit, monkeypatch):
     assert len(page.tokens) > len(alone.tokens)
 
 
-def test_at_the_limit_nothing_is_cut(llama):
-    assert "left out" not in str(th.show_tokens("a" * LIMIT, llama))
-    assert "left out" in str(th.show_tokens("a" * (LIMIT + 1), llama))
-
-
 def test_nothing_is_never_a_blank(encoders, llama):
     for line in str(th.show_tokens("", **encoders)).split("\n"):
         assert line.endswith("0 tokens, the text is empty")

@@ -229,10 +229,6 @@ def test_a_word_of_a_hundred_thousand_characters(letters):
     assert letter_by_letter < likelihood(corpus, scores) < 0
 
 
-def test_fewer_candidates_than_asked_for_is_no_error():
-    assert list(learn({"ab": 1, "b": 1}, 100)) == ["b", "a"]
-
-
 @pytest.mark.parametrize(
     ("corpus", "size", "options", "message"),
     [
