@@ -480,11 +480,6 @@ def test_published_questions_are_read_at_their_commit(hub, ask):
     )
 
 
-@pytest.mark.parametrize("source", published_questions.HUB.values(), ids=lambda source: source[0])
-def test_pinned_commits_are_whole_hashes(source):
-    assert re.fullmatch("[0-9a-f]{40}", source[1])
-
-
 class Trap:
     """Unpickling it makes a file."""
 

@@ -271,19 +271,3 @@ def test_verdict(published, ours, verdict):
 def test_gaps_are_refused(ours):
     with pytest.raises(ValueError, match="paper, Table 1"):
         Compared("paper", "Table 1", "what", [1.0, 2.0], ours)
-
-
-def test_unlisted_item_is_refused(found, monkeypatch):
-    monkeypatch.setattr(matrix, "comparisons", lambda: found)
-    listed = [row for row in rows("reproduced.csv") if row["item"] != "Table 12"]
-    with pytest.raises(ValueError, match="Table 12"):
-        matrix.matrix(listed, rows("paper/sources.csv"), {})
-
-
-def test_picture_without_a_name_is_refused(tmp_path):
-    picture = {"data": {"image/png": ""}, "output_type": "display_data", "metadata": {}}
-    cell = {"cell_type": "code", "source": ["plt.show()"], "outputs": [picture], "metadata": {}}
-    path = tmp_path / "99_nameless.ipynb"
-    path.write_text(json.dumps({"cells": [cell], "metadata": {}}))
-    with pytest.raises(ValueError, match="99_nameless: .* must save one"):
-        pages.notebook(path, {})

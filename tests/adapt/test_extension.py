@@ -170,20 +170,6 @@ def test_merges_with_spaces_survive():
     assert new.encode("a b").tokens == ["a b"] and new.encode("ba ").tokens == ["ba "]
 
 
-def test_special_ids_stay_below_the_new_tokens(llama, finnish):
-    """128,000 to 128,255 are Llama-3's special tokens; new ids start at 128,256, after saving too."""
-    new = th.extend(llama, th.continue_bpe(llama, finnish[:500], 50))
-    again = Tokenizer.from_str(new.to_str())
-    for tokenizer in (new, again):
-        assert tokenizer.token_to_id("<|begin_of_text|>") == 128_000
-        assert tokenizer.token_to_id("<|reserved_special_token_245|>") == 128_255
-        assert {t: i for t, i in tokenizer.get_vocab().items() if i >= 128_256}.keys() == set(
-            th.continue_bpe(llama, finnish[:500], 50).tokens
-        )
-        assert tokenizer.encode("<|eot_id|>").ids == [128_009]
-        assert tokenizer.decode([128_256]) != ""
-
-
 @pytest.mark.parametrize("name", one_fast("llama-3", "qwen", "mistral-nemo"))
 def test_continued_finnish_on_real_tokenizers(name, finnish):
     tokenizer = loaded(name)
@@ -199,31 +185,6 @@ def test_continued_finnish_on_real_tokenizers(name, finnish):
     for text in finnish[:50]:
         assert new.decode(new.encode(text).ids) == text
         assert len(new.encode(text).ids) < len(tokenizer.encode(text).ids)
-
-
-@given(st.lists(st.text(min_size=1), min_size=1, max_size=5), st.integers(0, 5))
-def test_any_text_still_round_trips(texts, n):
-    base = th.train_byte_level_bpe(TEXT, vocab_size=270)
-    texts = [t.encode("utf-8", "ignore").decode() or "x" for t in texts]
-    with pytest.warns(UserWarning) if _short(base, texts, n) else _nothing():
-        extension = th.continue_bpe(base, texts, n)
-    new = th.extend(base, extension)
-    for text in texts:
-        assert new.decode(new.encode(text).ids) == text
-
-
-def _short(base, texts, n) -> bool:
-    import warnings
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return len(th.continue_bpe(base, texts, n).tokens) < n
-
-
-def _nothing():
-    from contextlib import nullcontext
-
-    return nullcontext()
 
 
 def test_asking_for_more_than_the_text_holds(base):

@@ -61,6 +61,7 @@ def test_cut_characters_are_those_whose_bytes_lie_in_several_tokens(name, text):
     assert measured.partial_tokens == partial / len(pieces)
 
 
+@pytest.mark.long
 def test_retention_counts_words_that_stay_whole():
     for name in ("gpt-4", "mistral-v1"):
         tokenizer, _ = loaded(name)

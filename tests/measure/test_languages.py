@@ -2,7 +2,6 @@
 
 import json
 from importlib import metadata
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -139,13 +138,3 @@ def test_old_text_without_a_new_token_keeps_its_tokens(name):
                 assert revived & set(new)
                 changed += 1
     assert old_text > 2_500 and changed < 0.01 * old_text
-
-
-def test_records_are_kept_with_how_they_were_made(tmp_path: Path, monkeypatch):
-    monkeypatch.setenv("TOKHELPERS_MEASURED", str(tmp_path))
-    th.record_measured(pd.DataFrame({"x": [1 / 3]}), "thirds", command="make thirds", seconds=1.4)
-    assert (tmp_path / "thirds.csv").read_text() == "x\n0.333333\n"
-    how = json.loads((tmp_path / "thirds.json").read_text())
-    assert how["command"] == "make thirds" and how["seconds"] == 1 and how["profile"] == "quick"
-    with pytest.raises(FileNotFoundError, match="no measured table is called 'fourths'"):
-        th.measured("fourths")

@@ -205,13 +205,6 @@ def test_parts_of_json_lines_parquet_and_packed_files(size, tmp_path):
         assert (len(parts) > 5) == (size <= 100)
 
 
-def test_a_path_may_be_called_as_a_corpus_is(tmp_path):
-    (tmp_path / "python-source").mkdir()
-    (tmp_path / "python-source" / "a").write_text("one\ntwo\nthree\n")
-    corpus = th.load_corpus(f"text:{tmp_path}/python-source")
-    assert [text for part in corpus.parts(3) for text in part] == list(corpus)
-
-
 def test_a_damaged_file_among_others_is_named(tokenizer, tmp_path):
     parquet.write_table(pa.table({"text": ["a b"]}), tmp_path / "a.parquet")
     (tmp_path / "b.parquet").write_bytes(b"PAR1 and no more")
@@ -460,21 +453,6 @@ def test_sizes_workers_and_folders_that_are_none(tokenizer, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(NotADirectoryError, match="file' is a file: name a folder"):
         th.count_pretokens(["a"], tokenizer, folder=tmp_path / "file")
-
-
-def test_the_split_without_documents_is_named(tokenizer, tmp_path):
-    (tmp_path / "a").write_text("one line")
-    splits = {
-        split: th.load_corpus(f"text:{tmp_path}/a", split=split) for split in ("train", "test")
-    }
-    errors = []
-    for corpus in splits.values():
-        try:
-            assert dict(th.count_pretokens(corpus, tokenizer, memory=1)) == {"one": 1, "Ġline": 1}
-        except ValueError as error:
-            errors.append(str(error))
-    [error] = errors
-    assert "has no document in the split" in error
 
 
 # --- the merge ----------------------------------------------------------------------------------------

@@ -34,7 +34,6 @@ from tokhelpers.tokenizer.pretokenization import (
     proven_pattern,
 )
 from tokhelpers.tokenizer.segmentation import merge_table, segment, symbols_of
-from tokhelpers.tokenizer.token_bytes import token_strings
 
 NAMES = {LLAMA_3: "LLAMA_3", QWEN: "QWEN", GPT_2: "GPT_2", TEKKEN: "TEKKEN"}
 every_pattern = pytest.mark.parametrize("pattern", PATTERNS, ids=NAMES.get)
@@ -405,13 +404,6 @@ def test_totals_are_those_of_the_text(mistral, kind, texts):
     assert len(counted.words) == len(set(counted.words)) == len(counted.counts)
 
 
-def test_a_mapping_from_pretoken_to_count():
-    counted = count_pretokens(["a b a a", "b"], with_pattern(LLAMA_3))
-    assert dict(counted) == {"a": 1, "Ġb": 1, "Ġa": 2, "b": 1}
-    assert counted["Ġa"] == 2 and "c" not in counted and len(counted) == 4
-    assert repr(counted) == "Pretokens(4 unique, 5 in all)"
-
-
 # --- order, batches, executors -------------------------------------------------------------------
 def everything(counted):
     totals = (counted.chars, counted.bytes, counted.spaced_words, counted.documents)
@@ -480,19 +472,6 @@ def test_exact_counts_of_a_real_corpus(llama):
         for piece, _ in llama.pre_tokenizer.pre_tokenize_str(word):
             expected[piece] += n
     assert dict(counted) == expected
-
-
-@pytest.mark.parametrize("kind", ["fast", "slow"])
-def test_counts_are_64_bit(kind):
-    tokenizer = with_pattern(GPT_2) if kind == "fast" else UNPROVEN["prefix space"]
-    large = 2**31 + 1
-    corpus = SimpleNamespace(counts={" x": large, " x x": 2**40, " \u1c89": 2**33})
-    counted = count_pretokens(corpus, tokenizer)
-    assert counted.counts.dtype == np.int64
-    assert counted["Ġx"] == large + 2 * 2**40
-    assert counted[token_strings([" \u1c89"])[0]] == 2**33
-    assert counted.chars == 2 * large + 4 * 2**40 + 2 * 2**33
-    assert counted.documents == large + 2**40 + 2**33
 
 
 # --- input that cannot be counted ----------------------------------------------------------------

@@ -629,12 +629,6 @@ def test_card_facts_that_cannot_be_written(facts, match, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_saved_twice_is_the_same(tmp_path):
-    for name in ("one", "two"):
-        th.save_pretrained(small(), tmp_path / name, texts={"bats": TEXT})
-    assert content(tmp_path / "one") == content(tmp_path / "two")
-
-
 # --- killed ---------------------------------------------------------------------------------------
 CHANGES = {
     "open", "os.mkdir", "os.link", "os.symlink", "os.rename", "os.remove", "os.rmdir", "os.chmod",
@@ -802,14 +796,6 @@ def test_saved_by_several_at_the_same_time(tmp_path):
 
 
 # --- tiktoken -------------------------------------------------------------------------------------
-def test_regenerated_merges_in_tiktoken(llama, texts):
-    """Several merges lead to one token, and its id lies above those of the special tokens."""
-    new = th.extend(llama, th.continue_bpe(llama, texts[:2000], 50), how="regenerate")
-    some = with_specials(texts[::10], new)
-    encoding = th.to_tiktoken(new)
-    expected = [e.ids for e in new.encode_batch_fast(some)]
-    assert encoding.encode_batch(some, allowed_special="all", num_threads=1) == expected
-    assert max(map(max, filter(None, expected))) > llama.get_vocab_size() - 1
 
 
 @pytest.mark.long

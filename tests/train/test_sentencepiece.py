@@ -188,13 +188,6 @@ def test_continued_mistral(mistral, language, tmp_path):
     assert second > 1.05 * first
 
 
-def test_counts_and_documents_give_the_same(mistral):
-    text = [*text_in("el", 50_000), "\ufb01n\u00a0\ufb01n \uff21\uff22"]
-    one = th.continue_bpe(mistral, text, 300)
-    assert th.continue_bpe(mistral, th.count_pretokens(text, mistral), 300) == one
-    assert th.continue_bpe(mistral, text[::-1], 300) == one
-
-
 @pytest.mark.long
 def test_the_text_is_nfkc_normalised(mistral):
     text = text_in("vi", 100_000)
