@@ -25,32 +25,6 @@ RECOMPUTED |= {f"thesis_table_{n}.csv" for n in ("06", "09", "15", "16")}
 RECOMPUTED |= {f"adaptbpe_table_{n}.csv" for n in ("01", "02")}
 RECOMPUTED |= {f"lecture_{n}.csv" for n in ("bpe_examples", "wordpiece_examples", "unigram_tokens")}
 
-MODELS = ["BERT", "MobileLLM", "SmolLM2"]
-METHODS = ["wordpiece", "sentencepiece-bpe", "byte-level-bpe"]
-PRUNED = ["prune+ext 16k ours", "prune+ext 16k naive"]
-EXTENSIONS = [f"Auto-{n}" for n in (1000, 5000, 10000, 50000, 100000)]
-EXTENSIONS += [f"Crawled-{n}" for n in (1, 2, 5, 10)]
-TEXT = {  # the words that a column may hold
-    "tokenizer": {*NEW_TOKENIZERS, "mistral-nemo", "llama-2", "default", *PRUNED},
-    "extension": {"ours", "naive", "none", "untrained", *EXTENSIONS},
-    "model": {*MODELS, "Llama-3.2-1B", "Llama-3.2-3B"},
-    "method": set(METHODS),
-    "pruning_order": {"id", "leaf-id", "frequency", "leaf-frequency", "merges"},
-    "head": {"masked-lm", "text-classification", "causal-lm"},
-    "tokenization": {"bpe", "adaptbpe", *METHODS},
-    "metric": {"comet", "accuracy_percent"},
-}
-MAY_BE_EMPTY = {"added_tokens", "added_parameters", "rouge_l_long_reference", "pair"}
-INTEGER = re.compile(
-    r"added|languages|layers|.*_dimension|attention_heads|(added_)?parameters|minimum_frequency|"
-    r".*_tokens|.*_documents|.*_words|classes|hours|minutes|beam_size|questions|examples|shots|"
-    r"bytes|correct_answers|position|code_point|fewer_unreachable|merges|iteration|frequency"
-)
-DECIMAL = re.compile(
-    r".*_percent|.*_per_token|score|.*_half_width|rouge_l.*|.*_score|tokens|characters|"
-    r"length_penalty|mean|.*_learning_rate|probability|loss"
-)
-SIGNED = re.compile(r".*_gain_percent|gain_percent|change_.*_percent")
 KEY = re.compile(
     r"language|tokenizer|added|extension|pruning_order|model|training|benchmark|method|script|code|"
     r"minimum_frequency|head|tokenization|dataset|hyperparameter|layout|position|code_point|"
@@ -139,25 +113,9 @@ def test_file_is_plain(name):
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_cells(name):
-    for row in rows(name):
-        for column, value in row.items():
-            if value == "":
-                assert column in MAY_BE_EMPTY
-            elif column in TEXT:
-                assert value in TEXT[column]
-            elif INTEGER.fullmatch(column):
-                assert re.fullmatch(r"0|[1-9]\d*", value), (column, value)
-            elif DECIMAL.fullmatch(column):
-                form = r"-?\d+\.\d+" if SIGNED.fullmatch(column) else r"\d+\.\d+|1|100|[15]e-[34]"
-                assert re.fullmatch(form, value), (column, value)
-                # Thesis Table 16 prints up to 120 % of the original.
-                assert not column.endswith("_percent") or abs(Decimal(value)) <= 120
-            else:
-                number = re.fullmatch(r"-?[\d.]+", value)
-                assert not number or column in {"value", "training_tokens_printed"}, column
+def test_no_row_stands_twice(name):
     keys = [tuple(v for k, v in r.items() if KEY.fullmatch(k)) for r in rows(name)]
-    assert len(set(keys)) == len(keys), "a row stands twice"
+    assert len(set(keys)) == len(keys)
 
 
 def test_every_slip_is_recomputed_below():
@@ -185,15 +143,6 @@ def test_table_1_is_the_mean_of_12_and_13(tokenizer, added):
     open_ = sum(r["gain_percent"] == "0.0" for r in here)
     wins = round(float(row["compression_win_rate_percent"]) * 0.7)
     assert sure <= wins <= sure + open_
-
-
-def test_win_rates_are_shares_of_70_languages():
-    rates = [r[c] for n in (1, 3) for r in table(n) for c in r if "win_rate" in c]
-    assert len(rates) == 60
-    for rate in rates:
-        wins = round(float(rate) * 0.7)
-        assert rate == rounded(Decimal(wins * 100) / 70, rate)
-    assert {r["unreachable_ours_percent"] for r in table(1)} == {"0.0"}
 
 
 def script(code):
@@ -247,13 +196,6 @@ def test_tables_4_5_6_8_agree():
         assert r["et_bytes_per_token"] == same["et_bytes_per_token"]
         assert r["en_bytes_per_token"] == "4.86"
         assert not trained or r["training_tokens"] == same["training_tokens"]
-
-
-def test_leaf_pruning_only_removes_unreachable_tokens():
-    leaves = where(table(5), extension="ours", pruning_order="leaf-frequency")
-    left = [int(r["unreachable_tokens"]) for r in leaves]
-    assert left == sorted(left, reverse=True) and left[0] < 588 and left[-1] == 0
-    assert len(table(4)) == 2 * len(table(5)) == 160
 
 
 def sizes_that_fit(benchmark):
@@ -333,20 +275,6 @@ def test_parameters():
     assert contradictions(found) == slips("thesis_table_09.csv")
 
 
-def test_base_models_have_their_parameters():
-    """Not printed there: BERT's 512 positions and two segments, the decoders' 3 key-value heads."""
-    for r in table(1, "thesis"):
-        names = "layers hidden_dimension feed_forward_dimension attention_heads vocabulary_tokens"
-        layers, h, f, heads, v = (int(r[name]) for name in names.split())
-        if r["architecture"] == "transformer encoder":
-            layer = 4 * (h * h + h) + (2 * h * f + f + h) + 4 * h
-            total = (v + 512 + 2 + 2) * h + layers * layer + h * h + h
-        else:
-            layer = 2 * h * h + 2 * h * (3 * h // heads) + 3 * h * f + 2 * h
-            total = v * h + layers * layer + h
-        assert int(r["parameters"]) == total
-
-
 @pytest.mark.parametrize("number, model", [(12, "BERT"), (13, "MobileLLM"), (14, "SmolLM2")])
 def test_accuracies_follow_from_right_answers(number, model):
     questions = {r["benchmark"]: int(r["questions"]) for r in rows("thesis_section_6_1.csv")}
@@ -413,17 +341,6 @@ def test_stated_averages(number, stated):
         if not low - half <= Decimal(printed) <= high + half:
             found.append((f"stated change of {cell}", printed, middle))
     assert contradictions(found) == slips(f"adaptbpe_table_{number:02}.csv")
-
-
-def test_adaptbpe_data_sets():
-    for number in (1, 2, 3, 4, 6, 7):
-        strategy = "AVocaDo" if number in (1, 3) else "MEDVOC"
-        listed = {r["dataset"] for r in where(table(5, "adaptbpe"), strategy=strategy)}
-        assert {r["dataset"] for r in table(number, "adaptbpe")} == listed
-    for number in (1, 2):
-        here = table(number, "adaptbpe")
-        scores = {(r["dataset"], r["tokenization"]): Decimal(r["fragment_score"]) for r in here}
-        assert all(1 <= v < scores[d, "bpe"] for (d, k), v in scores.items() if k == "adaptbpe")
 
 
 # ---- the lecture: what else its slides show is computed anew in test_textbook

@@ -7,9 +7,7 @@ import csv
 import json
 import re
 import sys
-from html import unescape
 from pathlib import Path
-from posixpath import dirname, join, normpath
 from xml.etree import ElementTree
 
 import numpy as np
@@ -83,18 +81,6 @@ def test_every_figure_stands_in_its_notebook_and_in_the_gallery(site):
         assert site[f"extra/figures/{name}.png"].startswith(b"\x89PNG")
 
 
-@pytest.mark.long
-def test_pictures_say_what_they_show_and_come_from_the_site(site):
-    text = "\n".join(
-        content.replace('\\"', '"') for path, content in site.items() if "source" in path
-    )
-    images = re.findall(r"<img[^>]*>", text)
-    assert len(images) == 2 * len(FIGURES) + 1  # notebooks and gallery, and one on the landing page
-    said = {row["shows"] for row in rows("figures.csv")}
-    assert {unescape(re.search('alt="([^"]*)"', image)[1]) for image in images} == said
-    assert "image/png" not in text and not re.search(r"<(script|link|iframe|object)\b", text)
-
-
 def test_figure_that_nobody_describes_is_named():
     path = next((ROOT / "notebooks").glob("08_*.ipynb"))
     with pytest.raises(ValueError, match=r"figures\.csv does not say what 08_\w+ shows"):
@@ -126,23 +112,6 @@ def test_site_pins_are_exact_and_beside_the_others():
 
 
 # --- pages ---------------------------------------------------------------------------------------
-@pytest.mark.long
-def test_links_in_html_lead_to_pages_and_places(site):
-    checked = 0
-    for path, content in site.items():
-        if path.startswith("source/"):
-            text = content.replace('\\"', '"')
-            for link in re.findall(r'<a href="(?!https?:)([^"]+)"', text):
-                target, _, place = link.partition("#")
-                target = normpath(join(dirname(path.removeprefix("source/")), target))
-                if target.startswith("figures/"):
-                    assert f"extra/{target}" in site, (path, link)
-                else:
-                    page = "source/" + target.replace(".html", ".ipynb")
-                    there = site[page].replace('\\"', '"')
-                    assert not place or f'id="{place}"' in there, (path, link)
-                checked += 1
-    assert checked > 5 * len(FIGURES)
 
 
 @pytest.mark.long
