@@ -255,17 +255,6 @@ def test_every_wordpiece_merge_was_the_best_and_frequent_enough(words, size, min
     assert lengths == sorted(set(lengths), reverse=True)  # each step shortens the corpus
 
 
-@pytest.mark.parametrize("n, rest", [(2, []), (3, ["a"]), (5, ["aa", "a"])])
-def test_runs_are_counted_at_every_position_and_merged_from_the_left(n, rest):
-    trace = []
-    _, M = tb.train_bpe({"a" * n: 1}, 2, trace=trace)
-    assert M == [("a", "a")]
-    assert trace[0]["counts"] == {("a", "a"): n - 1}
-    assert trace[0]["corpus"] == [(["aa", *rest], 1)]
-    # aaa holds (a, a) twice, six in all; (b, c) stands five times.
-    assert tb.train_bpe({"aaa": 3, "bc": 5}, 4)[1] == [("a", "a")]
-
-
 def test_wordpiece_minimum_frequency_excludes_rare_pairs():
     """As printed, Algorithm 1 would stop here at (x, ##y), score 1, frequency 1."""
     trace = []
@@ -483,18 +472,6 @@ def test_wordpiece_unknown_and_too_long_words():
         tb.tokenize_wordpiece("b", V, unk="<unk>")
 
 
-def test_rules_apply_in_learned_order_by_hand():
-    V = numbered("a", "b", "c", "bc", "ab", "abc")
-    # (b, c) comes first, so that ab never forms in abc: a bc, then nothing fits.
-    M = [("b", "c"), ("a", "b")]
-    assert tokens_of(tb.tokenize_sentencepiece_bpe("abcab", V, M), V) == ["a", "bc", "ab"]
-    trace = []
-    M.append(("a", "bc"))
-    assert tokens_of(tb.tokenize_sentencepiece_bpe("abcab", V, M, trace=trace), V) == ["abc", "ab"]
-    assert [step["rule"] for step in trace] == [None, ("b", "c"), ("a", "b"), ("a", "bc")]
-    assert trace[2]["tokens"] == ["a", "bc", "ab"]
-
-
 def test_traces_of_byte_level_bpe_adaptbpe_and_pruning_by_hand():
     trace, V = [], numbered("Ã", "©", "a", "Ã©", "aÃ")
     M = [("Ã", "©"), ("a", "Ã")]
@@ -693,15 +670,6 @@ def test_unigram_training(e_step, words, more, drop):
             assert round(step["losses"][x], 6) <= round(step["losses"][y], 6)
 
 
-def test_viterbi_counts_by_hand():
-    # ru n 3, bu g 5, fu n 13, su n 10 (the lecture's first segmentations); r u b f s count 1.
-    p = tb.train_unigram(RUNS, 13, e_step="viterbi", n_em=1)
-    counts = {"n": 26, "fu": 13, "su": 10, "bu": 5, "g": 5, "ru": 3, "un": 0, "ug": 0}
-    counts |= dict.fromkeys("rubfs", 1)
-    assert p == pytest.approx({x: count / 67 for x, count in counts.items()})
-    assert list(p)[:2] == ["n", "fu"]
-
-
 def test_unigram_ties_do_not_hang_on_the_last_bit():
     """The corpus is its own mirror image, so that a token and its mirror image tie."""
     trace = []
@@ -721,15 +689,6 @@ def test_unigram_characters_that_em_starves_stay_possible():
     assert set("abあい") < p.keys()
     assert min(p[x] for x in "abあい") > 1e-3
     assert tb.tokenize_unigram("bいあ", p)[0] == list("bいあ")
-
-
-def test_unigram_whole_words_and_long_words():
-    assert tb.unigram_seed(["ab", "c"], whole_words=True) == {"a": 1, "ab": 1, "b": 1, "c": 1}
-    assert set(tb.unigram_seed(["abcd"], max_length=2)) == {"a", "b", "c", "d", "ab", "bc", "cd"}
-    words = {"the": 50, "cat": 1}
-    assert "the" in tb.train_unigram(words, 7, seed=tb.unigram_seed(words, whole_words=True))
-    _, likelihood = tb.unigram_expected_counts(["a" * 500], {"a": 1e-9, "aa": 1e-9})
-    assert math.isfinite(likelihood)  # e**-5000 is no float
 
 
 def test_unigram_unknown_characters():

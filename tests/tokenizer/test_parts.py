@@ -52,16 +52,6 @@ def test_merges_that_name_missing_tokens_are_refused():
         merge_ids({"a": 0, "b": 1, "ab": 2}, [("a", "b"), ("a", "c"), ("b", "a")])
 
 
-def test_transformers_tokenizers_are_read_too(mistral):
-    from transformers import PreTrainedTokenizerFast
-
-    wrapped = PreTrainedTokenizerFast(tokenizer_object=mistral)
-    assert (
-        isinstance(read_parts(wrapped), Parts)
-        and read_parts(wrapped).vocab == read_parts(mistral).vocab
-    )
-
-
 def test_wordpiece_is_read_where_it_is_asked_for():
     tokenizer = th.train_wordpiece(["sun sun flow flows"], vocab_size=15, special_tokens=["[PAD]"])
     parts = read_parts(tokenizer, wordpiece=True)
@@ -73,13 +63,6 @@ def test_wordpiece_is_read_where_it_is_asked_for():
         read_parts(tokenizer)
     with pytest.raises(ValueError, match="a BPE tokenizer is needed"):
         read_parts(parts)
-
-
-def test_a_model_that_is_not_bpe():
-    with pytest.raises(ValueError, match="BPE or WordPiece tokenizer is needed, .* is Unigram"):
-        read_parts(Tokenizer(models.Unigram([("a", 0.0)], unk_id=0)), wordpiece=True)
-    with pytest.raises(ValueError, match="model is Unigram"):
-        read_parts(Tokenizer(models.Unigram([("a", 0.0)], unk_id=0)))
 
 
 def test_the_right_part_loses_its_prefix():
@@ -100,23 +83,6 @@ def test_every_option_of_the_model_is_kept():
     for model in (models.BPE(vocab, [("a", "b")], **options), models.WordPiece(vocab, **wordpiece)):
         tokenizer = Tokenizer(model)
         assert build_tokenizer(read_parts(tokenizer, wordpiece=True)).to_str() == tokenizer.to_str()
-
-
-def test_merge_skipping_is_switched_on_and_off():
-    tokenizer = Tokenizer(models.BPE({"a": 0, "b": 1, "ab": 2}, []))
-    on = th.with_merge_skipping(tokenizer, True)
-    assert on.encode("ab").tokens == ["ab"] and tokenizer.encode("ab").tokens == ["a", "b"]
-    assert th.with_merge_skipping(on, False).to_str() == tokenizer.to_str()
-
-
-def test_ids_go_on_above_all_that_are_in_use():
-    tokenizer = Tokenizer(models.BPE())
-    assert read_parts(tokenizer).next_id == 0
-    tokenizer.add_special_tokens(["<x>"])
-    assert read_parts(tokenizer).next_id == 1
-    assert build_tokenizer(read_parts(tokenizer)).to_str() == tokenizer.to_str()
-    tokenizer = Tokenizer(models.BPE({"a": 0, "b": 7}, []))
-    assert read_parts(tokenizer).next_id == 8
 
 
 def test_what_no_merge_uses_or_builds():

@@ -11,7 +11,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -712,29 +711,6 @@ def states_of(work, tokenizers):
     return states
 
 
-def kill_at_any_time(place, times):
-    """Save over a model again and again, killed at random; how often the model was looked at."""
-    tokenizers = [small(vocab_size=size) for size in (265, 268)]
-    work = Path(place).resolve() / "work"
-    states, choose, looks = states_of(work, tokenizers), random.Random(0), 0
-
-    def save():
-        while True:
-            for tokenizer in tokenizers:
-                th.save_pretrained(tokenizer, work)
-
-    for _ in range(times):
-        child = forked(save)
-        end = time.monotonic() + choose.uniform(0.02, 0.15)
-        while time.monotonic() < end:
-            assert (work / "model.safetensors").read_bytes() == b"weights"
-            looks += 1
-        os.kill(child, signal.SIGKILL)
-        assert killed(child)
-        assert content(work) in states
-    return looks
-
-
 def save_at_the_same_time(place, times):
     """Three processes that save into one folder; what is left beside it."""
     tokenizers = [small(vocab_size=size) for size in (260, 265, 268)]
@@ -754,7 +730,6 @@ def save_at_the_same_time(place, times):
 KILLS = {
     "over a model": partial(kill_at_each_step, there=True),
     "new folder": partial(kill_at_each_step, there=False),
-    "any time": partial(kill_at_any_time, times=15),
     "at the same time": partial(save_at_the_same_time, times=5),
 }
 
@@ -783,11 +758,6 @@ def test_killed_at_each_step_over_a_model(tmp_path):
 def test_killed_at_each_step_of_a_new_folder(tmp_path):
     absent, new = after_kills("new folder", tmp_path)
     assert absent > 15 and new == 1  # after the rename only the folder above it is synced
-
-
-@pytest.mark.long
-def test_killed_at_any_time(tmp_path):
-    assert after_kills("any time", tmp_path) > 100
 
 
 @pytest.mark.long
