@@ -4,7 +4,7 @@ from functools import cache
 
 import pytest
 from hypothesis import given, strategies as st
-from strategies import examples
+from strategies import examples, loaded
 
 import tokhelpers as th
 
@@ -32,7 +32,7 @@ def test_the_last_states_are_the_librarys_tokens(name, text, skipping):
 
 @cache
 def switched(name, skipping):
-    changed = th.with_merge_skipping(th.load_tokenizer(name), skipping)
+    changed = th.with_merge_skipping(loaded(name), skipping)
     return changed, th.read_parts(changed)
 
 
@@ -80,7 +80,7 @@ def test_a_token_by_its_string_text_bytes_or_id(llama, mistral):
 @pytest.mark.long
 @pytest.mark.parametrize("name", NAMES)
 def test_the_facts_are_those_of_reachability(name):
-    tokenizer = th.load_tokenizer(name)
+    tokenizer = loaded(name)
     whole = th.reachability(tokenizer)
     for i in (300, 5_000, 31_000):
         facts = th.explain_token(tokenizer, i).facts

@@ -5,7 +5,7 @@ import pytest
 import torch
 import transformers
 from hypothesis import given, strategies as st
-from strategies import examples, one_fast, tokenizers_with_gaps
+from strategies import examples, loaded, one_fast, tokenizers_with_gaps
 from tokenizers import AddedToken, Tokenizer, models, pre_tokenizers
 
 import tokhelpers as th
@@ -143,7 +143,7 @@ def test_fvt_is_the_formula_row_by_row(base, data):
 @pytest.mark.parametrize("name", one_fast("mistral-v1", "llama-3", "qwen", "mistral-nemo"))
 def test_pieces_are_those_of_the_encoder(name):
     """On real tokenizers: what a token's text becomes in front of a word, where that is one token."""
-    real = th.load_tokenizer(name)
+    real = loaded(name)
     words = ["hepatosplenomegaly", "thrombocytopenia", "kalsarikännit"]
     start = "▁" if name == "mistral-v1" else "Ġ"
     alphabet = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)

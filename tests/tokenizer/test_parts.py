@@ -4,7 +4,7 @@ import json
 import pickle
 
 import pytest
-from strategies import one_fast
+from strategies import loaded, one_fast
 from tokenizers import AddedToken, Tokenizer, models
 
 import tokhelpers as th
@@ -13,7 +13,7 @@ from tokhelpers.tokenizer.parts import BYTE_TOKENS, Parts, build_tokenizer, merg
 
 @pytest.mark.parametrize("name", one_fast("llama-3", "qwen", "mistral-nemo", "mistral-v1"))
 def test_reading_and_building_gives_the_same_tokenizer(name, finnish):
-    tokenizer = th.load_tokenizer(name)
+    tokenizer = loaded(name)
     again = build_tokenizer(read_parts(tokenizer))
     assert again.get_vocab() == tokenizer.get_vocab()
     old, new = json.loads(tokenizer.to_str()), json.loads(again.to_str())

@@ -23,7 +23,7 @@ import regex
 import sentencepiece
 import tiktoken
 from sentencepiece.sentencepiece_model_pb2 import ModelProto
-from strategies import one_fast
+from strategies import loaded, one_fast
 from tokenizers import Tokenizer, models, normalizers
 
 import tokhelpers as th
@@ -156,11 +156,6 @@ def vendor_bytes(name, i):
     if name == "qwen":
         return encoder._tokenizer.decode_single_token_bytes(i)
     return encoder.id_to_byte_piece(i)
-
-
-@functools.cache
-def loaded(name):
-    return load_tokenizer(name)
 
 
 @functools.cache
