@@ -251,37 +251,32 @@ def test_ids_outside_the_table_are_named_before_any_pass(llama_model, rows):
 
 
 @pytest.mark.parametrize(
-    "wrong",
+    "wrong, message",
     [
-        {"batch_size": 0},
-        {"micro_batch": 0},
-        {"micro_batch": 1.5},
-        {"epochs": 0},
-        {"steps": -1},
-        {"save_every": 0},
-        {"evaluate_every": 0},
+        ({"batch_size": 0}, "batch_size must be .*: give"),
+        ({"micro_batch": 1.5}, "micro_batch must be .*: give"),
+        ({"epochs": 0}, "epochs must be .*: give"),
+        ({"steps": -1}, "steps must be .*: give"),
+        ({"save_every": 0}, "save_every must be .*: give"),
+        ({"evaluate_every": 0}, "evaluate_every must be .*: give"),
+        ({"learning_rate": 0}, "learning_rate=0: give a number above 0"),
+        ({"learning_rate": math.nan}, "learning_rate=nan: give a number above 0"),
+        ({"learning_rate": math.inf}, "learning_rate=inf: give a number above 0"),
+        ({"dtype": "half"}, "dtype is 'half': use float32, bfloat16, or None"),
     ],
+    ids=str,
 )
-def test_sizes_below_one_are_refused(llama_model, rows, wrong):
-    name = next(iter(wrong))
-    with pytest.raises(ValueError, match=f"{name} must be .*: give"):
+def test_settings_that_are_refused(llama_model, rows, wrong, message):
+    with pytest.raises(ValueError, match=message):
         optimise(llama_model, causal_task(rows), **{**RUN, **wrong})
 
 
-@pytest.mark.parametrize("rate", [0, -1e-3, math.nan, math.inf])
-def test_rates_that_are_no_rates_are_refused(llama_model, rows, rate):
-    with pytest.raises(ValueError, match=f"learning_rate={rate}: give a number above 0"):
-        optimise(llama_model, causal_task(rows), learning_rate=rate)
-
-
-def test_no_example_is_refused(llama_model):
-    with pytest.raises(ValueError, match="no example to learn from"):
-        optimise(llama_model, causal_task([]), **RUN)
-
-
-def test_a_batch_without_labels_is_refused(llama_model):
-    with pytest.raises(ValueError, match="no token to predict"):
-        optimise(llama_model, causal_task([np.array([1])]), **RUN)
+@pytest.mark.parametrize(
+    "rows, message", [([], "no example to learn from"), ([np.array([1])], "no token to predict")]
+)
+def test_examples_that_teach_nothing_are_refused(llama_model, rows, message):
+    with pytest.raises(ValueError, match=message):
+        optimise(llama_model, causal_task(rows), **RUN)
 
 
 # --- what is left alone --------------------------------------------------------------------------
@@ -345,11 +340,6 @@ def test_the_second_beta_is_adamws(llama_model, rows):
         twin.step()
         twin.zero_grad()
     assert torch.allclose(found.lm_head.weight, llama_model.lm_head.weight, atol=1e-6)
-
-
-def test_a_dtype_that_is_none_is_refused(llama_model, rows):
-    with pytest.raises(ValueError, match="dtype is 'half': use float32, bfloat16, or None"):
-        optimise(llama_model, causal_task(rows), dtype="half", **RUN)
 
 
 def test_total_loss_is_that_of_each_row_alone(llama_model, rows):

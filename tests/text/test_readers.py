@@ -132,6 +132,7 @@ def test_memory_stays_flat(tmp_path, long_lines, ending):
     assert peak < 2_000_000
 
 
+@pytest.mark.long
 def test_memory_of_parquet_stays_flat(tmp_path, long_lines):
     path = tmp_path / "a.parquet"
     with pa.parquet.ParquetWriter(path, pa.schema({"text": pa.string()})) as writer:
