@@ -67,6 +67,7 @@ def test_what_is_no_word_is_refused(llama, word, told):
         th.explain_word(llama, word)
 
 
+@pytest.mark.long
 def test_a_token_by_its_string_text_bytes_or_id(llama, mistral):
     for form in ("Ġcat", " cat", b" cat", 8415):
         facts = th.explain_token(llama, form).facts

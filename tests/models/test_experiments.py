@@ -17,6 +17,7 @@ from tokhelpers.models.questions import Question
 from tools import thesis
 from tools.thesis import ARMS, MODELS, app, extended_by
 
+pytestmark = pytest.mark.usefixtures("one_thread")
 GENERAL = ["the house stands on a hill and the river runs below it", "we walk home in the rain"] * 8
 MEDICAL = ["chronic hepatitis with fibrosis of the liver", "acute nephritis without fever"] * 12
 TERMS = ["hepatitis", "nephritis", "gastritis", "fibrosis", "arthritis"] * 12

@@ -12,6 +12,7 @@ import tokhelpers as th
 from tokhelpers.models.architectures import new_model
 from tokhelpers.models.initialisation import INITS, sparsemax
 
+pytestmark = pytest.mark.usefixtures("one_thread")
 TEXT = ["the cat sat on the mat", "the bat and the rat", "a hat for the cat"] * 3
 READ = ["hatter battery catalogue", "rattle the battery"]
 SMALL = {"hidden_size": 24, "num_hidden_layers": 1, "num_attention_heads": 2}
