@@ -583,13 +583,6 @@ def test_documents_with_counts_of_a_user_are_left_alone(kind):
     assert dict(counted) == by_the_library(repeated, tokenizer)
 
 
-def test_other_tokenizers_count_chunks_with_their_space():
-    for tokenizer in (with_pattern(LLAMA_3), UNPROVEN["prefix space"], BY_WORDS["bert"]):
-        assert everything(count_pretokens(ChunkCounts(CHUNKS), tokenizer)) == everything(
-            count_pretokens(CHUNKS, tokenizer)
-        )
-
-
 def test_the_plainest_call(mistral, llama):
     """A word list, a tokenizer that puts ``▁`` before a text, and one that does not."""
     corpus = th.load_corpus("wordfreq:is")
