@@ -11,7 +11,7 @@ import tokhelpers as th
 from tokhelpers.tokenizer.parts import BYTE_TOKENS, Parts, build_tokenizer, merge_ids, read_parts
 
 
-@pytest.mark.parametrize("name", one_fast("llama-3", "qwen", "mistral-nemo", "mistral-v1"))
+@pytest.mark.parametrize("name", one_fast("mistral-v1", "llama-3", "qwen", "mistral-nemo"))
 def test_reading_and_building_gives_the_same_tokenizer(name, finnish):
     tokenizer = loaded(name)
     again = build_tokenizer(read_parts(tokenizer))
