@@ -1,10 +1,11 @@
 """One language of the many-language sweep, on one core, against building and encoding each size.
 
-Both count, learn naive and continued tokens, and measure six sizes of each on the same texts. The
-peer trains its supplement with the Hugging Face trainer, puts every extended tokenizer together
-and encodes the test text with it; its continued tokens are ours, as no library learns them.
+Both count, learn naive and continued tokens, and measure six sizes of each on the same texts: words
+of wordfreq drawn by frequency to learn from, the language's FLORES text to measure on. The peer
+trains its supplement with the Hugging Face trainer, puts every extended tokenizer together and
+encodes the test text with it; its continued tokens are ours, as no library learns them.
 
-    python benchmarks/languages.py [--tokenizer qwen] [--languages fi ru hi de] [--runs 1]
+    python benchmarks/languages.py [--tokenizer qwen] [--languages fin_Latn rus_Cyrl] [--runs 1]
 """
 
 import argparse
@@ -22,7 +23,8 @@ from tokhelpers.adapt.methods import extend_parts
 from tokhelpers.measure.languages import SIZES
 from tokhelpers.tokenizer.parts import build_tokenizer, read_parts
 
-CHARS = {"train": 3_500_000, "test": 1_000_000}
+WORDFREQ = {"fin_Latn": "fi", "rus_Cyrl": "ru", "hin_Deva": "hi", "deu_Latn": "de"}
+CHARS = 3_500_000  # to learn from
 
 
 def one_core() -> None:
@@ -34,7 +36,7 @@ def timed(languages: list[str], name: str, compare_one) -> dict[str, float]:
     """One language after the other, once everything is loaded and compiled."""
     one_core()
     tokenizer = th.load_tokenizer(name)
-    th.compare_language(tokenizer, "fi", sizes=[10], train_chars=9_000, test_chars=9_000)
+    th.compare_language(tokenizer, "fin_Latn", sizes=[10], train=["Lämmittelyä"] * 9)
     began = time.perf_counter()
     for language in languages:
         compare_one(tokenizer, language)
@@ -43,18 +45,26 @@ def timed(languages: list[str], name: str, compare_one) -> dict[str, float]:
 
 
 def ours(languages: list[str], name: str) -> dict[str, float]:
-    return timed(languages, name, th.compare_language)
+    return timed(languages, name, compare_sizes)
 
 
 def rebuilt(languages: list[str], name: str) -> dict[str, float]:
     return timed(languages, name, build_each_size)
 
 
+def texts(language: str) -> tuple[list[str], list[str]]:
+    """Documents to learn from, and to measure on."""
+    train = th.load_corpus(f"wordfreq:{WORDFREQ[language]}", chars=CHARS)
+    return list(train), list(th.load_corpus(f"flores:{language}"))
+
+
+def compare_sizes(tokenizer: Tokenizer, language: str) -> None:
+    train, test = texts(language)
+    th.compare_language(tokenizer, language, train=train, test=test)
+
+
 def build_each_size(tokenizer: Tokenizer, language: str) -> None:
-    train, test = (
-        list(th.load_corpus(f"wordfreq:{language}", chars=n, split=split))
-        for split, n in CHARS.items()
-    )
+    train, test = texts(language)
     supplement = Tokenizer(models.BPE())
     supplement.normalizer = tokenizer.normalizer
     supplement.pre_tokenizer = tokenizer.pre_tokenizer
@@ -79,7 +89,7 @@ def build_each_size(tokenizer: Tokenizer, language: str) -> None:
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--tokenizer", default="qwen")
-    options.add_argument("--languages", nargs="+", default=["fi", "ru", "hi", "de"])
+    options.add_argument("--languages", nargs="+", choices=WORDFREQ, default=list(WORDFREQ))
     options.add_argument("--runs", type=int, default=1)
     options = options.parse_args()
     contenders = {"ours": ours, "each size built and encoded": rebuilt}

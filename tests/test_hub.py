@@ -18,6 +18,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from types import SimpleNamespace
 
+import published_questions
 import pyarrow as pa
 import pytest
 import sentencepiece
@@ -26,7 +27,6 @@ from pyarrow import parquet
 from strategies import one_fast
 
 import tokhelpers as th
-from tokhelpers.models import published_questions
 from tokhelpers.tokenizer.sentencepiece_files import from_spm
 
 ROWS = [f"note {i} of the set" for i in range(300)]
@@ -472,11 +472,11 @@ def test_published_questions_are_read_at_their_commit(hub, ask):
     old = {"README.md": card.encode(), file: json.dumps(row).encode()}
     new = {**old, file: json.dumps({**row, "answer": 3}).encode()}
     put(hub, f"datasets/{dataset}", old, new, tags={commit: 0})
-    (question,) = ask(th.models.load_questions, "mmlu:anatomy").value
+    (question,) = ask(published_questions.load_questions, "mmlu:anatomy").value
     assert (question.question, question.answer) == ("Which is a bone?", 0)
     hub.repositories[f"datasets/{dataset}"].tags.clear()
     assert f"Revision '{commit}' doesn't exist" in fails(
-        ask(th.models.load_questions, "mmlu:anatomy"), "OSError"
+        ask(published_questions.load_questions, "mmlu:anatomy"), "OSError"
     )
 
 

@@ -124,7 +124,6 @@ CASES = {
     "table": Case(th.published, "paper_table_99", "adaptbpe_table_01"),
     "measurement": Case(th.measured, "nothing", "training_costs"),
     "figure": Case(figure, "8_gain", "08_compression"),
-    "questions": Case(th.models.load_questions, "mmmlu", None, accepted="medmcqa"),
 }
 
 

@@ -1,8 +1,8 @@
 """Helpers for notebooks that train, extend, prune and measure tokenizers.
 
-``import tokhelpers as th`` loads nothing heavy: a name is fetched when it is first used. The names
-below are the package's own; what else a folder offers is ``th.FOLDER.NAME``. ``textbook`` has the
-algorithms, written to be read.
+``import tokhelpers as th``, which all examples begin with, loads nothing heavy: a name is fetched
+when it is first used. The names below are the package's own; what else a folder offers is
+``th.FOLDER.NAME``. ``textbook`` has the algorithms, written to be read.
 
 tokenizer: one tokenizer
     load_tokenizer, read_parts, segment, token_counts, with_merge_skipping, merge_skipping,

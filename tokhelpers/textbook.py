@@ -1,7 +1,7 @@
 """The algorithms, written to be read: short, slow, standard library only.
 
 BPE and Unigram as the lecture teaches them, Algorithms 1-9 of the thesis (training, tokenizing
-and extending WordPiece, SentencePiece BPE and byte-level BPE), AdaptBPE, and two pruning orders.
+and extending WordPiece, SentencePiece BPE and byte-level BPE), AdaptBPE, and a pruning order.
 The lecture: T. Chakraborty, Tokenization Strategies (ELL881/AIL821, IIT Delhi).
 The thesis: J. Kim, master's thesis, Seoul National University, 2025, sections 4.1 and 4.3.
 
@@ -732,7 +732,7 @@ def _take_matches(word, added, trace):
     return [parts[k] for k in sorted(parts)]
 
 
-# ---- pruning: the paper's Algorithms 1 and 2 ---------------------------------------------------
+# ---- pruning: the paper's Algorithm 1 ----------------------------------------------------------
 
 
 def prune_leaves(vocab, merges, counts, *, unreachable=(), trace=None):
@@ -766,23 +766,3 @@ def prune_leaves(vocab, merges, counts, *, unreachable=(), trace=None):
                 leaves[part] = counts[part]
         _note(trace, token=token, count=count, parts=list(parts))
     return order
-
-
-def prune_by_merges(vocab, token_counts, merge_counts, *, atomics=()):
-    """Orders tokens for pruning by how often they take part in tokenizing a text.
-
-    token_counts: token -> how often it occurs in the tokenized text; merge_counts: merge -> how
-    often it was made on the way. atomics never go. Returns the tokens in the order of pruning: by
-    count, then the longer (in characters), then the larger id.
-    Source: Purason et al., 2025, Appendix D, Algorithm 2 (merge-based pruning).
-
-    >>> vocab = {token: i for i, token in enumerate(["a", "b", "c", "ab", "abc"])}
-    >>> prune_by_merges(vocab, {"ab": 1, "abc": 1}, {("a", "b"): 2, ("ab", "c"): 1}, atomics="abc")
-    ['abc', 'ab']
-    """
-    counts = Counter(token_counts)
-    for (left, right), n in merge_counts.items():
-        counts[left] += n
-        counts[right] += n
-    free = [token for token in vocab if token not in set(atomics)]
-    return sorted(free, key=lambda token: (counts[token], -len(token), -vocab[token]))

@@ -32,6 +32,7 @@ import pandas as pd
 import torch
 import transformers
 import typer
+from published_questions import load_questions
 from tokenizers import Tokenizer, models
 
 import tokhelpers as th
@@ -211,7 +212,7 @@ def thesis(
         return _answers_alone(model, old, test, setup)
     documents = list(th.load_corpus(texts, chars=chars, column=column))
     held_out = list(th.load_corpus(texts, chars=1_000_000, split="test", column=column))
-    train = th.models.load_questions("medmcqa", "train", faulty="skip")
+    train = load_questions("medmcqa", "train", faulty="skip")
     new = extended_by(arm, old, documents, th.load_corpus(terms), threshold)
     if arm == "continued":
         model = th.transfer_embeddings(model, old, new, max_padding=None)
@@ -250,7 +251,7 @@ def _answers_alone(model, tokenizer, test: list[Question], setup: Setup) -> pd.S
 
 def _named(name: str, subject: str) -> list[Question]:
     """A benchmark's questions with its name as the subject: the thesis averages over benchmarks."""
-    found = th.models.load_questions(name, faulty="skip")
+    found = load_questions(name, faulty="skip")
     return [replace(question, subject=subject) for question in found]
 
 

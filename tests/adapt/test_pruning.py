@@ -69,11 +69,14 @@ def test_orders_equal_the_textbook(tokenizer, counts):
     found = {name[i]: (name[left[i]], name[right[i]]) for i in np.flatnonzero(left >= 0).tolist()}
     assert found == {"".join(pair): pair for pair in last}
     vocab, free = parts.vocab, set(parts.vocab) - set("abc")
+    used = Counter(seen)  # Purason et al. 2025, Algorithm 2: as a token, and as a part of merges
+    for pair, n in merged.items():
+        used.update({part: n * pair.count(part) for part in pair})
     expected = {
         "leaf-frequency": textbook.prune_leaves(vocab, last, seen, unreachable=unreachable),
         "frequency": sorted(free, key=lambda token: (seen[token], -vocab[token])),
         "id": sorted(free, key=lambda token: -vocab[token]),
-        "merges": textbook.prune_by_merges(vocab, seen, merged, atomics="abc"),
+        "merges": sorted(free, key=lambda token: (used[token], -len(token), -vocab[token])),
     }
     for by, order in expected.items():
         assert th.pruning_order(tokenizer, counts, by=by) == order, by

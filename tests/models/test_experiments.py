@@ -188,7 +188,7 @@ def no_hub(monkeypatch, tmp_path):
 
     monkeypatch.setattr(th, "load_corpus", load_corpus)
     monkeypatch.setattr(th, "load_tokenizer", load_tokenizer)
-    monkeypatch.setattr(th.models, "load_questions", load_questions)
+    monkeypatch.setattr(thesis, "load_questions", load_questions)
     monkeypatch.setattr(thesis, "loaded", loaded)
     short = {name: setup._replace(length=200) for name, setup in MODELS.items()}
     monkeypatch.setattr(thesis, "MODELS", short)

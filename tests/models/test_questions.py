@@ -8,10 +8,10 @@ from types import SimpleNamespace
 
 import pandas as pd
 import pytest
+from published_questions import load_questions
 
 import tokhelpers as th
 from tokhelpers.models import questions
-from tokhelpers.models.published_questions import load_questions
 from tokhelpers.models.questions import (
     Question,
     format_question,

@@ -43,8 +43,7 @@ def adapt_bpe(tokenizer: Tokenizer | Parts, added_tokens: Iterable[str] | Extens
 
     Source: Balde et al. 2024, Algorithm 1.
 
-    >>> from tokhelpers.train.trainers import train_byte_level_bpe
-    >>> base = train_byte_level_bpe(["bag bat bat"], vocab_size=258)
+    >>> base = th.train_byte_level_bpe(["bag bat bat"], vocab_size=258)
     >>> base.encode("abat bat").tokens, adapt_bpe(base, ["abat"]).encode("abat bat")
     (['a', 'ba', 't', 'Ġba', 't'], ['abat', 'Ġba', 't'])
     """

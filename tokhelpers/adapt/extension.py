@@ -65,8 +65,7 @@ def continue_bpe(
 
     Source: Purason et al. 2025, section 3.1.
 
-    >>> from tokhelpers.train.trainers import train_byte_level_bpe
-    >>> base = train_byte_level_bpe(["bag bat bat"], vocab_size=258)
+    >>> base = th.train_byte_level_bpe(["bag bat bat"], vocab_size=258)
     >>> continue_bpe(base, ["bat bat bat"], 1).merges
     [('Ġba', 't')]
     """
@@ -113,9 +112,8 @@ def naive_extension(
 
     Source: Purason et al. 2025, section 3.1 (the naive approach); thesis, Algorithm 7 (WordPiece).
 
-    >>> from tokhelpers.train.trainers import train_byte_level_bpe
-    >>> base = train_byte_level_bpe(["bag bat bat"], vocab_size=258)
-    >>> naive_extension(base, train_byte_level_bpe(["cat bat cat"], vocab_size=259)).tokens
+    >>> base = th.train_byte_level_bpe(["bag bat bat"], vocab_size=258)
+    >>> naive_extension(base, th.train_byte_level_bpe(["cat bat cat"], vocab_size=259)).tokens
     ['at', 'cat', 'bat']
     """
     old, new = _of_one_family(tokenizer, supplement)
@@ -136,9 +134,8 @@ def thesis_extension(
 
     Source: thesis, section 4.3, Algorithms 7-9.
 
-    >>> from tokhelpers.train.trainers import train_byte_level_bpe
-    >>> base = train_byte_level_bpe(["bag bat bat"], vocab_size=258)
-    >>> thesis_extension(base, train_byte_level_bpe(["cat bat cat"], vocab_size=259)).merges
+    >>> base = th.train_byte_level_bpe(["bag bat bat"], vocab_size=258)
+    >>> thesis_extension(base, th.train_byte_level_bpe(["cat bat cat"], vocab_size=259)).merges
     [('a', 't'), ('c', 'at'), ('b', 'at')]
     """
     old, new = _of_one_family(tokenizer, supplement)
@@ -217,8 +214,7 @@ def extend(
 
     Source: Purason et al. 2025, section 3.1 and Appendix F; section 2.1 for MEDVOC-LLM.
 
-    >>> from tokhelpers.train.trainers import train_byte_level_bpe
-    >>> base = train_byte_level_bpe(["bag bat bat"], vocab_size=258)
+    >>> base = th.train_byte_level_bpe(["bag bat bat"], vocab_size=258)
     >>> extend(base, Extension(tokens=["bat"])).encode("bat bag").tokens
     ['bat', 'Ġba', 'g']
     """

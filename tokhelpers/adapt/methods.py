@@ -19,10 +19,8 @@ def extend_parts(
     """Extend as ``extend`` does, but parts: much cheaper where many sizes are only measured.
 
     >>> from tokenizers import Tokenizer, models
-    >>> from tokhelpers.adapt.extension import Extension
-    >>> from tokhelpers.tokenizer.parts import read_parts
-    >>> parts = read_parts(Tokenizer(models.BPE({"a": 0, "b": 1}, [])))
-    >>> extend_parts(parts, Extension(tokens=["ab"])).pairs()
+    >>> parts = th.read_parts(Tokenizer(models.BPE({"a": 0, "b": 1}, [])))
+    >>> extend_parts(parts, th.Extension(tokens=["ab"])).pairs()
     [('a', 'b')]
     """
     if how not in METHODS:

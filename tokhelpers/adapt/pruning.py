@@ -39,8 +39,7 @@ def pruning_order(
 
     Source: Purason et al. 2025, section 3.2, Algorithm 1, Appendix D (Algorithm 2).
 
-    >>> from tokhelpers.train.trainers import train_byte_level_bpe
-    >>> base = train_byte_level_bpe(["bat bat bag tag"], vocab_size=260)
+    >>> base = th.train_byte_level_bpe(["bat bat bag tag"], vocab_size=260)
     >>> pruning_order(base, by="id"), pruning_order(base, ["tag"], by="leaf-frequency")
     (['tag', 'ag', 'Ġba', 'ba'], ['Ġba', 'ba', 'tag', 'ag'])
     """
@@ -82,8 +81,7 @@ def splits(parts: Parts) -> tuple[np.ndarray, np.ndarray]:
     and for tokens that merges do not reach. A vendor's merges have every split of a token; an
     encoder uses one.
 
-    >>> from tokhelpers.train.trainers import train_byte_level_bpe
-    >>> parts = read_parts(train_byte_level_bpe(["bat bat bag"], vocab_size=258))
+    >>> parts = read_parts(th.train_byte_level_bpe(["bat bat bag"], vocab_size=258))
     >>> left, right = splits(parts)
     >>> [(parts.tokens[left[i]], parts.tokens[right[i]]) for i in (256, 257)]
     [('b', 'a'), ('Ġ', 'ba')]
@@ -155,8 +153,7 @@ def prune(tokenizer: Tokenizer, order: Sequence[str], n: int) -> Tokenizer:
 
     Source: Purason et al. 2025, section 3.2.
 
-    >>> from tokhelpers.train.trainers import train_byte_level_bpe
-    >>> base = train_byte_level_bpe(["bat bat bag tag"], vocab_size=260)
+    >>> base = th.train_byte_level_bpe(["bat bat bag tag"], vocab_size=260)
     >>> small = prune(base, ["tag", "ag"], 1)
     >>> base.encode("tag").tokens, small.encode("tag").tokens, small.get_vocab_size()
     (['tag'], ['t', 'ag'], 259)

@@ -89,8 +89,7 @@ def fragment_score(tokenizer: Tokenizer | AdaptBPE, corpus: Iterable[str]) -> fl
 
     Source: Balde et al. 2024, section 1; Rust et al. 2021.
 
-    >>> from tokhelpers.train.trainers import train_byte_level_bpe
-    >>> fragment_score(train_byte_level_bpe(["bag bat bat"], vocab_size=258), ["bat bag, bat"])
+    >>> fragment_score(th.train_byte_level_bpe(["bag bat bat"], vocab_size=258), ["bat bag, bat"])
     2.0
     """
     words = _some(count_words(corpus))
@@ -111,8 +110,7 @@ def oov_share(tokenizer: Tokenizer | AdaptBPE, documents: Iterable[str]) -> floa
 
     Source: Balde et al. 2024, appendix A.2, Tables 3 and 4 ("OOV %").
 
-    >>> from tokhelpers.train.trainers import train_byte_level_bpe
-    >>> oov_share(train_byte_level_bpe(["bag bat bat"], vocab_size=259), ["bat bag", "bat", "a"])
+    >>> oov_share(th.train_byte_level_bpe(["bag bat bat"], vocab_size=259), ["bat bag", "bat", "a"])
     0.5
     """
     found = [(find_words(document), n) for document, n in _documents(documents)]
@@ -219,8 +217,7 @@ def avocado(
     Source: Balde et al. 2024, section 2, on Hong et al. 2021. They leave open the threshold, the
     step, whether a word weighs by its occurrences and how scores are measured: our choice.
 
-    >>> from tokhelpers.train.trainers import train_byte_level_bpe
-    >>> base = train_byte_level_bpe(["bag bat bat"], vocab_size=258)
+    >>> base = th.train_byte_level_bpe(["bag bat bat"], vocab_size=258)
     >>> extension, table = avocado(base, ["a goat, a goat"], threshold=1, step=2)
     >>> extension.tokens, table.fragment_score.tolist()
     (['at', 'go', 'Ġgo', 'Ġgoat'], [5.0, 3.0, 1.0])
@@ -257,7 +254,6 @@ def medvoc(
     sizes: Sequence[int] = (0, 1_000, 2_000, 4_000, 8_000),
     target_sizes: Sequence[int] = (0, 250, 500, 1_000, 2_000),
     terms: Collection[str] | None = None,
-    tolerance: float = 0.0,
     how: str = "append",
 ) -> tuple[Extension, pd.DataFrame]:
     """Choose how many tokens of a domain corpus and of the target's texts to add, as MEDVOC does.
@@ -266,25 +262,23 @@ def medvoc(
     only words that are among these (upper and lower case alike). A BPE vocabulary is trained on
     either. For each pair of sizes the first tokens that the tokenizer lacks are joined, the target's
     first, and the fragment score of the target's words is measured (``how`` as in ``avocado``). Of
-    the pairs whose score lies at most ``tolerance`` (relative) above the lowest, that with the
-    fewest tokens is chosen. Returns the extension and a table with one row per pair:
-    ``corpus_tokens``, ``target_tokens`` (fewer than the size where the text yields fewer),
-    ``added``, ``fragment_score``, ``chosen``. Raises ValueError for another ``how``, for no or
-    negative sizes, a negative tolerance, and texts without words.
+    the pairs with the lowest score that with the fewest tokens is chosen. Returns the extension and
+    a table with one row per pair: ``corpus_tokens``, ``target_tokens`` (fewer than the size where
+    the text yields fewer), ``added``, ``fragment_score``, ``chosen``. Raises ValueError for another
+    ``how``, for no or negative sizes, and texts without words.
 
     Source: Balde et al. 2024, section 2, on Balde et al. 2024 (MEDVOC). They leave open the sizes,
-    how the two lists are joined, which text is scored, the tolerance and which words are medical:
+    how the two lists are joined, which text is scored and which words are medical:
     our choice, the last of them the caller's.
 
-    >>> from tokhelpers.train.trainers import train_byte_level_bpe
-    >>> base = train_byte_level_bpe(["bag bat bat"], vocab_size=258)
+    >>> base = th.train_byte_level_bpe(["bag bat bat"], vocab_size=258)
     >>> extension, table = medvoc(base, ["a goat"], ["goat bag"], sizes=[0, 2], target_sizes=[0, 3])
     >>> table[["corpus_tokens", "target_tokens", "added"]].values.tolist()
     [[0, 0, 0], [0, 3, 3], [2, 0, 2], [2, 3, 4]]
     """
     _check_how(how)
-    if not sizes or not target_sizes or min(*sizes, *target_sizes) < 0 or tolerance < 0:
-        raise ValueError("sizes, target_sizes and tolerance: give lists of numbers from 0 on")
+    if not sizes or not target_sizes or min(*sizes, *target_sizes) < 0:
+        raise ValueError("sizes and target_sizes: give lists of numbers from 0 on")
     parts = read_parts(tokenizer)
     wanted = None if terms is None else {term.casefold() for term in terms}
     learned = []
@@ -304,6 +298,5 @@ def medvoc(
     table = pd.DataFrame(
         rows, columns=["corpus_tokens", "target_tokens", "added", "fragment_score"]
     )
-    good = table[table.fragment_score <= table.fragment_score.min() * (1 + tolerance)]
-    best = good.sort_values(["added", "fragment_score"], kind="stable").index[0]
+    best = table.sort_values(["fragment_score", "added"], kind="stable").index[0]
     return made[best], table.assign(chosen=table.index == best)

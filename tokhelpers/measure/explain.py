@@ -11,10 +11,9 @@ import pandas as pd
 import regex
 from tokenizers import Tokenizer
 
-from ..text.counting import counted
 from ..tokenizer.parts import Parts, read_parts
 from ..tokenizer.pretokenization import cutting_rules, library_cutter
-from ..tokenizer.segmentation import symbols_of, token_counts
+from ..tokenizer.segmentation import symbols_of
 from ..tokenizer.token_bytes import byte_alphabet, token_strings
 from ..tokenizer.written import raw_tokens
 from .reachability import reachability
@@ -34,12 +33,7 @@ class Piece:
 
 
 def pair_ranks(parts: Parts) -> dict[int, int]:
-    """Map each pair of ids that is merged, as one number, to its rank; of equal pairs the last counts.
-
-    >>> from tokenizers import models
-    >>> pair_ranks(read_parts(Tokenizer(models.BPE({"a": 0, "b": 1, "ab": 2}, [("a", "b")]))))
-    {1: 0}
-    """
+    """Map each pair of ids that is merged, as one number, to its rank; of equal pairs the last counts."""
     keys = (parts.merges[:, 0].astype(np.int64) << 32) | parts.merges[:, 1]
     return dict(zip(keys.tolist(), range(len(keys)), strict=True))
 
@@ -51,10 +45,6 @@ def merge_steps(
 
     ``ranks`` are ``pair_ranks``, ``results`` the ids that the merges make, by rank. Returns the pieces
     left, and for each step the new piece with its place among the symbols.
-
-    >>> pieces, steps = merge_steps([0, 1, 0], {1: 0}, np.array([2]))
-    >>> [piece.id for piece in pieces], [(piece.rank, place) for piece, place in steps]
-    ([2, 0], [(0, 0)])
     """
     pieces = [Piece(i) for i in symbols]
     after, before = [*range(1, len(pieces)), -1], [*range(-1, len(pieces) - 1)]
@@ -100,8 +90,7 @@ def explain_word(tokenizer: Tokenizer | Parts, word: str) -> pd.DataFrame:
     one row, "merge skipping", and so has a special token. Raises ValueError for an empty word, half
     a character, and models other than BPE.
 
-    >>> from tokhelpers.train.trainers import train_byte_level_bpe
-    >>> table = explain_word(train_byte_level_bpe(["bat bat bag"], vocab_size=257), "bat")
+    >>> table = explain_word(th.train_byte_level_bpe(["bat bat bag"], vocab_size=257), "bat")
     >>> table[["pair", "rank", "tokens"]].values.tolist()
     [[None, <NA>, 'b a t'], ['b + a', 0, 'ba t']]
     """
@@ -179,21 +168,17 @@ class Explained:
         return f"<table>{rows}</table><pre>{escape(self.tree)}</pre>"
 
 
-def explain_token(
-    tokenizer: Tokenizer | Parts, token: str | bytes | int, corpus: Iterable[str] | None = None
-) -> Explained:
+def explain_token(tokenizer: Tokenizer | Parts, token: str | bytes | int) -> Explained:
     """Tell where a token comes from and whether text can produce it.
 
     ``token`` is a token string ("Ġcat"), the text that it stands for (" cat"), its bytes, or its id.
     The facts are ``id``, ``token``, ``text``, ``bytes`` (hexadecimal), ``length`` (in bytes), ``script``,
     ``category``, ``where`` and ``example`` (as in ``reachability``), ``rank`` of the merge that makes
-    it, ``used by`` (how many merges in the list take it as a part), and with ``corpus``, documents or
-    counts, ``uses`` (how often it is produced there) and ``share`` of the tokens. The tree shows how
-    the merges make it, or where they stop. Raises ValueError for a token that is not in the
+    it, and ``used by`` (how many merges in the list take it as a part). The tree shows how the merges
+    make it, or where they stop. Raises ValueError for a token that is not in the
     vocabulary, naming the nearest ones.
 
-    >>> from tokhelpers.train.trainers import train_byte_level_bpe
-    >>> told = explain_token(train_byte_level_bpe(["bat bat"], vocab_size=258), "bat")
+    >>> told = explain_token(th.train_byte_level_bpe(["bat bat"], vocab_size=258), "bat")
     >>> told.facts["category"]
     'by merges'
     >>> print(told.tree)
@@ -222,9 +207,6 @@ def explain_token(
         "rank": pieces[0].rank if whole and pieces[0].made_of else None,
         "used by": int((parts.merges[:, :2] == i).any(axis=1).sum()),
     }
-    if corpus is not None:
-        uses = token_counts(parts, counted(corpus, parts))
-        facts |= {"uses": int(uses[i]), "share": float(uses[i] / uses.sum())}
     return Explained(pd.Series(facts, dtype=object), _drawn(name, pieces, whole, parts))
 
 

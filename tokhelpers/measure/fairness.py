@@ -10,9 +10,10 @@ from tokenizers import Tokenizer
 
 from ..text.corpora import load_corpus
 from ..text.stored_counts import stored_texts
-from ..tokenizer.parts import backend_of
+from ..tokenizer.parts import backend_of, read_parts
 from ..tokenizer.pretokenization import ChunkCounts, cutting_rules, documents_with_counts
-from .quality import evaluate_counts
+from ..tokenizer.segmentation import is_bpe
+from .quality import evaluate
 
 MEASURES = ["bytes_per_token", "chars_per_token", "partial_tokens", "split_characters"]
 
@@ -73,8 +74,9 @@ def single_token_retention(tokenizer: Tokenizer, words: Sequence[str]) -> float:
     if not words:
         raise ValueError("there are no words to look for: give the common words of a language")
     chunks = ChunkCounts(dict.fromkeys((f" {word}" for word in words), 1))
-    encoded = _encoded(tokenizer, chunks)
-    return sum(len(ids) == 1 for ids, _ in encoded) / len(chunks)
+    texts, _ = zip(*documents_with_counts(chunks, cutting_rules(tokenizer)), strict=True)
+    encoded = backend_of(tokenizer).encode_batch_fast(list(texts), add_special_tokens=False)
+    return sum(len(encoding.ids) == 1 for encoding in encoded) / len(chunks)
 
 
 def common_words(language: str, n: int = 1_000) -> list[str]:
@@ -134,29 +136,11 @@ def fairness(
     wanted = dict.fromkeys([*languages, reference])
     tables = []
     for name, tokenizer in tokenizers.items():
-        rows = {code: _measured(tokenizer, code) for code in wanted}
+        parts = read_parts(tokenizer) if is_bpe(tokenizer) else tokenizer  # taken apart once
+        rows = {code: evaluate(parts, load_corpus(f"flores:{code}")) for code in wanted}
         table = pd.DataFrame(rows).T.rename_axis("language").reset_index()
         table["premium"] = premium(table.set_index("language").tokens, reference).to_numpy()
         table = table[table.language.isin(languages)]
         tables.append(table.assign(tokenizer=name).astype({"tokens": int}))
     table = pd.concat(tables, ignore_index=True)
     return table[["tokenizer", "language", "tokens", "premium", *MEASURES]]
-
-
-def _measured(tokenizer: Tokenizer, code: str) -> dict[str, float]:
-    corpus = load_corpus(f"flores:{code}")
-    pairs = [(np.array(ids, np.int64), n) for ids, n in _encoded(tokenizer, corpus)]
-    ids = np.concatenate([ids for ids, _ in pairs])
-    weights = np.repeat([n for _, n in pairs], [len(ids) for ids, _ in pairs])
-    counts = np.bincount(ids, weights=weights).astype(np.int64)
-    chars = sum(len(chunk) * n for chunk, n in corpus.counts.items())
-    size = sum(len(chunk.encode()) * n for chunk, n in corpus.counts.items())
-    return evaluate_counts(tokenizer, counts, chars, size)
-
-
-def _encoded(tokenizer: Tokenizer, chunks) -> Iterable[tuple[list[int], int]]:
-    """The ids of each chunk, and how often it occurs; the library encodes on all cores."""
-    backend = backend_of(tokenizer)
-    texts, times = zip(*documents_with_counts(chunks, cutting_rules(tokenizer)), strict=True)
-    encoded = backend.encode_batch_fast(list(texts), add_special_tokens=False)
-    return [(encoding.ids, n) for encoding, n in zip(encoded, times, strict=True)]

@@ -3,9 +3,9 @@
 import warnings
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from functools import lru_cache, partial
+from functools import cache, partial
 from heapq import nsmallest
-from itertools import product
+from itertools import chain
 from multiprocessing import get_context
 
 import pandas as pd
@@ -23,6 +23,7 @@ from ..tokenizer.vendors import load_tokenizer
 from ..train.trainers import train_byte_level_bpe, train_sentencepiece_bpe
 from .quality import evaluate, evaluate_sizes
 
+CHUNKS = 100_000  # of a training text, the most frequent ones
 SIZES = (1_000, 2_000, 4_000, 8_000, 16_000, 32_000)
 
 
@@ -33,7 +34,7 @@ def compare_language(
     sizes: Sequence[int] = SIZES,
     train: Iterable[str] | None = None,
     test: Iterable[str] | None = None,
-    chunks: int | None = 100_000,
+    chunks: int | None = CHUNKS,
 ) -> pd.DataFrame:
     """Extend a tokenizer by a language's tokens, naively and by continued training, and measure.
 
@@ -141,19 +142,27 @@ def compare_languages(
     >>> table.groupby("language").size().tolist()
     [3, 3]
     """
-    compare = partial(_compare, options)
-    pairs = product(tokenizers, languages or training_languages())
+    tokenizers, languages = list(tokenizers), list(languages or training_languages())
+    compare = partial(_compare, tokenizers, options)
     if positive("workers", workers) == 1:
-        return pd.concat(map(compare, pairs), ignore_index=True)
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        return pd.concat(pool.map(compare, pairs), ignore_index=True)
+        tables = list(map(compare, languages))
+    else:
+        with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+            tables = list(pool.map(compare, languages))
+    return pd.concat(chain.from_iterable(zip(*tables, strict=True)), ignore_index=True)
 
 
-def _compare(options: dict, pair: tuple[str, str]) -> pd.DataFrame:
-    name, language = pair
-    table = compare_language(_loaded(name), language, **options)
-    names = pd.DataFrame({"tokenizer": name, "language": language}, index=table.index)
-    return names.join(table)
+def _compare(names: Sequence[str], options: dict, language: str) -> list[pd.DataFrame]:
+    """A language's table for each tokenizer; its texts are read once for all of them."""
+    train = options.get("train")
+    train = load_corpus(f"training:{language}") if train is None else train
+    chunks = options.get("chunks", CHUNKS)
+    options = options | {"train": _most_frequent(train, chunks)}
+    tables = []
+    for name in names:
+        table = compare_language(_loaded(name), language, **options)
+        tables.append(table.assign(tokenizer=name, language=language))
+    return [t[["tokenizer", "language", *t.columns[:-2]]] for t in tables]
 
 
-_loaded = lru_cache(maxsize=1)(load_tokenizer)  # once for all languages
+_loaded = cache(load_tokenizer)  # once for all languages

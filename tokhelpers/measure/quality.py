@@ -20,7 +20,7 @@ from ..tokenizer.parts import (
     read_parts,
 )
 from ..tokenizer.pretokenization import documents_with_counts, token_text
-from ..tokenizer.segmentation import is_bpe, segment, size_of, symbols_of, token_counts
+from ..tokenizer.segmentation import is_bpe, merges_of, segment, size_of, symbols_of, token_counts
 from ..tokenizer.token_bytes import ends_inside, is_whole
 from ..tokenizer.written import raw_tokens
 
@@ -53,7 +53,7 @@ def unreachable(tokenizer: Tokenizer | Parts, tokens: Iterable[str] | None = Non
             f"{len(unknown):,} tokens are not in this tokenizer, first {unknown[0]!a:.60}: give token "
             "strings of its vocabulary, such as 'Ġcat' for a space and cat"
         )
-    _, offsets = segment(*symbols_of(tokens, parts), parts.merges)
+    _, offsets = segment(*symbols_of(tokens, parts), merges_of(parts))
     missed = [tokens[i] for i in np.flatnonzero(np.diff(offsets) != 1)]
     return sorted(missed, key=parts.vocab.__getitem__)
 
@@ -81,8 +81,7 @@ def evaluate(
     tokens do not make a better model (Schmidt et al. 2024), and the efficiency can be raised at
     will (Cognetta et al. 2024).
 
-    >>> from tokhelpers.train.trainers import train_byte_level_bpe
-    >>> tokenizer = train_byte_level_bpe(["bat bat bag"], vocab_size=257)
+    >>> tokenizer = th.train_byte_level_bpe(["bat bat bag"], vocab_size=257)
     >>> evaluate(tokenizer, ["bat bat"], added=["ba"])[["bytes_per_token", "unused_added"]].tolist()
     [1.4, 0.0]
     """
@@ -170,13 +169,6 @@ def evaluate_counts(
     Returns ``tokens``, ``bytes_per_token``, ``chars_per_token``, ``partial_tokens`` and
     ``split_characters``, as ``evaluate`` does. A character that is cut across tokens begins in one of
     them, so these tokens are counted.
-
-    >>> from tokhelpers.train.trainers import train_byte_level_bpe
-    >>> halves = train_byte_level_bpe(["a"], vocab_size=256)
-    >>> counts = np.bincount([halves.token_to_id(c) for c in ("a", "Ã", "©")])
-    >>> measured = evaluate_counts(halves, counts, 2, 3)
-    >>> measured["split_characters"], round(measured["partial_tokens"], 3)
-    (0.5, 0.667)
     """
     used = np.flatnonzero(counts)
     name = tokenizer.tokens.get if isinstance(tokenizer, Parts) else tokenizer.id_to_token
@@ -228,11 +220,9 @@ def evaluate_sizes(
     ``skipping`` there is one row for each, with merge skipping switched so, and said in the column
     ``merge_skipping``.
 
-    >>> from tokhelpers.train.trainers import train_byte_level_bpe
-    >>> from tokhelpers.text.counting import counted
-    >>> base = train_byte_level_bpe(["bat bat bag"], vocab_size=257)
+    >>> base = th.train_byte_level_bpe(["bat bat bag"], vocab_size=257)
     >>> ways = {"list": (Extension(tokens=["bat", "ag"]), "append")}
-    >>> table = evaluate_sizes(base, ways, [0, 2], counted(["bag bat"], base))
+    >>> table = evaluate_sizes(base, ways, [0, 2], th.count_pretokens(["bag bat"], base))
     >>> table[["way", "added", "unreachable_added"]].values.tolist()
     [['list', 0, 0], ['list', 2, 0]]
     """
@@ -243,11 +233,8 @@ def evaluate_sizes(
             new = extend_parts(base, extension, size, how=how)
             added = extension.tokens[:size]
             missed = {"unreachable_added": len(unreachable(new, added))}
-            if not skipping:
-                measured = evaluate(new, test, added=added)
-                rows.append({"way": way, "added": size, **measured, **missed})
-            for switch in skipping:
+            for switch in skipping or [new.merge_skipping]:
                 measured = evaluate(parts_with_skipping(new, switch), test, added=added)
-                switched = {"merge_skipping": switch}
+                switched = {"merge_skipping": switch} if skipping else {}
                 rows.append({"way": way, "added": size, **measured, **missed, **switched})
     return pd.DataFrame(rows)

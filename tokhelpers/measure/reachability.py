@@ -64,14 +64,13 @@ def reachability(tokenizer: Tokenizer | Parts, tokens: Iterable[str] | None = No
     - ``example``: a text whose encoding holds the token, or None (as for special, added, byte tokens).
 
     A search tries texts: the token's text alone, between each of ``BEFORE`` and ``BEHIND``, then
-    beside up to ``OWN_LETTERS`` letters of the vocabulary. What is found is certain, and so is
+    beside up to ``OWN_LETTERS`` letters of the vocabulary; a token with part of a character is
+    completed with up to ``COMPLETIONS`` characters per side. What is found is certain, and so is
     ``never: merges blocked`` where merge skipping is off. ``always split`` means in all these
-    contexts; for the patterns in ``pretokenization.PATTERNS`` no other context would do either. A
-    token with part of a character is completed with up to ``COMPLETIONS`` characters per side: with
-    an ``example`` it can be produced, without one it cannot if it fails the Self-Tokenization Test,
-    and was not found otherwise. Raises ValueError for models other than BPE, for BPE with word-end
-    or continuation marks, for tokenizers without any rule that cuts text into words, and for
-    ``tokens`` that are not in the vocabulary.
+    contexts; for the patterns in ``pretokenization.PATTERNS`` no other context would do either.
+    Raises ValueError for models other than BPE, for BPE with word-end or continuation marks, for
+    tokenizers without any rule that cuts text into words, and for ``tokens`` that are not in the
+    vocabulary.
 
     Source: Purason et al. 2025, section 3.3 and Appendix E; Land and Bartolo 2024 (round trip).
 

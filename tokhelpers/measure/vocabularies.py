@@ -26,8 +26,7 @@ def describe_tokens(tokenizer: Tokenizer | Parts) -> pd.DataFrame:
     emoji) or ``part of a character``, which is its script, too. Special and added tokens are left
     out.
 
-    >>> from tokhelpers.train.trainers import train_byte_level_bpe
-    >>> table = describe_tokens(train_byte_level_bpe(["кот кот"], vocab_size=261))
+    >>> table = describe_tokens(th.train_byte_level_bpe(["кот кот"], vocab_size=261))
     >>> table.tail(1)[["length", "script", "kind"]].values.tolist()
     [[6, 'Cyrillic', 'letters']]
     """
@@ -83,8 +82,7 @@ def compare_vocabularies(first: Tokenizer | Parts, second: Tokenizer | Parts) ->
 
     Raises TypeError for what is no tokenizer.
 
-    >>> from tokhelpers.train.trainers import train_byte_level_bpe
-    >>> small, large = (train_byte_level_bpe(["bat bat"], vocab_size=n) for n in (257, 258))
+    >>> small, large = (th.train_byte_level_bpe(["bat bat"], vocab_size=n) for n in (257, 258))
     >>> print(compare_vocabularies(small, large).loc[0, "shared":].to_dict())
     {'shared': 257, 'only_first': 0, 'only_second': 1, 'common_prefix': 257}
     """
@@ -117,11 +115,7 @@ def compare_vocabularies(first: Tokenizer | Parts, second: Tokenizer | Parts) ->
 
 
 def common_prefix(first: list[bytes], second: list[bytes]) -> int:
-    """Count the tokens at the beginning of two lists that are the same, place by place.
-
-    >>> common_prefix([b"a", b"b", b"c"], [b"a", b"b", b"d", b"c"])
-    2
-    """
+    """Count the tokens at the beginning of two lists that are the same, place by place."""
     pairs = enumerate(zip(first, second, strict=False))
     return next((i for i, (a, b) in pairs if a != b), min(len(first), len(second)))
 
@@ -134,8 +128,7 @@ def overlap(tokenizers: Mapping[str, Tokenizer | Parts]) -> pd.DataFrame:
     in tokens, as in ``compare_vocabularies``) and ``share_of_smaller``. Raises ValueError for fewer
     than two tokenizers.
 
-    >>> from tokhelpers.train.trainers import train_byte_level_bpe
-    >>> made = {n: train_byte_level_bpe(["bat bat"], vocab_size=n) for n in (257, 258)}
+    >>> made = {n: th.train_byte_level_bpe(["bat bat"], vocab_size=n) for n in (257, 258)}
     >>> overlap(made).share_of_smaller.tolist()
     [1.0]
     """

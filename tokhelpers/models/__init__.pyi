@@ -21,7 +21,6 @@ __all__ = [
     "id_map",
     "learning_rate_schedule",
     "load_model",
-    "load_questions",
     "loss_per_byte",
     "measure_runs",
     "measure_step",
@@ -49,7 +48,6 @@ from .experiments import as_classifier, two_stages
 from .finetuning import causal_task, loss_per_byte, pretrain, search_learning_rate
 from .loading import load_model
 from .optimisation import learning_rate_schedule
-from .published_questions import load_questions
 from .questions import Question, format_question, hpo_questions, icd_chapters
 from .rows import id_map, row_sources
 from .sizes import recommend_size, training_operations

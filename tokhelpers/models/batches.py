@@ -3,9 +3,8 @@
 import hashlib
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from itertools import chain
+from itertools import chain, count
 from numbers import Integral
-from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -43,7 +42,6 @@ def encode_texts(tokenizer, texts: Iterable[str]) -> list[list[int]]:
     ``tokenizer`` is a ``tokenizers.Tokenizer``, one of ``transformers``, or an AdaptBPE encoder.
     Raises TypeError for one string instead of many, ValueError for no text at all.
 
-    >>> import tokhelpers as th
     >>> encode_texts(th.train_byte_level_bpe(["bat bat"], vocab_size=258), ["bat", ""])
     [[257], []]
     """
@@ -201,21 +199,15 @@ def collated(rows: list[dict]) -> dict[str, torch.Tensor]:
 
 def check_ids(model, examples: Iterable, numbers: Iterable[int] | None = None) -> None:
     """Refuse ids outside the embedding table: on a GPU they would end the whole process."""
-    rows, examples = model.get_input_embeddings().num_embeddings, list(examples)
-    numbers = range(len(examples)) if numbers is None else numbers
-    spans = [
-        (int(np.min(example, initial=0)), int(np.max(example, initial=0)), number)
-        for number, example in zip(numbers, examples, strict=True)
-    ]
-    lowest = min(spans, key=itemgetter(0), default=(0, 0, 0))  # the first of equal ones
-    largest = max(spans, key=itemgetter(1), default=(0, 0, 0))
-    for found, number in ((lowest[0], lowest[2]), (largest[1], largest[2])):
-        if not 0 <= found < rows:
-            raise ValueError(
-                f"example {number} has the id {found}, and the embedding table has {rows} rows, "
-                f"0 to {rows - 1}: use the tokenizer that the model was made for, or "
-                "transfer_embeddings"
-            )
+    rows = model.get_input_embeddings().num_embeddings
+    for number, ids in zip(count() if numbers is None else numbers, examples, strict=False):
+        for found in (np.min(ids, initial=0), np.max(ids, initial=0)):
+            if not 0 <= found < rows:
+                raise ValueError(
+                    f"example {number} has the id {found}, and the embedding table has {rows} rows, "
+                    f"0 to {rows - 1}: use the tokenizer that the model was made for, or "
+                    "transfer_embeddings"
+                )
 
 
 def sequence_length(model, length: int | None = None) -> int:

@@ -35,7 +35,6 @@ def finetune_choices(
 
     Source: thesis, section 5.1.2 and Table 7.
 
-    >>> import tokhelpers as th
     >>> tokenizer = th.train_byte_level_bpe(["bone"], vocab_size=260, special_tokens=["<end>"])
     >>> bone = Question("Which is a bone?", ("Femur", "Liver", "Retina", "Aorta"), 0)
     >>> small = th.new_model("small-llama", 260, hidden_size=6)
@@ -55,11 +54,11 @@ def finetune_choices(
 
 
 def _choosing_head(model) -> str:
-    found = head(model)
-    if found == "masked" or (found == "classes" and model.config.num_labels != 4):
+    found = head(model, "causal", "classes")
+    if found == "classes" and model.config.num_labels != 4:
         raise ValueError(
-            f"{type(model).__name__} cannot choose one of four options: load the model with "
-            "AutoModelForCausalLM, or AutoModelForSequenceClassification and num_labels=4"
+            f"the model has {model.config.num_labels} classes, and questions four options: load it "
+            "with num_labels=4"
         )
     return found
 
@@ -83,7 +82,6 @@ def answer_questions(
 
     Source: thesis, section 6.1; how it reads a causal model's choice is not said there.
 
-    >>> import tokhelpers as th
     >>> tokenizer = th.train_byte_level_bpe(["bone"], vocab_size=260, special_tokens=["<end>"])
     >>> bone = Question("Which is a bone?", ("Femur", "Liver", "Retina", "Aorta"), 0)
     >>> small = th.new_model("small-llama", 260, hidden_size=6)

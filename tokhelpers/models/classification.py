@@ -20,6 +20,12 @@ from .batches import (
 from .optimisation import evaluated, optimise
 from .rows import id_map
 
+HEADS = {  # by what they are for, the classes of transformers that have them
+    "causal": "AutoModelForCausalLM",
+    "masked": "AutoModelForMaskedLM",
+    "classes": "AutoModelForSequenceClassification and num_labels",
+}
+
 
 def finetune_classes(
     model,
@@ -53,7 +59,6 @@ def finetune_classes(
 
     Source: Hong et al. 2021 (AVocaDo), as used by Balde et al. 2024, section 2.
 
-    >>> import tokhelpers as th
     >>> tokenizer = th.train_byte_level_bpe(["bat"], vocab_size=258, special_tokens=["<end>"])
     >>> small = th.new_model("small-llama", 258, "text-classification", hidden_size=6)
     >>> trained, _ = finetune_classes(
@@ -86,7 +91,6 @@ def classify(
     ``length`` and ``separator`` are as for ``finetune_classes``. Raises ValueError for a model
     without a classification head and for no text.
 
-    >>> import tokhelpers as th
     >>> tokenizer = th.train_byte_level_bpe(["bat"], vocab_size=258, special_tokens=["<end>"])
     >>> small = th.new_model("small-bert", 258, "text-classification")
     >>> small.classifier.bias.data += torch.tensor([0, 9])
@@ -164,18 +168,21 @@ def states(model, ids: torch.Tensor, mask: torch.Tensor) -> tuple[torch.Tensor, 
     return kept[0], logits
 
 
-def head(model) -> str:
-    """Return what a model's head is for, "masked", "causal" or "classes"; ValueError for no head."""
-    name = type(model).__name__
+def head(model, *wanted: str) -> str:
+    """Return what a model's head is for: "causal", "masked" or "classes".
+
+    Raises ValueError for a head that is not among ``wanted`` (default: any), and for none.
+    """
+    name, found = type(model).__name__, None
     if name.endswith("ForSequenceClassification"):
-        return "classes"
-    if model.get_output_embeddings() is None or model.config.is_encoder_decoder:
-        raise ValueError(
-            f"{name} has no output head to train: load the model with AutoModelForCausalLM, "
-            "AutoModelForMaskedLM or AutoModelForSequenceClassification"
-        )
-    masked = name.endswith("MaskedLM") or getattr(model.config, "is_decoder", True) is False
-    return "masked" if masked else "causal"
+        found = "classes"
+    elif model.get_output_embeddings() is not None and not model.config.is_encoder_decoder:
+        masked = name.endswith("MaskedLM") or getattr(model.config, "is_decoder", True) is False
+        found = "masked" if masked else "causal"
+    if found not in (wanted or HEADS):
+        classes = " or ".join(HEADS[kind] for kind in wanted or HEADS)
+        raise ValueError(f"{name} has no head for this task: load the model with {classes}")
+    return found
 
 
 def framed(model, tokenizer, texts, length=None, separator=None, by=None) -> list[np.ndarray]:
@@ -184,11 +191,7 @@ def framed(model, tokenizer, texts, length=None, separator=None, by=None) -> lis
     ``by`` is another tokenizer that cuts the texts; its ids are replaced by those that the same
     tokens have under ``tokenizer``.
     """
-    if head(model) != "classes":
-        raise ValueError(
-            f"{type(model).__name__} has no classification head: load the model with "
-            "AutoModelForSequenceClassification and num_labels"
-        )
+    head(model, "classes")
     length = sequence_length(model, length)
     documents = encode_texts(by or tokenizer, texts)
     if by is not None:

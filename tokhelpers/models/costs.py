@@ -61,10 +61,9 @@ def training_memory(
     the rest, temporary tensors included; "total" is the sum.
 
     The total is what torch's allocator gives out on a CPU, to one in ten thousand. Not modelled:
-    work space inside kernels, the allocator's fragments and caches, the libraries themselves, and
-    gradients kept from earlier batches to be accumulated. Attention weights have no dropout here, so
-    that attention is fused and never writes its square matrix; other dropout masks are kept in
-    ``dtype``, as on a CPU (a GPU keeps bytes).
+    work space inside kernels, the allocator's fragments and caches, and the libraries themselves.
+    Attention weights have no dropout here, so that attention is fused and never writes its square
+    matrix; other dropout masks are kept in ``dtype``, as on a CPU (a GPU keeps bytes).
 
     Raises ValueError as ``parameter_count`` does, and for a length beyond the model's positions, a
     head without a loss, or an unknown dtype.

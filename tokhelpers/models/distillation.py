@@ -40,16 +40,12 @@ def distill_embeddings(
     a text cut by ``new``, the model is to have the last hidden states that it had, at the last piece
     of each token, reading the pieces. The error is the mean square over the states from the first new
     token on. Each token is shown in up to ``snippets`` parts, of ``length`` tokens, of the documents
-    in ``corpus``; tokens that these do not hold keep their start. A tied head has the same rows; the
-    rows of an untied head stay as they start. Small models want a larger ``learning_rate``; further
-    ``options`` are those of ``optimise``.
-
-    Returns a new model. Raises ValueError for a text without a single new token, and as
-    ``transfer_embeddings`` does.
+    in ``corpus``; tokens that these do not hold keep their start, and so do the rows of an untied
+    head. Small models want a larger ``learning_rate``; further ``options`` are those of ``optimise``.
+    Raises ValueError for a text without a single new token, and as ``transfer_embeddings`` does.
 
     Source: Dobler et al. 2026 (Token Distillation), section 3: 100 snippets of 50 tokens, one epoch.
 
-    >>> import tokhelpers as th
     >>> old = th.train_byte_level_bpe(["bat bat"], vocab_size=257)
     >>> new = th.train_byte_level_bpe(["bat bat"], vocab_size=258)
     >>> small = th.new_model("small-llama", 257, hidden_size=12)

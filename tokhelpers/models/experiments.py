@@ -34,14 +34,12 @@ def two_stages(
     ``texts`` and fine-tuned on the questions ``train``; an encoder gets a fresh head of four classes
     for that. ``pretraining`` and ``choices`` are the options of ``pretrain`` and
     ``finetune_choices``. Returns the vocabulary's tokens, parameters, bytes_per_token and
-    loss_per_byte (nats) of ``held_out``, seconds of both trainings, those before a resume included,
-    the share of answers that were ``tied``, and accuracies on ``test``: micro, macro and by subject.
-    A masked model's loss must not be compared across vocabularies (``loss_per_byte``). The model
-    stays as it was. Raises what these functions raise.
+    loss_per_byte (nats) of ``held_out``, seconds of both trainings, the share of answers that were
+    ``tied``, and accuracies on ``test``: micro, macro and by subject. A masked model's loss must not
+    be compared across vocabularies (``loss_per_byte``). Raises what these functions raise.
 
     Source: thesis, sections 5 and 6.
 
-    >>> import tokhelpers as th
     >>> base = th.train_byte_level_bpe(["bat bat"], vocab_size=260, special_tokens=["<end>"])
     >>> longer = th.extend(base, th.continue_bpe(base, ["bats bats"], 1))
     >>> bone = Question("Which is a bone?", ("Femur", "Liver", "Retina", "Aorta"), 0, "anatomy")
@@ -81,7 +79,6 @@ def as_classifier(model, classes: int, *, seed: int = 42):
 
     Source: thesis, section 5.1.3.
 
-    >>> import tokhelpers as th
     >>> as_classifier(th.new_model("small-bert", 300, "masked-lm"), 4).classifier.weight.shape
     torch.Size([4, 192])
     """

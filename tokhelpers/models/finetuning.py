@@ -57,12 +57,11 @@ def pretrain(
     The default separator is what the tokenizer's post-processor puts behind or before a text, or its
     only special token. A masked model guesses 15 % of the tokens that are not special, chosen anew
     at each step: 80 % of them become the ``mask`` (default: the special token with "mask" in its
-    name), 10 % another token, and 10 % stay. Raises ValueError for a model without an output head, a
-    length above the model's positions, ids outside the table, and no text.
+    name), 10 % another token, and 10 % stay. Raises ValueError for a model without an output head,
+    ids outside its table, a length above its positions, and no text.
 
     Source: thesis, sections 3.2.1, 5.1.1 and 5.2.
 
-    >>> import tokhelpers as th
     >>> tokenizer = th.train_byte_level_bpe(["bat"], vocab_size=258, special_tokens=["<end>"])
     >>> small = th.new_model("small-llama", 258, hidden_size=6)
     >>> trained, history = pretrain(small, tokenizer, ["bat"] * 50, learning_rate=0.02, length=8,
@@ -75,7 +74,7 @@ def pretrain(
 
 
 def _text_task(model, tokenizer, texts, length, packed, separator, mask) -> Task:
-    causal = _lm_head(model) == "causal"
+    causal = head(model, "causal", "masked") == "causal"
     length = sequence_length(model, length)
     documents = encode_texts(tokenizer, texts)
     before, after = around(tokenizer, separator)
@@ -85,16 +84,6 @@ def _text_task(model, tokenizer, texts, length, packed, separator, mask) -> Task
         rows = sequences(documents, length + causal, before, after)
     check_ids(model, rows)
     return causal_task(rows) if causal else masked_task(model, tokenizer, rows, mask)
-
-
-def _lm_head(model) -> str:
-    found = head(model)
-    if found == "classes":
-        raise ValueError(
-            f"{type(model).__name__} has no language modelling head: load the model with "
-            "AutoModelForCausalLM or AutoModelForMaskedLM"
-        )
-    return found
 
 
 def causal_task(rows: list[np.ndarray]) -> Task:
@@ -171,11 +160,9 @@ def loss_per_byte(
     positions, 2,048 at most). For a causal model it is the sum of the losses of all the text's
     tokens, divided by its bytes. For a masked model it is an approximation: the mean loss of 15 % of
     the tokens, drawn from the seed and all replaced by the mask, times the number of tokens, divided
-    by the bytes. Tokens that hide more text leave less to guess from. A token for unknown words
-    hides what it stands for, and the figure is then too low. Raises ValueError as ``pretrain`` does,
-    and for texts without a byte.
+    by the bytes. Tokens that hide more text leave less to guess from. Raises ValueError as
+    ``pretrain`` does, and for texts without a byte.
 
-    >>> import tokhelpers as th
     >>> tokenizer = th.train_byte_level_bpe(["bat"], vocab_size=258, special_tokens=["<end>"])
     >>> small = th.new_model("small-llama", 258, hidden_size=6)
     >>> _ = small.get_output_embeddings().weight.data.zero_()
@@ -183,7 +170,7 @@ def loss_per_byte(
     (3.7019..., 3.7019...)
     """
     texts = list(texts)
-    causal = _lm_head(model) == "causal"
+    causal = head(model, "causal", "masked") == "causal"
     length = sequence_length(model, length)
     documents = encode_texts(tokenizer, texts)
     size = sum(len(text.encode()) for text in texts)
@@ -232,7 +219,6 @@ def search_learning_rate(
 
     Source: thesis, section 5.2.2: seven rates, 100 steps, 512 unseen samples.
 
-    >>> import tokhelpers as th
     >>> tokenizer = th.train_byte_level_bpe(["bat"], vocab_size=258, special_tokens=["<end>"])
     >>> small = th.new_model("small-llama", 258, hidden_size=6)
     >>> found = search_learning_rate(small, tokenizer, ["bat"] * 50, rates=[0.01, 1e-5], steps=5,

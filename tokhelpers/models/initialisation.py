@@ -170,11 +170,7 @@ def token_vectors(documents: list[list[int]], size: int) -> tuple[np.ndarray, to
 
 
 def pair_counts(documents: list[list[int]], size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Count how often two ids stand within ``WINDOW`` places: first id, second id, times.
-
-    >>> [array.tolist() for array in pair_counts([[0, 1], [1, 0]], 2)]
-    [[0, 1], [1, 0], [2, 2]]
-    """
+    """Count how often two ids stand within ``WINDOW`` places: first id, second id, times."""
     codes = []
     for document in documents:
         ids = np.array(document, np.int64)

@@ -22,7 +22,7 @@ def load_model(
     unexpected or of another shape, but for unexpected ones that begin as one of ``unused``;
     OSError for a folder without safetensors files.
 
-    >>> import tempfile, tokhelpers as th
+    >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     th.new_model("small-llama", 300).save_pretrained(folder)
     ...     len(load_model(folder).get_input_embeddings().weight)

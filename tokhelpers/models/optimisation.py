@@ -72,21 +72,18 @@ def optimise(
     """Train a model with AdamW on a task; return the trained model and the history of its steps.
 
     A step's loss is the mean over the labels of ``batch_size`` examples. Gradients are summed over
-    parts of ``micro_batch`` examples (None: as many as have about 8,192 ids, or fewer where the
-    vocabulary is so large that their scores would take more than 1 GiB). That changes memory and
-    rounding, not the result; only dropout is drawn anew with other parts. ``steps`` overrules
-    ``epochs``. The order of examples is drawn from the seed and the epoch; dropout and masks from
-    the seed and the step. The rate follows ``learning_rate_schedule``. The default device is CUDA
-    where there is one. ``dtype`` is what the body computes in, "float32" or "bfloat16" (by torch's
-    autocast; None: bfloat16 on a GPU that has it in hardware, else float32). Weights, gradients and
-    AdamW's averages keep the model's type, and ``evaluate`` computes in it. The model that came in
+    parts of ``micro_batch`` examples (None: as many as fit into memory well); that changes rounding
+    and dropout, not the result. ``steps`` overrules ``epochs``. The order of examples is drawn from
+    the seed and the epoch; dropout and masks from the seed and the step. The rate follows
+    ``learning_rate_schedule``. The default device is CUDA where there is one. ``dtype`` is what the
+    body computes in, "float32" or "bfloat16" (None: bfloat16 on a GPU that has it in hardware, else
+    float32); weights, gradients and AdamW's averages keep the model's type. The model that came in
     stays as it was unless ``inplace``. Where other programs use the cores too,
     ``torch.set_num_threads(1)`` can be many times faster: threads wait for each other.
 
     The history has one row per step: step, learning_rate, loss (in nats), items (labels), and what
     ``evaluate(model)``, a number or a dict of them, gives before the first step, every
-    ``evaluate_every`` steps, and after the last. ``history.attrs["seconds"]`` is the time that all of
-    this took, the time before a resume included.
+    ``evaluate_every`` steps, and after the last. ``history.attrs["seconds"]`` is the time of all.
 
     With a ``folder``, weights and AdamW's state are saved there every ``save_every`` steps and at
     the end, whole or not at all. A run that finds a checkpoint goes on from it; on the same machine
@@ -96,13 +93,6 @@ def optimise(
 
     Source: thesis, section 5.2: AdamW with betas 0.9 and 0.999, epsilon 1e-8, no weight decay.
     Purason et al. 2025, Table 9, has 0.9, 0.95 and a weight decay of 0.1.
-
-    >>> import tokhelpers as th
-    >>> small = th.new_model("small-llama", 10, hidden_size=6, num_hidden_layers=1)
-    >>> task = th.models.causal_task(th.models.blocks([[1, 2, 3] * 20], 8, 0))
-    >>> _, history = optimise(small, task, learning_rate=0.01, batch_size=4, epochs=10, device="cpu")
-    >>> len(history), bool(history.loss.iloc[-1] < history.loss.iloc[0])
-    (20, True)
     """
     began = time.perf_counter()
     sizes = {"batch_size": batch_size, "epochs": epochs, "save_every": save_every}
@@ -286,12 +276,7 @@ def _evaluation(model, evaluate: Callable) -> dict[str, float]:
 
 
 def total_loss(
-    model,
-    task: Task,
-    numbers: Iterable[int] | None = None,
-    *,
-    seed: int = 42,
-    places: int | None = None,
+    model, task: Task, numbers: Iterable[int] | None = None, *, seed: int = 42
 ) -> tuple[float, int]:
     """Return the sum of the losses of a task's examples, without training, and their labels' number.
 
@@ -299,20 +284,18 @@ def total_loss(
     """
     numbers = range(task.size) if numbers is None else numbers
     rows = _rows(model, task, numbers, np.random.default_rng([seed, 2]))
-    losses = [loss.item() for _, loss in evaluated(model, rows, task.loss, places)]
+    losses = [loss.item() for _, loss in evaluated(model, rows, task.loss)]
     return math.fsum(losses), _labels(rows)
 
 
 @torch.no_grad()
-def evaluated(
-    model, rows: list[dict], function: Callable, places: int | None = None
-) -> list[tuple[list[int], torch.Tensor]]:
-    """Apply ``function(model, batch)`` to rows, sorted by length, ``places`` ids at a time.
+def evaluated(model, rows: list[dict], function: Callable) -> list[tuple[list[int], torch.Tensor]]:
+    """Apply ``function(model, batch)`` to rows, sorted by length, as many as fit at a time.
 
     Returns pairs: places in ``rows``, and the result for these. Dropout is off; the model stays on
     its device, and computes in its own type.
     """
-    places = places or _places(model)
+    places = _places(model)
     check_ids(model, [row["ids"] for row in rows])
     parts = [[]]
     for i in _by_length(rows):

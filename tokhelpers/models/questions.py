@@ -106,17 +106,14 @@ def hpo_questions(n: int | None = None, *, split: str = "train", seed: int = 0) 
     are fewer than three, of other terms in the nearest larger branch. None is an ancestor or a
     descendant of the right term, shares a name or synonym with it, or has one in the definition.
     The subject is the branch below "Phenotypic abnormality"; the explanation is the parent's name
-    and the term's comment. Left out are terms whose name gives them away (it stands in the
-    definition, or its words do in any order, plurals and words like "abnormal" aside), and the few
-    without three wrong options. Counting words still helps: the option with the largest share of its
-    words in the definition is the right one in 59 of 100. Compare a model with that, not with 25.
+    and the term's comment. Left out are terms whose name gives them away (its words stand in the
+    definition). Counting words still helps: the option with the largest share of its words in the
+    definition is the right one in 59 of 100. Compare a model with that, not with 25.
 
     ``n`` questions are drawn without regard to the subject (None: all). The split "test" has a tenth
     of each subject's families of siblings, at least one. Wrong options come from the same split, so
-    that no name is in both, and each may be the right one. A few subjects are too small for a
-    question in each split. ``seed`` decides the draw, the wrong options and the places. The corpus
-    ``hpo`` has all these definitions, those of the test too: a model pretrained on it has read them,
-    but not their names.
+    that no name is in both. ``seed`` decides the draw, the wrong options and the places. The corpus
+    ``hpo`` has all these definitions, those of the test too, but not their names.
 
     Raises ValueError for an unknown split, and when there are fewer than ``n``.
 
@@ -241,14 +238,13 @@ def icd_chapters(n: int | None = None, *, split: str = "train", seed: int = 0) -
     """List descriptions of ICD-10-CM's categories and codes with their chapters, 22 real classes.
 
     Columns: ``text``, ``code``, ``chapter`` (its title), ``label`` (0 to 21, in the chapters'
-    order). A text that a category has twice is here once. The split "test" has a tenth of each
-    chapter's categories (codes of three characters), at least one, with all codes below them: two of
-    its 10,942 texts differ from one in training by side alone. Neighbouring categories remain alike.
-    The corpus ``icd-10-cm`` has all these texts, without their chapters.
+    order). The split "test" has a tenth of each chapter's categories (codes of three characters), at
+    least one, with all codes below them: two of its 10,942 texts differ from one in training by side
+    alone. The corpus ``icd-10-cm`` has all these texts, without their chapters.
 
     ``n`` rows come in equal numbers from each chapter as far as it has them; None gives all there
     are, more than half of them injuries. ``seed`` decides the draw and the order. The last chapter
-    has two categories and five codes: in the mean over classes it counts as much as the others.
+    has five codes, and in the mean over classes it counts as much as the others.
 
     Raises ValueError for an unknown split, and when there are fewer than ``n``.
 

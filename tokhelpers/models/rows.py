@@ -17,7 +17,6 @@ def row_sources(old: Tokenizer, new: Tokenizer) -> pd.DataFrame:
 
     Source: Purason et al. 2025, Appendix L.
 
-    >>> import tokhelpers as th
     >>> old = th.train_byte_level_bpe(["bat bat"], vocab_size=257)
     >>> new = th.train_byte_level_bpe(["bat bat"], vocab_size=258)
     >>> row_sources(old, new).tail(2).values.tolist()
@@ -70,7 +69,6 @@ def id_map(old: Tokenizer, new: Tokenizer) -> dict[int, int]:
 
     Any two tokenizers will do, of any model; added tokens count. Raises TypeError for anything else.
 
-    >>> import tokhelpers as th
     >>> base = th.train_byte_level_bpe(["bat bat bag tag"], vocab_size=260)
     >>> ids = id_map(base, th.prune(base, th.pruning_order(base, by="id")[1:], 1))
     >>> [(i, ids.get(i)) for i in range(256, 260)]

@@ -2,7 +2,7 @@
 
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import pandas as pd
@@ -53,20 +53,16 @@ def recommend_size(
     ``training_memory``), ``step_time_added_percent``, ``net_cost``: the cost of training on the
     same text divided by that without new tokens (tokens needed times time per token; below 1 is a
     gain), and ``near_least``: whether ``net_cost`` is within 1 % of the least. The bottom is flat,
-    so any of these sizes will do; where the largest is the least, more tokens may cost less still.
-    A size chosen on ``test`` should be reported on a third text.
+    so any of these sizes will do. A size chosen on ``test`` should be reported on a third text.
 
-    Time is modelled: operations of the forward and backward pass, attention over ``length`` tokens
-    and scores over the vocabulary included. At 128 tokens per step a CPU took 1.6 times the modelled
-    extra time (``data/measured/training_costs.csv``), because it also has to move the scores and to
-    update the rows. The table does not say how well new rows learn, or whether the model is better
-    for them.
+    Time is modelled (``training_operations``): at 128 tokens per step a CPU took 1.6 times the
+    modelled extra time (``data/measured/training_costs.csv``). The table does not say how well new
+    rows learn, or whether the model is better for them.
 
     Raises ValueError for sizes that are none or that the text does not yield, for a text with
     nothing to hold out, and as ``training_memory`` does; TypeError for a model that is neither name
     nor configuration.
 
-    >>> import tokhelpers as th
     >>> base = th.train_byte_level_bpe(["bat bag"], vocab_size=257)
     >>> text = ["cat hat", "cat cat", "hat"]
     >>> table = recommend_size(base, text, "small-llama", sizes=[1, 2], test=["cat"], length=16)
@@ -85,16 +81,13 @@ def recommend_size(
     extension = _learned(base, words, sizes, min_frequency)
     sizes = sizes or _grid(len(extension.tokens))
     rows = {n: base.next_id + n for n in (0, *sizes)}
-
-    def memory(n):
-        step = {"head": head, "batch": batch, "length": length, "dtype": dtype}
-        return int(training_memory(model_config, rows[n], **step).total)
-
+    step = {"head": head, "batch": batch, "length": length, "dtype": dtype}
+    memory = {n: int(training_memory(model_config, rows[n], **step).total) for n in rows}
     measured = {n: evaluate(extend_parts(base, extension, n), text) for n in rows}
     ends = [rows[0], rows[sizes[-1]]]
     parameters = [parameter_count(model_config, size, head) for size in ends]
     times = [training_operations(model_config, size, head, length) for size in ends]
-    return _table(measured, _convex(memory, list(rows)), parameters, times)
+    return _table(measured, memory, parameters, times)
 
 
 def training_operations(architecture, vocab_size: int, head: str, length: int) -> int:
@@ -139,32 +132,6 @@ def _table(measured: dict, memory: dict, parameters: list, times: list) -> pd.Da
         )
     table = pd.DataFrame(lines)
     return table.assign(near_least=table.net_cost <= 1.01 * table.net_cost.min())
-
-
-def _convex(function: Callable[[int], int], places: list[int]) -> dict[int, int]:
-    """Find the values of a convex function of integers at some places by asking for few of them.
-
-    The peak of several straight lines is convex. Where a value between two others lies on the line
-    through them, all between them do.
-    """
-    low, *between, high = places
-    found = {n: function(n) for n in (low, high)}
-
-    def fill(low, between, high):
-        if not between:
-            return
-        half = len(between) // 2
-        middle = between[half]
-        found[middle] = function(middle)
-        rise = found[high] - found[low]
-        if (found[middle] - found[low]) * (high - low) == rise * (middle - low):
-            found.update({n: found[low] + rise * (n - low) // (high - low) for n in between})
-        else:
-            fill(low, between[:half], middle)
-            fill(middle, between[half + 1 :], high)
-
-    fill(low, between, high)
-    return found
 
 
 def _checked(sizes) -> list[int] | None:

@@ -44,12 +44,11 @@ def measure_step(
 
     The model has fresh weights, the ids are random, and the steps run in a new process, after one to
     warm up. Returns one row per step: ``seconds`` by the clock and ``processor_seconds`` of all
-    threads, which other work on the machine disturbs less; ``memory``, the same in each row, is the
-    peak in bytes: on CUDA what the allocator gave out, on a CPU resident memory above what the
-    process had before the model was built. ``device`` is "cuda" or "cpu" (default: CUDA where there
-    is one), ``dtype``, of weights, gradients and averages, "bfloat16" or "float32" (default: bfloat16
-    on a GPU that has it in hardware, else float32). Where a GPU's memory does not suffice, there is
-    one row, and all three are NaN. Attention is as in ``training_memory``.
+    threads; ``memory``, the same in each row, is the peak in bytes: on CUDA what the allocator gave
+    out, on a CPU resident memory above what the process had before the model was built. ``device``
+    is "cuda" or "cpu" (default: CUDA where there is one), ``dtype``, of weights, gradients and
+    averages, "bfloat16" or "float32" (default: bfloat16 on a GPU that has it in hardware, else
+    float32). Where a GPU's memory does not suffice, there is one row, and all three are NaN.
 
     Raises ValueError as ``training_memory`` does, and RuntimeError where the process was killed,
     most likely for its memory.
@@ -144,7 +143,6 @@ def thesis_runs(sizes: pd.DataFrame) -> pd.DataFrame:
 
     Source: thesis, Table 6 and section 5.1.
 
-    >>> import tokhelpers as th
     >>> len(thesis_runs(th.published("thesis_table_06")))
     60
     """
@@ -174,9 +172,7 @@ def measure_runs(
     machine that grows slower does not favour what stands first. ``length`` takes the place of longer
     inputs; ``how`` are the options of ``measure_step``. Returns one row per step: the run, what
     ``measure_step`` found, ``repeat``, and ``modelled``, the total of ``training_memory`` in bytes.
-    Batches above one that a GPU could not hold are not tried: NaN. Raises what these functions raise.
 
-    >>> import tokhelpers as th
     >>> measure_runs(thesis_runs(th.published("thesis_table_06")), batches=[]).empty
     True
     """

@@ -33,10 +33,8 @@ def plan_transfer(
     target_modules=plan.modules)``.
 
     Raises ValueError when ``old`` cannot be the model's tokenizer: when it has more ids than the
-    table has rows, or leaves more than ``max_padding`` rows without a token. Some models have more
-    of these (gpt-oss: 201,088 rows for 200,019 tokens); None allows any number.
+    table has rows, or leaves more than ``max_padding`` rows without a token (None allows any number).
 
-    >>> import tokhelpers as th
     >>> old = th.train_byte_level_bpe(["bat bat"], vocab_size=257)
     >>> new = th.train_byte_level_bpe(["bat bat"], vocab_size=258)
     >>> plan = plan_transfer(th.new_model("small-llama", 320, device="meta"), old, new)
@@ -135,19 +133,17 @@ def transfer_embeddings(
     - "zero": zeros.
 
     A token without pieces takes the mean of all, with a warning. An untied head and its bias are
-    treated likewise, from their own rows; a tied one is the input table. ``rescale`` stretches the
-    new rows of the input table, not of an untied head, to the median length of the old ones. Rows
-    without a token take the old rows without one, in turn, or the mean where there are none. Ids in
-    the configurations (``pad_token_id`` and so on) follow their tokens. ``head=False`` allows a model
-    without an output head, ``max_padding`` is as for ``plan_transfer``. The sums are done in float32
-    at least, and the rows keep the model's type and device. Raises ValueError as ``plan_transfer``
-    does, for an unknown ``init``, a missing head, "focus" without a text that holds new tokens, and
-    rows that are not finite.
+    treated likewise, from their own rows. ``rescale`` stretches the new rows of the input table, not
+    of an untied head, to the median length of the old ones. Rows without a token take the old rows
+    without one, in turn, or the mean where there are none. Ids in the configurations
+    (``pad_token_id`` and so on) follow their tokens. ``head=False`` allows a model without an output
+    head, ``max_padding`` is as for ``plan_transfer``. The sums are done in float32 at least. Raises
+    ValueError as ``plan_transfer`` does, for an unknown ``init``, a missing head, "focus" without a
+    text that holds new tokens, and rows that are not finite.
 
     Source: Purason et al. 2025, Appendix L (fvt); thesis, Table 8 (normal); Dobler and de Melo 2023
     (focus); NVIDIA Nemotron's tokenizer extension (rescale).
 
-    >>> import tokhelpers as th
     >>> old = th.train_byte_level_bpe(["bat bat"], vocab_size=257)
     >>> new = th.train_byte_level_bpe(["bat bat"], vocab_size=258)
     >>> before = th.new_model("small-llama", 257)

@@ -1,5 +1,4 @@
 __all__ = [
-    "PROFILES",
     "check",
     "check_answer",
     "draw_boxes",
@@ -36,7 +35,7 @@ from .pictures import (
     draw_merges as draw_merges,
     draw_pipeline as draw_pipeline,
 )
-from .profiles import PROFILES as PROFILES, profile as profile
+from .profiles import profile as profile
 from .records import (
     measured as measured,
     published as published,

@@ -25,8 +25,7 @@ def explorer(
     text between ``‹ ›``, where another row has no token of the same bytes of the text. Where nobody
     can type, the tokens of ``text`` are shown. Raises as ``show_tokens`` does.
 
-    >>> from tokhelpers.train.trainers import train_byte_level_bpe
-    >>> pair, whole = (train_byte_level_bpe(["bat bat"], vocab_size=n) for n in (257, 258))
+    >>> pair, whole = (th.train_byte_level_bpe(["bat bat"], vocab_size=n) for n in (257, 258))
     >>> print(explorer(pair=pair, whole=whole, text="a bat"))
     text = 'a bat'
     pair   4 tokens  a ␣ ‹b› ‹at›
@@ -44,12 +43,7 @@ def explorer(
 
 
 def merge_ranks(tokenizer: Tokenizer | AdaptBPE) -> dict[int, int]:
-    """Map the id of each token that merges make to the rank of the last of them; empty without merges.
-
-    >>> from tokhelpers.train.trainers import train_byte_level_bpe
-    >>> merge_ranks(train_byte_level_bpe(["bat bat"], vocab_size=258))
-    {256: 0, 257: 1}
-    """
+    """Map the id of each token that merges make to the rank of the last of them; empty without merges."""
     if isinstance(tokenizer, AdaptBPE):
         tokenizer = tokenizer.tokenizer
     if not is_bpe(tokenizer):

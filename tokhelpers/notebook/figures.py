@@ -5,6 +5,7 @@ import inspect
 import os
 import textwrap
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
@@ -63,10 +64,7 @@ def save_figure(figure, table: pd.DataFrame, name: str, *, conditions: str = "")
     folder.mkdir(parents=True, exist_ok=True)
     about = {"Date": None, "Creator": None}
     numbers = table.to_csv(index=False, float_format="%.6g", lineterminator="\n").encode()
-
-    def drawing(file: Path) -> None:
-        figure.savefig(file, format="svg", metadata=about)
-
+    drawing = partial(figure.savefig, format="svg", metadata=about)
     write_all({folder / f"{name}.svg": drawing, folder / f"{name}.csv": numbers})
 
 
@@ -100,8 +98,8 @@ def label_lines(axes, *, gap: float = 0.04) -> None:
         )
 
 
-def show_source(function: Callable, *, docstring: bool = False):
-    """Show a function's real source in a notebook cell, without its docstring unless asked for.
+def show_source(function: Callable):
+    """Show a function's real source in a notebook cell, without its docstring.
 
     >>> print(show_source(set_style).data.splitlines()[1])
     def set_style() -> None:
@@ -110,7 +108,7 @@ def show_source(function: Callable, *, docstring: bool = False):
 
     source = textwrap.dedent(inspect.getsource(inspect.unwrap(function)))
     node = ast.parse(source).body[0]
-    if not docstring and ast.get_docstring(node) is not None:
+    if ast.get_docstring(node) is not None:
         lines = source.splitlines()
         del lines[node.body[0].lineno - 1 : node.body[0].end_lineno]
         source = "\n".join(lines)

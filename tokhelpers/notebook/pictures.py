@@ -53,8 +53,7 @@ def draw_pipeline(text: str, tokenizer, *, title: str = ""):
 
     ``text`` is best in ASCII: then every token holds whole characters.
 
-    >>> from tokhelpers.train.trainers import train_byte_level_bpe
-    >>> _, table = draw_pipeline("a bat", train_byte_level_bpe(["bat bat"], vocab_size=258))
+    >>> _, table = draw_pipeline("a bat", th.train_byte_level_bpe(["bat bat"], vocab_size=258))
     >>> table[table.row == "tokens"].text.tolist()
     ['a', '␣', 'bat']
     """

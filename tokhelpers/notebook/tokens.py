@@ -86,15 +86,12 @@ def show_tokens(text: str, *tokenizers: Tokenizer | AdaptBPE, **named: Tokenizer
     ``↵`` a line break, ``⇥`` a tab, ``⟨E2 96⟩`` bytes that are no whole character, ``⟨U+200B⟩`` a
     character that is invisible, ``◌`` what a combining mark stands on. ``⟪ ⟫`` are special and
     added tokens; none are put around the text. ``⟦ ⟧`` are tokens, not special ones, that the first
-    tokenizer's vocabulary lacks; rows whose tokenizer writes tokens in another way have no such
-    marks. Of a text longer than ``LIMIT`` characters the beginning is shown. Where a tokenizer
-    fails, its row says why. Raises TypeError for what is no text or no tokenizer, ValueError where
-    no tokenizer is given.
+    tokenizer's vocabulary lacks. Of a text longer than ``LIMIT`` characters the beginning is shown.
+    Where a tokenizer fails, its row says why. Raises TypeError for what is no text or no tokenizer,
+    ValueError where no tokenizer is given.
 
-    >>> from tokhelpers.adapt.extension import Extension, extend
-    >>> from tokhelpers.train.trainers import train_byte_level_bpe
-    >>> base = train_byte_level_bpe(["bag bat bat"], vocab_size=257)
-    >>> show_tokens("a bat é", base=base, longer=extend(base, Extension(["bat"])))
+    >>> base = th.train_byte_level_bpe(["bag bat bat"], vocab_size=257)
+    >>> show_tokens("a bat é", base=base, longer=th.extend(base, th.Extension(["bat"])))
     base    7 tokens  a ␣ ba t ␣ ⟨C3⟩ ⟨A9⟩
     longer  6 tokens  a ␣ ⟦bat⟧ ␣ ⟨C3⟩ ⟨A9⟩
     ⟦ ⟧ not in the vocabulary of base; ⟨ ⟩ bytes, or the number of a character
@@ -111,10 +108,6 @@ def labelled(tokenizers, named) -> list[tuple[str, Tokenizer | AdaptBPE]]:
     """Give a label to each tokenizer; the name is that of the named ones.
 
     Raises ValueError where there is none, TypeError for what is no tokenizer.
-
-    >>> labelled([], {})
-    Traceback (most recent call last):
-    ValueError: there is no tokenizer to show tokens of: give one or more
     """
     labels = [f"tokenizer {i}" for i in range(1, 1 + len(tokenizers))]
     encoders = [*zip(labels, tokenizers, strict=True), *named.items()]

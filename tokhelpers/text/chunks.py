@@ -5,8 +5,8 @@ what every code path to pre-tokens begins with, and from then on only unique chu
 the rules allow it, text is cut at the ends of lines, too.
 """
 
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections import namedtuple
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -16,7 +16,10 @@ from numba import njit
 WORD, SPACE, META = 0, 1, 2
 # what a unique chunk takes, and each byte of it, until it is pre-token counts (measured)
 CHUNK_BYTES, TEXT_BYTES = 250, 4
-PENDING = 1 << 20  # chunks of batches that wait until they are added up
+
+# The unique chunks: their bytes one after the other in `text`, chunk `i` from `ends[i]` to
+# `ends[i + 1]`, and how often each occurs; `table` leads from a chunk's hash to its number.
+Found = namedtuple("Found", "text ends times hashes table")
 
 
 @njit(cache=True, nogil=True)
@@ -50,6 +53,7 @@ def _line_ends(text, i, end):
     return i == end or text[i] != 47
 
 
+# --- one pass over the text ---------------------------------------------------------------------
 @njit(cache=True, nogil=True)
 def _cut(text, offsets, weights, spaces, lines, chunks, ends, times):
     """Cut documents into chunks; returns how many, and the sizes of the text.
@@ -89,57 +93,125 @@ def _cut(text, offsets, weights, spaces, lines, chunks, ends, times):
     return n, sizes
 
 
-def add_up(parts: list[tuple[pa.Array, np.ndarray]]) -> tuple[pa.Array, np.ndarray]:
-    """Add up the counts of equal strings: the unique ones, as they came first, and their counts.
-
-    >>> words, counts = add_up([(pa.array(["a", "b"]), np.array([1, 2])), (pa.array(["a"]), np.array([4]))])
-    >>> words.to_pylist(), counts.tolist()
-    (['a', 'b'], [5, 2])
-    """
-    found = pa.concat_arrays([strings for strings, _ in parts]).dictionary_encode()
-    counts = np.zeros(len(found.dictionary), np.int64)
-    np.add.at(counts, found.indices.to_numpy(), np.concatenate([n for _, n in parts]))
-    return found.dictionary, counts
+# --- the table of unique chunks -----------------------------------------------------------------
+def _nothing_found() -> Found:
+    size = 1 << 12
+    text, ends, times = np.empty(1 << 16, np.uint8), np.zeros(size + 1, int), np.zeros(size, int)
+    return Found(text, ends, times, np.zeros(size, np.uint64), np.full(2 * size, -1, np.int32))
 
 
-def bytes_of(strings: pa.Array) -> tuple[np.ndarray, np.ndarray]:
-    """Return the bytes of strings (large ones), one after the other, and their offsets.
-
-    >>> [array.tolist() for array in bytes_of(pa.array(["ab", "c"], pa.large_string()))]
-    [[97, 98, 99], [0, 2, 3]]
-    """
-    if not len(strings):
-        return np.zeros(0, np.uint8), np.zeros(1, np.int64)
-    _, offsets, text = strings.buffers()
-    offsets = np.frombuffer(offsets, np.int64)[strings.offset : strings.offset + len(strings) + 1]
-    return np.frombuffer(text, np.uint8)[offsets[0] : offsets[-1]], offsets - offsets[0]
+@njit(cache=True, nogil=True)
+def _longer(array, size):
+    grown = np.zeros(size, array.dtype)
+    grown[: len(array)] = array
+    return grown
 
 
-def _count_batch(texts: list[bytes], times: list[int], spaces: bool, lines: bool) -> tuple:
-    """Unique chunks of documents, their counts, and the sizes of the text."""
-    text = np.frombuffer(b"".join(texts) or b"\0", np.uint8)
-    offsets, weights = np.cumsum([0, *map(len, texts)]), np.array(times, np.int64)
-    most = len(texts) + np.count_nonzero((text == 32) | (text == 10) | (text == 13))
-    chunks, ends, often = (
-        np.empty_like(text),
-        np.zeros(most + 1, np.int64),
-        np.empty(most, np.int64),
-    )
-    n, sizes = _cut(text, offsets, weights, spaces, lines, chunks, ends, often)
-    strings = pa.LargeStringArray.from_buffers(n, pa.py_buffer(ends), pa.py_buffer(chunks))
-    return *add_up([(strings, often[:n])]), sizes
+@njit(cache=True, nogil=True)
+def _hash(text, begin, end):
+    """FNV-1a of 64 bits."""
+    value = np.uint64(0xCBF29CE484222325)
+    for k in range(begin, end):
+        value = (value ^ np.uint64(text[k])) * np.uint64(0x100000001B3)
+    return value
 
 
-def _in_threads(work: Callable, batches: Iterable[tuple]) -> Iterator:
-    """What two threads make of the batches, in order; compiled code lets go of Python's lock."""
-    waiting = deque()
-    with ThreadPoolExecutor(2) as pool:
-        for batch in batches:
-            waiting.append(pool.submit(work, *batch))
-            if len(waiting) == 3:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
+@njit(cache=True, nogil=True)
+def _first_slot(table, value):
+    return (value ^ value >> np.uint64(32)) & np.uint64(len(table) - 1)
+
+
+@njit(cache=True, nogil=True)
+def _next_slot(table, i):
+    return (i + np.uint64(1)) & np.uint64(len(table) - 1)
+
+
+@njit(cache=True, nogil=True)
+def _are_equal(a, begin, b, start, size):
+    """Whether so many bytes are the same from `begin` on in one text, from `start` on in the other."""
+    k = 0
+    while k < size and a[begin + k] == b[start + k]:
+        k += 1
+    return k == size
+
+
+@njit(cache=True, nogil=True)
+def _grown(found, n, size):
+    """The same chunks in arrays into which one more, of `size` bytes, fits."""
+    text, ends, times, hashes, table = found
+    if ends[n] + size > len(text):
+        text = _longer(text, 2 * (ends[n] + size))
+    if n == len(times):
+        ends, times, hashes = (
+            _longer(ends, 2 * n + 1),
+            _longer(times, 2 * n),
+            _longer(hashes, 2 * n),
+        )
+        table = np.full(4 * n, -1, np.int32)
+        for c in range(n):
+            i = _first_slot(table, hashes[c])
+            while table[i] >= 0:
+                i = _next_slot(table, i)
+            table[i] = c
+    return Found(text, ends, times, hashes, table)
+
+
+@njit(cache=True, nogil=True)
+def _add(chunks, offsets, weights, found, n):
+    """Add chunks to the `n` unique ones that are found; returns these, and how many they are now."""
+    text, ends, times, hashes, table = found
+    for k in range(len(weights)):
+        begin, size = offsets[k], offsets[k + 1] - offsets[k]
+        if n == len(times) or ends[n] + size > len(text):
+            found = _grown(Found(text, ends, times, hashes, table), n, size)
+            text, ends, times, hashes, table = found
+        # 1. Look the chunk up: its slot, or a free one.
+        value = _hash(chunks, begin, begin + size)
+        i = _first_slot(table, value)
+        while table[i] >= 0:
+            c = table[i]
+            same = hashes[c] == value and ends[c + 1] - ends[c] == size
+            if same and _are_equal(text, ends[c], chunks, begin, size):
+                break
+            i = _next_slot(table, i)
+        # 2. Write a new one behind the others.
+        if table[i] < 0:
+            table[i], hashes[n] = n, value
+            text[ends[n] : ends[n] + size] = chunks[begin : begin + size]
+            ends[n + 1] = ends[n] + size
+            n += 1
+        times[table[i]] += weights[k]
+    return Found(text, ends, times, hashes, table), n
+
+
+class Chunks:
+    """The unique chunks of the documents that were added, as they came first, and their counts."""
+
+    def __init__(self, spaces: bool, lines: bool):
+        self._cuts = spaces, lines
+        self._found, self._n, self.sizes = _nothing_found(), 0, np.zeros(4, np.int64)
+
+    def add(self, texts: list[bytes], times: list[int]) -> None:
+        """Cut documents (UTF-8) that occur so often, and count their chunks."""
+        text = np.frombuffer(b"".join(texts) or b"\0", np.uint8)
+        offsets, weights = np.cumsum([0, *map(len, texts)]), np.array(times, np.int64)
+        most = len(texts) + np.count_nonzero((text == 32) | (text == 10) | (text == 13))
+        chunks, ends, often = np.empty_like(text), np.zeros(most + 1, int), np.empty(most, int)
+        n, sizes = _cut(text, offsets, weights, *self._cuts, chunks, ends, often)
+        self._found, self._n = _add(chunks, ends, often[:n], self._found, self._n)
+        self.sizes += sizes
+
+    @property
+    def memory(self) -> int:
+        """The bytes that the chunks take until they are pre-token counts."""
+        return CHUNK_BYTES * self._n + TEXT_BYTES * int(self._found.ends[self._n])
+
+    def counted(self) -> tuple[pa.Array, np.ndarray, np.ndarray]:
+        """The chunks, their counts, and the sizes of the text."""
+        text, ends, times, *_ = self._found
+        buffers = pa.py_buffer(ends[: self._n + 1]), pa.py_buffer(text[: ends[self._n]])
+        strings = pa.LargeStringArray.from_buffers(self._n, *buffers)
+        return strings, times[: self._n], self.sizes
 
 
 def count_chunks(
@@ -162,26 +234,14 @@ def count_chunks(
     >>> chunks.to_pylist(), counts.tolist(), sizes.tolist()
     (['a', 'cat', 'a  cat'], [1, 1, 2], [17, 17, 6, 3])
     """
-    whole, parts, sizes = (
-        (pa.array([], pa.large_string()), np.zeros(0, np.int64)),
-        [],
-        np.zeros(4, int),
-    )
-    for chunks, counts, measured in _in_threads(
-        lambda *batch: _count_batch(*batch, spaces, lines), batches
-    ):
-        sizes += measured
-        parts.append((chunks, counts))
-        size = CHUNK_BYTES * sum(len(some) for some, _ in [whole, *parts])
-        size += TEXT_BYTES * sum(some.nbytes for some, _ in [whole, *parts])
-        full = memory is not None and size > memory
-        # seldom, so that each chunk is looked up a few times only
-        if full or sum(len(some) for some, _ in parts) > max(len(whole[0]), PENDING):
-            whole, parts = add_up([whole, *parts]), []
-            pa.default_memory_pool().release_unused()
-        if full and CHUNK_BYTES * len(whole[0]) + TEXT_BYTES * whole[0].nbytes > memory:
-            yield *whole, sizes
-            whole, sizes = (whole[0][:0], whole[1][:0]), np.zeros(4, int)
-    whole, parts = add_up([whole, *parts]), []
-    pa.default_memory_pool().release_unused()  # some 100 MB
-    yield *whole, sizes
+    chunks = Chunks(spaces, lines)
+    with ThreadPoolExecutor(1) as pool:  # compiled code lets go of Python's lock: meanwhile
+        counting = pool.submit(chunks.add, [], [])  # the next batch is made
+        for batch in batches:
+            counting.result()
+            if memory is not None and chunks.memory > memory:
+                yield chunks.counted()
+                chunks = Chunks(spaces, lines)
+            counting = pool.submit(chunks.add, *batch)
+        counting.result()
+    yield chunks.counted()

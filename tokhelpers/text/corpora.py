@@ -86,9 +86,6 @@ class Corpus:
 
         A document belongs to one part. None where it cannot be read in parts: text that comes from
         no file, files read as far as `chars` only.
-
-        >>> load_corpus("hpo").parts() is None
-        True
         """
         kind, _, rest = self.name.partition(":")
         if kind not in (*readers.ENDINGS, "python-source") or self.chars is not None or self.part:
@@ -147,21 +144,17 @@ def load_corpus(
     | `hf:ID[@CONFIG][@REVISION][#SPLIT]` | `column` of a hub data set, streamed | the hub's |
 
     PATH is a file, a glob, or a folder: all regular files in it and below, hidden ones left out
-    (of kind jsonl those that end in .jsonl, .jsonl.gz, .jsonl.xz; of parquet in .parquet).
-    Files come in sorted order, each once, however many symlinks lead to it. text and jsonl also
-    read .gz and .xz; lines end in \\n or \\r\\n, a byte order mark at the start of a file is
-    dropped, and a line of more than 1 GiB is refused. SPLIT is the hub's own
-    (default train), which the two splits here divide. REVISION is a commit, a tag or a branch;
-    without a CONFIG it is written `hf:ID@@REVISION`. Only a commit stays what it is.
+    (of kind jsonl those that end in .jsonl, .jsonl.gz, .jsonl.xz; of parquet in .parquet), in sorted
+    order, each once. text and jsonl also read .gz and .xz; lines end in \\n or \\r\\n, and one of
+    more than 1 GiB is refused. SPLIT is the hub's own (default train), which the two splits here
+    divide. REVISION is a commit, which stays what it is, a tag or a branch.
 
     `chars`: the corpus ends after that many characters of its split, the last document cut to
-    fit; an upper bound, since a source may hold fewer. None: all there is. wordfreq's whole lists
-    stand for 10^9 words, have `counts`, and have no test split: with `split="test"` a sample of
-    10,000,000 characters is drawn. `split`: "train", or "test" with about a tenth of the documents.
-    Of the texts that `data/texts` keeps as counts, from `flores` to `training`, NTREX alone has a
-    "test".
-    `seed`: the shuffle and the draw. `errors`: "strict", or "replace" to read invalid UTF-8 and
-    lone surrogates as U+FFFD. Only the medical ones are held in memory, to be shuffled.
+    fit. None: all there is. `split`: "train", or "test" with about a tenth of the documents.
+    wordfreq's whole lists stand for 10^9 words, have `counts`, and have no test split: with
+    `split="test"` a sample of 10,000,000 characters is drawn. Of the texts that `data/texts` keeps
+    as counts NTREX alone has a "test". `seed`: the shuffle and the draw. `errors`: "strict", or
+    "replace" to read invalid UTF-8 and lone surrogates as U+FFFD.
 
     Raises ValueError for a bad argument and for content that cannot be read (naming the file
     and the byte offset after decompression, line or row), FileNotFoundError when nothing is at

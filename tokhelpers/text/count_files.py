@@ -4,7 +4,6 @@ import os
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import compress
 from pathlib import Path
 
 import numpy as np
@@ -30,7 +29,7 @@ def save_counts(counts: Pretokens, path: str | Path) -> None:
         name = type(counts).__name__
         raise TypeError(f"Pretokens are saved, as count_pretokens gives them, not {name}")
     described = {name: getattr(counts, name) for name in (*merging.SIZES, "rules")}
-    rows = pa.table([counts.words, counts.counts], schema=merging.SCHEMA)
+    rows = pa.table([counts.strings, counts.counts], schema=merging.SCHEMA)
     merging.write_counts(Path(path), [rows], lambda: described)
 
 
@@ -88,22 +87,22 @@ def frequent(counts: Pretokens, min_count: int) -> Pretokens:
         )
     if kept.all():
         return counts
-    words = list(compress(counts.words, kept.tolist()))
-    return replace(counts, words=words, counts=counts.counts[kept])
+    return replace(counts, strings=counts.strings.filter(kept), counts=counts.counts[kept])
 
 
 def _our_counts(file: Path, described: dict, min_count: int) -> Pretokens:
-    words, counts = [], [np.zeros(0, np.int64)]
+    words, counts = [pa.array([], pa.large_string())], [np.zeros(0, np.int64)]
     try:
         for rows in merging.read_counts(file):
             if min_count > 1:
                 rows = rows.filter(compute.field("count") >= min_count)
-            words += rows["pretoken"].to_pylist()
+            words.append(rows["pretoken"].cast(pa.large_string()))
+            words[-1].validate(full=True)  # is it UTF-8?
             counts.append(rows["count"].to_numpy())
-    except UnicodeDecodeError:
+    except pa.ArrowInvalid:
         raise merging.damaged(file) from None
-    counts = np.concatenate(counts)
-    if counts.min(initial=1) < 1 or len(set(words)) < len(words):
+    words, counts = pa.concat_arrays(words), np.concatenate(counts)
+    if counts.min(initial=1) < 1 or compute.count_distinct(words).as_py() < len(words):
         raise merging.damaged(file)
     return frequent(Pretokens(words, counts, **described), min_count)
 

@@ -28,8 +28,9 @@ from ..tokenizer.pretokenization import (
     library_cutter,
     proven_pattern,
 )
-from ..tokenizer.token_bytes import byte_of, strings_of_bytes
-from .chunks import bytes_of, count_chunks
+from ..tokenizer.segmentation import code_points
+from ..tokenizer.token_bytes import byte_of, bytes_of, strings_of_bytes
+from .chunks import count_chunks
 
 PRETOKEN_BYTES = 250  # what a pre-token and its count take in a mapping (measured)
 
@@ -38,19 +39,23 @@ PRETOKEN_BYTES = 250  # what a pre-token and its count take in a mapping (measur
 class Pretokens(Mapping):
     """Unique pre-tokens of a text and how often each occurs: a mapping pre-token -> count.
 
-    ``words`` are the pre-tokens as the model gets them (``Ġword``), ``counts`` an int64 array
-    beside them. ``chars``, ``bytes`` (UTF-8), ``spaced_words`` (separated by white
-    space) and ``documents`` measure the text as it was given, before normalisation. ``rules`` is
-    the normalizer and pre-tokenizer that were applied.
+    ``strings`` (an Arrow array) and ``words`` (a list) are the pre-tokens as the model gets them
+    (``Ġword``), ``counts`` an int64 array beside them. ``chars``, ``bytes`` (UTF-8),
+    ``spaced_words`` (separated by white space) and ``documents`` measure the text as it was given,
+    before normalisation. ``rules`` is the normalizer and pre-tokenizer that were applied.
     """
 
-    words: list[str]
+    strings: pa.Array
     counts: np.ndarray
     chars: int
     bytes: int
     spaced_words: int
     documents: int
     rules: str
+
+    @cached_property
+    def words(self) -> list[str]:
+        return self.strings.to_pylist()
 
     @cached_property
     def _places(self) -> dict[str, int]:
@@ -63,7 +68,7 @@ class Pretokens(Mapping):
         return iter(self.words)
 
     def __len__(self) -> int:
-        return len(self.words)
+        return len(self.strings)
 
     def __repr__(self) -> str:
         return f"Pretokens({len(self):,} unique, {self.counts.sum():,} in all)"
@@ -110,11 +115,10 @@ CUT_AT_MARKS = {"BertPreTokenizer", "Whitespace", "WhitespaceSplit", "Digits", "
 
 def _of_letters(chunks: pa.Array, is_letter: Callable[[str], bool], spaces: bool) -> np.ndarray:
     """Which chunks have letters only, behind one space at most if they may have `spaces`."""
-    raw, offsets = bytes_of(chunks)
-    if not len(raw):
+    codes, offsets = code_points(chunks)
+    if not len(codes):
         return np.zeros(len(chunks), bool)
-    codes = np.frombuffer(raw.tobytes().decode().encode("utf-32-le"), np.uint32)
-    starts = np.flatnonzero(raw & 0xC0 != 0x80).searchsorted(offsets[:-1])
+    starts = offsets[:-1]
     there = np.flatnonzero(np.bincount(codes)).tolist()
     letter = np.zeros(1 + max(there), bool)
     letter[there] = [is_letter(chr(c)) for c in there]
@@ -157,7 +161,7 @@ def _chunk_counts(chunks: pa.Array, counts: np.ndarray, rules: str) -> tuple:
     meta, end = (pa.scalar(text, chunks.type) for text in (meta, ""))
     plain = compute.binary_join_element_wise(meta, chunks.filter(whole), end)
     words, counts = _with_pieces(plain, counts[whole], pieces)
-    return words.to_pylist(), counts
+    return words, counts
 
 
 def _pattern_counts(chunks: pa.Array, counts: np.ndarray, rules: str) -> tuple:
@@ -189,7 +193,7 @@ def _pattern_counts(chunks: pa.Array, counts: np.ndarray, rules: str) -> tuple:
 
 def tally(
     weighted: Iterable[tuple[str, int]], rules: str, *, first: int = 1, memory: int | None = None
-) -> Iterator[tuple[list[str], np.ndarray, np.ndarray]]:
+) -> Iterator[tuple[pa.Array, np.ndarray, np.ndarray]]:
     """Count the pre-tokens of (document, how often), in portions of about `memory` bytes.
 
     Each portion is the pre-tokens, their counts, and the characters, bytes, words and documents
@@ -202,13 +206,14 @@ def tally(
     >>> tokenizer = Tokenizer(models.BPE())
     >>> tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     >>> [(words, counts, sizes)] = tally([("a cat", 1), ("a dog", 2)], cutting_rules(tokenizer))
-    >>> words, counts.tolist(), sizes.tolist()
+    >>> words.to_pylist(), counts.tolist(), sizes.tolist()
     (['a', 'Ġcat', 'Ġdog'], [3, 1, 2], [15, 15, 6, 3])
     """
     pattern = proven_pattern(rules)
     if pattern is None and not _cuts_at_spaces(rules):
         for counts, sizes in _library_counts(weighted, rules, first, memory):
-            yield list(counts), np.fromiter(counts.values(), np.int64, len(counts)), sizes
+            words = pa.array(list(counts), pa.large_string())
+            yield words, np.fromiter(counts.values(), np.int64, len(counts)), sizes
         return
     count, batches = _pattern_counts if pattern else _chunk_counts, _in_bytes(weighted, first)
     options = {"spaces": pattern is not None, "lines": pattern in LINES, "memory": memory}

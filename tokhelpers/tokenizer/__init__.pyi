@@ -5,7 +5,6 @@ __all__ = [
     "Parts",
     "QWEN",
     "TEKKEN",
-    "all_splits",
     "build_tokenizer",
     "byte_alphabet",
     "cutting_rules",
@@ -32,7 +31,6 @@ __all__ = [
 
 from .parts import (
     Parts as Parts,
-    all_splits as all_splits,
     build_tokenizer as build_tokenizer,
     merge_ids as merge_ids,
     merge_skipping as merge_skipping,

@@ -2,7 +2,7 @@
 
 import hashlib
 import platform
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from importlib.metadata import version
 
 import pandas as pd
@@ -23,10 +23,6 @@ def serialised(tokenizer: Tokenizer) -> bytes:
     """Return the content of ``tokenizer.json``, as it is saved and hashed.
 
     Raises TypeError for what is no tokenizer, ValueError for one that has Python code in it.
-
-    >>> from tokenizers import models
-    >>> serialised(Tokenizer(models.BPE()))[:20]
-    b'{\\n  "version": "1.0"'
     """
     backend = backend_of(tokenizer)
     try:
@@ -63,21 +59,16 @@ def describe(
     tokenizer: Tokenizer,
     content: bytes,
     *,
-    base: Mapping[str, Tokenizer] | None = None,
-    texts: Mapping[str, Iterable[str]] | None = None,
-    calls: Sequence[str] = (),
-    measures: pd.Series | Mapping | None = None,
-    rows: pd.Series | Mapping | None = None,
+    base=None,
+    texts=None,
+    calls=(),
+    measures=None,
+    rows=None,
 ) -> str:
     """Write the card, in Markdown.
 
     ``content`` is what the tokenizer's file holds, the rest is as in ``save_pretrained``. Raises
     TypeError for facts of another kind.
-
-    >>> from tokhelpers.train.trainers import train_byte_level_bpe
-    >>> tokenizer = train_byte_level_bpe(["bat bat"], vocab_size=257)
-    >>> describe(tokenizer, b"", calls=["train_byte_level_bpe(text, vocab_size=257)"]).split("\\n\\n")[4]
-    '    train_byte_level_bpe(text, vocab_size=257)'
     """
     for what, named in (("base", base), ("texts", texts)):
         if named is not None and not isinstance(named, Mapping):

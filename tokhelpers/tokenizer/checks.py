@@ -7,9 +7,6 @@ def whole_number(name: str, value) -> int:
     """Return the value of the argument ``name`` as an int.
 
     Raises ValueError, naming the argument, for what is no whole number; True and False are none.
-
-    >>> whole_number("seed", 7)
-    7
     """
     try:
         return operator.index(None if isinstance(value, bool) else value)
@@ -23,9 +20,6 @@ def positive(name: str, value) -> int:
     """Return the value of the argument ``name`` as an int from 1 on.
 
     Raises ValueError, naming the argument, for what is no whole number and for less than 1.
-
-    >>> positive("workers", 2)
-    2
     """
     if (number := whole_number(name, value)) < 1:
         raise ValueError(f"{name} must be at least 1, not {value!r}: give a whole number from 1 on")

@@ -19,23 +19,13 @@ NO_SWAP = {errno.ENOSYS, errno.EINVAL, errno.EXDEV, errno.ENOTSUP, errno.EBUSY}
 def replacing(folder: Path, names: Collection[str]) -> Iterator[Path]:
     """Give a draft to write into, which takes the folder's place in one step when all is written.
 
-    What the folder holds besides ``names`` is in the draft from the start, as hard links, which
-    cost nothing. Killed at any point, the folder is the old one or the new one, each complete and
-    never missing; a hidden folder ``.NAME.*.tmp`` may stay beside it, which can be deleted. When
-    something goes wrong, the draft is deleted and the folder is as it was. What others write into
-    the folder meanwhile is never deleted.
+    What the folder holds besides ``names`` is in the draft from the start, as hard links. Killed at
+    any point, the folder is the old one or the new one; a hidden folder ``.NAME.*.tmp`` may stay
+    beside it, which can be deleted. What others write into the folder meanwhile is never deleted.
 
     Raises OSError, in one sentence, for what is no folder, may not be written, cannot be swapped
     (a mount point, the working directory, a file system or an operating system that cannot do it),
     and when the disk is full.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as place:
-    ...     for word in ("old", "new"):
-    ...         with replacing(Path(place, "folder"), {"a"}) as draft:
-    ...             _ = Path(draft, "a").write_text(word)
-    ...     Path(place, "folder", "a").read_text()
-    'new'
     """
     folder = destination(folder)
     draft = folder.with_name(f".{folder.name[:50]}.{uuid4().hex}.tmp") if folder.name else folder

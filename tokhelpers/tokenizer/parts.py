@@ -102,10 +102,6 @@ def backend_of(tokenizer) -> Tokenizer:
     """Return the ``tokenizers.Tokenizer`` that this is or, in ``transformers``, wraps.
 
     Raises TypeError for anything else.
-
-    >>> tokenizer = Tokenizer(models.BPE())
-    >>> backend_of(tokenizer) is tokenizer
-    True
     """
     backend = getattr(tokenizer, "backend_tokenizer", tokenizer)
     if not isinstance(backend, Tokenizer):
@@ -120,12 +116,6 @@ def is_byte_level(tokenizer: Tokenizer | Parts) -> bool:
     """Say whether a tokenizer writes its tokens in the byte alphabet, one character per byte.
 
     It does if its normalizer or its pre-tokenizer is, or contains, ``ByteLevel``.
-
-    >>> from tokenizers import pre_tokenizers
-    >>> tokenizer = Tokenizer(models.BPE())
-    >>> tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel()
-    >>> is_byte_level(tokenizer)
-    True
     """
     if isinstance(tokenizer, Parts):
         steps = [tokenizer.settings[step] for step in ("normalizer", "pre_tokenizer")]
@@ -150,9 +140,6 @@ def parse_parts(serialised: str) -> Parts:
     """Take a tokenizer apart that is given as the text of its ``tokenizer.json``.
 
     The last few are remembered: whatever is asked of such a tokenizer first need not do it again.
-
-    >>> parse_parts(Tokenizer(models.BPE({"a": 0}, [])).to_str()).vocab
-    {'a': 0}
     """
     collecting = gc.isenabled()
     gc.disable()  # a quarter of a million small lists: the collector would walk them repeatedly

@@ -54,9 +54,6 @@ class ChunkCounts(dict):
     """Chunks of running text and how often each occurs; a chunk has the space that stands before it.
 
     Iterating over any other mapping gives whole documents.
-
-    >>> ChunkCounts({" the": 6, " of": 3, ",": 4})[" of"]
-    3
     """
 
 
@@ -94,11 +91,7 @@ def documents_with_counts(
 
 
 def dropped_spaces(corpus: Iterable[str], rules: str) -> int:
-    """How many characters of a corpus `documents_with_counts` leaves out by these rules: spaces.
-
-    >>> dropped_spaces(ChunkCounts({" the": 6, ",": 4}), '{"normalizer": null, "pre_tokenizer": null}')
-    0
-    """
+    """How many characters of a corpus `documents_with_counts` leaves out by these rules: spaces."""
     exact = _exact(corpus)
     if not _space_twice(exact, rules):
         return 0
@@ -153,11 +146,7 @@ def cutting_rules(tokenizer: Tokenizer | Parts) -> str:
 
 
 def cuts_text(pre_tokenizer: dict | None) -> bool:
-    """Say whether a pre-tokenizer, as JSON, cuts at all: ``Metaspace`` may be told not to.
-
-    >>> cuts_text({"type": "Metaspace", "split": False}), cuts_text({"type": "Whitespace"})
-    (False, True)
-    """
+    """Say whether a pre-tokenizer, as JSON, cuts at all: ``Metaspace`` may be told not to."""
     return pre_tokenizer is not None and pre_tokenizer.get("split") is not False
 
 
@@ -220,9 +209,7 @@ def is_doubtful(word: str) -> bool:
 def token_text(parts: Parts, token: str) -> str | None:
     """Return the text that a token string stands for, or None if its bytes are no whole characters.
 
-    >>> from tokhelpers.train.trainers import train_byte_level_bpe
-    >>> from tokhelpers.tokenizer.parts import read_parts
-    >>> token_text(read_parts(train_byte_level_bpe(["cat"], vocab_size=257)), "Ġcaf")
+    >>> token_text(th.read_parts(th.train_byte_level_bpe(["cat"], vocab_size=257)), "Ġcaf")
     ' caf'
     """
     if not parts.byte_level:
@@ -239,9 +226,8 @@ def always_split(parts: Parts, tokens: Iterable[str]) -> list[str]:
     Each token's text is cut alone, after a space, and beside a letter on either side. Tokens that
     hold part of a character are not tried.
 
-    >>> from tokhelpers.train.trainers import train_byte_level_bpe
-    >>> from tokhelpers.tokenizer.parts import read_parts
-    >>> always_split(read_parts(train_byte_level_bpe(["cat"], vocab_size=257)), ["catĠ", "Ġcat", "cat"])
+    >>> parts = th.read_parts(th.train_byte_level_bpe(["cat"], vocab_size=257))
+    >>> always_split(parts, ["catĠ", "Ġcat", "cat"])
     ['catĠ']
     """
     rules = {rule: parts.settings[rule] for rule in ("normalizer", "pre_tokenizer")}

@@ -45,24 +45,20 @@ def save_pretrained(
     """Save a tokenizer as a ``transformers`` folder, written whole or not at all.
 
     ``AutoTokenizer.from_pretrained(folder)`` loads it, offline and without remote code; the folder
-    is loaded once before it counts as saved. ``tokenizer.json`` is the tokenizer as it is, with
-    what its post-processor puts around a text. ``like``, a folder or a ``transformers`` tokenizer
-    (by default ``tokenizer`` itself, if it is one), gives the rest: which special token has which
-    role, the chat template or templates (written both into the configuration and as files), the
-    largest length, the sides of padding and truncation.
+    is loaded once before it counts as saved. ``like``, a folder or a ``transformers`` tokenizer (by
+    default ``tokenizer`` itself, if it is one), gives what ``tokenizer.json`` does not say: the
+    roles of special tokens, the chat templates, the largest length, the sides of padding and
+    truncation. A ``model`` of ``transformers`` is written with the tokenizer, both or neither.
 
     A folder that exists keeps its other files, such as a model's weights, as hard links. Killed
-    at any point, it is the old one or the new one, complete and never missing; a hidden folder
-    ``.NAME.*.tmp`` may stay beside it. This needs Linux or macOS and a file system that swaps two
-    folders in one step; elsewhere only new folders are written. Programs that work inside the
-    folder keep seeing the old one until they open it anew.
+    at any point, it is the old one or the new one, complete and never missing. This needs Linux or
+    macOS and a file system that swaps two folders in one step; elsewhere only new folders are written.
 
     The other arguments go on the card, README.md (TOKENIZER.md where the folder has a README.md of
     its own): ``base`` maps names to the tokenizers it was made from, ``texts`` maps names to
     corpora or counts, which are read for their hash, ``calls`` lists what was called, ``measures``
     is what ``evaluate`` gave, or a mapping of names to that, and ``rows``, such as the plan of
-    ``plan_transfer``, says where a model's rows came from. With a ``model`` of ``transformers`` its
-    weights and configuration are written with the tokenizer, both or neither, as safetensors.
+    ``plan_transfer``, says where a model's rows came from.
 
     Raises TypeError for what is no tokenizer, FileNotFoundError for a ``like`` that is not there,
     ValueError for one that cannot be read or whose special tokens the tokenizer lacks, and for a
@@ -71,8 +67,7 @@ def save_pretrained(
     other programs' tokenizer files in the folder, which stay.
 
     >>> import tempfile
-    >>> from tokhelpers.train.trainers import train_byte_level_bpe
-    >>> tokenizer = train_byte_level_bpe(["bat bat bag"], vocab_size=258)
+    >>> tokenizer = th.train_byte_level_bpe(["bat bat bag"], vocab_size=258)
     >>> with tempfile.TemporaryDirectory() as place:
     ...     save_pretrained(tokenizer, f"{place}/bats", calls=["train_byte_level_bpe(...)"])
     ...     AutoTokenizer.from_pretrained(f"{place}/bats").tokenize("bat")

@@ -6,12 +6,16 @@ Words are flat: one array of symbol ids, and the offsets at which each word begi
 import heapq
 from collections import namedtuple
 from concurrent.futures import ThreadPoolExecutor
+from weakref import WeakKeyDictionary
 
 import numpy as np
+import pyarrow as pa
 from numba import njit
+from pyarrow import compute
 from tokenizers import Tokenizer, models
 
 from .parts import BYTE_TOKENS, Parts, backend_of, read_parts
+from .token_bytes import bytes_of
 
 
 # --- a hash table from a pair of ids to a number ------------------------------------------------
@@ -64,6 +68,20 @@ def merge_table(merges: np.ndarray) -> MergeTable:
         keys,
         np.ascontiguousarray(merges[:, 2]),
     )
+
+
+def merges_of(parts: Parts) -> MergeTable:
+    """Index the merges of a tokenizer, once.
+
+    >>> merges_of(read_parts(Tokenizer(models.BPE({"a": 0, "b": 1, "ab": 2}, [("a", "b")])))).results
+    array([2], dtype=int32)
+    """
+    if parts not in _TABLES:
+        _TABLES[parts] = merge_table(parts.merges)
+    return _TABLES[parts]
+
+
+_TABLES = WeakKeyDictionary()
 
 
 @njit(cache=True, nogil=True)
@@ -209,21 +227,44 @@ def sum_by_id(ids: np.ndarray, weights: np.ndarray, size: int) -> np.ndarray:
     return counts
 
 
-def code_points(words: list[str]) -> tuple[np.ndarray, np.ndarray]:
+def code_points(words: list[str] | pa.Array) -> tuple[np.ndarray, np.ndarray]:
     """Return the characters of words (uint32, flat) and the words' offsets (int64, one more).
 
-    >>> [array.tolist() for array in code_points(["ab", "", "c"])]
-    [[97, 98, 99], [0, 2, 2, 3]]
+    ``words`` are a list, or an Arrow array of large strings.
+
+    >>> [array.tolist() for array in code_points(["ab", "é", "", "c"])]
+    [[97, 98, 233, 99], [0, 2, 3, 3, 4]]
     """
-    codes = np.frombuffer("".join(words).encode("utf-32-le"), np.uint32)
-    lengths = np.fromiter(map(len, words), np.int64, len(words))
-    return codes, np.concatenate([[0], np.cumsum(lengths)])
+    if not isinstance(words, pa.Array):
+        words = pa.array(words, pa.large_string())
+    raw, offsets = bytes_of(words)
+    codes, ends = np.empty(len(raw), np.uint32), np.zeros(len(offsets), np.int64)
+    return codes[: _decode(raw, offsets, codes, ends)].copy(), ends
 
 
-def symbols_of(words: list[str], parts: Parts) -> tuple[np.ndarray, np.ndarray]:
+@njit(cache=True, nogil=True)
+def _decode(raw, offsets, codes, ends):
+    """Write the code points of UTF-8, and where each word's end; returns how many these are."""
+    n = 0
+    for w in range(len(offsets) - 1):
+        for k in range(offsets[w], offsets[w + 1]):
+            byte = np.uint32(raw[k])
+            if byte & 0xC0 == 0x80:  # one more byte of the character
+                codes[n - 1] = codes[n - 1] << 6 | byte & 0x3F
+                continue
+            # the first byte: the more bytes the character has, the fewer bits of it are here
+            bits = 0x7F if byte < 0x80 else 0x1F if byte < 0xE0 else 0x0F if byte < 0xF0 else 0x07
+            codes[n] = byte & bits
+            n += 1
+        ends[w + 1] = n
+    return n
+
+
+def symbols_of(words: list[str] | pa.Array, parts: Parts) -> tuple[np.ndarray, np.ndarray]:
     """Return the ids that a BPE encoder starts from: one per character, or the character's bytes.
 
-    ``words`` are pre-tokens, as the pre-tokenizer writes them. Returns ids (int32, flat) and
+    ``words`` are pre-tokens, as the pre-tokenizer writes them (a list, or an Arrow array of large
+    strings). Returns ids (int32, flat) and
     offsets (int64, one more than words). A character that the vocabulary lacks becomes its byte
     tokens where the model falls back to them, else the unknown token, else nothing, as in the
     library.
@@ -291,10 +332,12 @@ def token_counts(tokenizer: Tokenizer | Parts, words) -> np.ndarray:
     if not is_bpe(tokenizer):
         return _model_counts(tokenizer, words)
     parts = read_parts(tokenizer)
-    ids, offsets = segment(*symbols_of(words.words, parts), parts.merges)
+    ids, offsets = segment(*symbols_of(words.strings, parts), merges_of(parts))
     weights = np.repeat(words.counts, np.diff(offsets))
     if parts.merge_skipping:
-        whole = np.array([parts.vocab.get(word, -1) for word in words.words], np.int64)
+        tokens = pa.array(list(parts.vocab), words.strings.type)
+        ids_of = np.append(np.fromiter(parts.vocab.values(), np.int64, len(tokens)), -1)
+        whole = ids_of[compute.index_in(words.strings, tokens).fill_null(len(tokens)).to_numpy()]
         merged = np.repeat(whole < 0, np.diff(offsets))
         ids = np.concatenate([ids[merged], whole[whole >= 0]])
         weights = np.concatenate([weights[merged], words.counts[whole >= 0]])

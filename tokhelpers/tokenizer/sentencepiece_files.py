@@ -112,18 +112,16 @@ def save_sentencepiece(
     ``model`` is the ``.model`` file from which the tokenizer was converted before it was extended
     or pruned; None for one of ``train_sentencepiece_bpe``, with ``<unk>`` among its special tokens.
     Pruned pieces are left out. New ones are appended under their ids, each with a score below all
-    before it, as the encoder merges the pair with the highest score: with score 0 they would merge
-    before all others. Then sentencepiece's own encoder gives the tokenizer's tokens. Raises
-    ValueError where it would give others: when ``tokenizer`` does not come from ``model``, or when
-    its merges come in another order or leave out splits that sentencepiece would use.
+    before it, as the encoder merges the pair with the highest score. Then sentencepiece's own encoder
+    gives the tokenizer's tokens. Raises ValueError where it would give others: when ``tokenizer``
+    does not come from ``model``, or when its merges come in another order or leave out splits.
 
     >>> import tempfile
-    >>> from tokhelpers import Extension, extend, load_tokenizer
-    >>> from tokhelpers.tokenizer.vendors import source_file
-    >>> new = extend(load_tokenizer("mistral-v1"), Extension(tokens=["▁phenotype"]))
+    >>> new = th.extend(th.load_tokenizer("mistral-v1"), th.Extension(tokens=["▁phenotype"]))
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     save_sentencepiece(new, f"{folder}/new.model", model=source_file("mistral-v1"))
-    ...     load_tokenizer(f"{folder}/new.model").encode("phenotype").tokens
+    ...     file = th.tokenizer.source_file("mistral-v1")
+    ...     save_sentencepiece(new, f"{folder}/new.model", model=file)
+    ...     th.load_tokenizer(f"{folder}/new.model").encode("phenotype").tokens
     ['▁phenotype']
     """
     parts = read_parts(tokenizer)

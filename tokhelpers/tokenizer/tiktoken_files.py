@@ -23,18 +23,16 @@ def to_tiktoken(tokenizer: Tokenizer, *, name: str = "tokhelpers") -> tiktoken.E
 
     ``encode(text, allowed_special="all")`` gives what ``encode(text, add_special_tokens=False)``
     gives here. tiktoken merges any two neighbours that make a token, the smallest id first, and
-    takes a pre-token that is a token whole. So ids may have holes, and new tokens may lie above
-    the special ones, but merges must come in order of the ids of their results. Every token must
-    be what merges make of its bytes; with merge skipping, a token that is not must come out in
-    three parts at least: then no two parts of it ever make it up. New tokens may join parts of such
-    an old token, and do in most extensions of Llama-3: ``tiktoken_merges`` helps.
+    takes a pre-token that is a token whole. So merges must come in order of the ids of their
+    results, and every token must be what merges make of its bytes; with merge skipping, one that is
+    not must come out in three parts at least: then no two parts of it ever make it up. Most
+    extensions of Llama-3 join parts of such an old token: ``tiktoken_merges`` helps.
 
     Raises ValueError for a tokenizer that tiktoken cannot express: other merges, a normalizer, a
     pre-tokenizer other than those of GPT-2, Llama-3, Qwen and Mistral Nemo, added tokens that are
     not special; ImportError where tiktoken is not installed.
 
-    >>> from tokhelpers.train.trainers import train_byte_level_bpe
-    >>> tokenizer = train_byte_level_bpe(["bat bat bag"], vocab_size=258)
+    >>> tokenizer = th.train_byte_level_bpe(["bat bat bag"], vocab_size=258)
     >>> to_tiktoken(tokenizer).encode("bat bag") == tokenizer.encode("bat bag").ids
     True
     """
@@ -65,9 +63,8 @@ def tiktoken_merges(tokenizer: Tokenizer) -> Tokenizer:
 
     Raises ValueError for a tokenizer that is not byte-level BPE.
 
-    >>> from tokhelpers import Extension, extend, train_byte_level_bpe
-    >>> base = train_byte_level_bpe(["at"], vocab_size=257)
-    >>> longer = extend(base, Extension(["ba", "bat"], [("b", "a"), ("ba", "t")]))
+    >>> base = th.train_byte_level_bpe(["at"], vocab_size=257)
+    >>> longer = th.extend(base, th.Extension(["ba", "bat"], [("b", "a"), ("ba", "t")]))
     >>> longer.encode("bat").tokens, tiktoken_merges(longer).encode("bat").tokens
     (['b', 'at'], ['bat'])
     """

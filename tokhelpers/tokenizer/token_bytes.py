@@ -4,8 +4,9 @@ from collections.abc import Callable, Iterable
 from functools import lru_cache
 
 import numpy as np
+import pyarrow as pa
+from numba import njit
 
-PORTION = 1 << 16  # strings that are made at a time: what this takes in between, stays small
 COMPLETIONS = 64  # characters tried for a token that holds part of one
 
 
@@ -26,11 +27,7 @@ def byte_alphabet() -> str:
 
 @lru_cache
 def byte_of() -> dict[str, int]:
-    """Map each character of ``byte_alphabet`` to the byte that it stands for.
-
-    >>> byte_of()["Ġ"], byte_of()["A"]
-    (32, 65)
-    """
+    """Map each character of ``byte_alphabet`` to the byte that it stands for."""
     return {character: byte for byte, character in enumerate(byte_alphabet())}
 
 
@@ -42,31 +39,56 @@ def token_strings(words: Iterable[str]) -> list[str]:
     """
     raw = [word.encode() for word in words]
     text = np.frombuffer(b"".join(raw), np.uint8)
-    return strings_of_bytes(text, np.cumsum([0, *map(len, raw)]))
+    return strings_of_bytes(text, np.cumsum([0, *map(len, raw)])).to_pylist()
 
 
-def strings_of_bytes(raw: np.ndarray, offsets: np.ndarray) -> list[str]:
+def strings_of_bytes(raw: np.ndarray, offsets: np.ndarray) -> pa.Array:
     """Write flat bytes (uint8), cut at offsets, with one character of ``byte_alphabet`` per byte.
 
-    >>> strings_of_bytes(np.frombuffer(b" cat", np.uint8), np.array([0, 2, 4]))
+    >>> strings_of_bytes(np.frombuffer(b" cat", np.uint8), np.array([0, 2, 4])).to_pylist()
     ['Ġc', 'at']
     """
-    alphabet = np.array([ord(c) for c in byte_alphabet()], np.uint16)
-    strings = []
-    for k in range(0, len(offsets) - 1, PORTION):
-        ends = offsets[k : k + PORTION + 1]
-        joined = alphabet[raw[ends[0] : ends[-1]]].tobytes().decode("utf-16-le")
-        ends = (ends - ends[0]).tolist()
-        strings += [joined[a:b] for a, b in zip(ends, ends[1:], strict=False)]
-    return strings
+    codes = np.array([ord(c) for c in byte_alphabet()], np.uint16)
+    text, ends = np.empty(2 * len(raw), np.uint8), np.zeros(len(offsets), np.int64)
+    used = _write_alphabet(raw, offsets, codes, text, ends)
+    buffers = pa.py_buffer(ends), pa.py_buffer(text[:used].copy())
+    return pa.LargeStringArray.from_buffers(len(offsets) - 1, *buffers)
+
+
+@njit(cache=True, nogil=True)
+def _write_alphabet(raw, offsets, codes, text, ends):
+    """Write the character of each byte as UTF-8, of one or two bytes; returns how many these are."""
+    n = 0
+    for w in range(len(offsets) - 1):
+        for k in range(offsets[w], offsets[w + 1]):
+            code = codes[raw[k]]
+            if code < 0x80:
+                text[n] = code
+                n += 1
+            else:
+                text[n], text[n + 1] = 0xC0 | code >> 6, 0x80 | code & 0x3F
+                n += 2
+        ends[w + 1] = n
+    return n
+
+
+def bytes_of(strings: pa.Array) -> tuple[np.ndarray, np.ndarray]:
+    """Return the bytes of strings (large ones), one after the other, and their offsets.
+
+    >>> [array.tolist() for array in bytes_of(pa.array(["ab", "c"], pa.large_string()))]
+    [[97, 98, 99], [0, 2, 3]]
+    """
+    if not len(strings):
+        return np.zeros(0, np.uint8), np.zeros(1, np.int64)
+    _, offsets, text = strings.buffers()
+    offsets = np.frombuffer(offsets, np.int64)[strings.offset : strings.offset + len(strings) + 1]
+    if text is None:  # all of them are empty
+        return np.zeros(0, np.uint8), offsets
+    return np.frombuffer(text, np.uint8)[offsets[0] : offsets[-1]], offsets - offsets[0]
 
 
 def is_whole(raw: bytes) -> bool:
-    """Say whether bytes are whole characters, in UTF-8.
-
-    >>> is_whole("né".encode()), is_whole(b"n\\xc3")
-    (True, False)
-    """
+    """Say whether bytes are whole characters, in UTF-8."""
     try:
         raw.decode()
     except UnicodeDecodeError:

@@ -51,12 +51,10 @@ def load_tokenizer(name: str | os.PathLike, source: str = "auto") -> Tokenizer:
     ``pixtral`` (Mistral's two Tekken files), ``mistral-v1``, ``-v2``, ``-v3``, ``-v7`` (Mistral's
     SentencePiece models), ``gpt-4`` and ``gpt-4o`` (OpenAI's cl100k_base and o200k_base), and where
     litellm is installed ``claude-2`` (Anthropic) and ``deepseek``. They come from installed
-    packages, offline, with the vendors' ids and special tokens and no special tokens put around a
-    text. v3's and v7's symbols such as ``[REF]`` count as special tokens: in a text that spells one
-    out, the vendor's encoder puts no space symbol behind it. A path is a ``tokenizer.json``, a
-    folder that holds one, or a SentencePiece ``.model``. A hub id is ``org/model``, or
-    ``org/model@REVISION`` with a commit, which stays what it is, a tag or a branch. ``source`` is
-    ``auto``, or ``package``, ``path`` or ``hub`` where a name could be several.
+    packages, offline, with the vendors' ids and no special tokens put around a text. v3's and v7's
+    symbols such as ``[REF]`` count as special tokens. A path is a ``tokenizer.json``, a folder that
+    holds one, or a SentencePiece ``.model``. A hub id is ``org/model``, or ``org/model@REVISION``.
+    ``source`` is ``auto``, or ``package``, ``path`` or ``hub`` where a name could be several.
 
     Raises ValueError for a name or file that cannot be used, ModuleNotFoundError for a name whose
     package is not installed, FileNotFoundError for a missing path, OSError when the hub cannot be

@@ -3,7 +3,6 @@ __all__ = [
     "learn_tokens",
     "learn_unigram",
     "learn_vocabulary",
-    "log_likelihood",
     "piece_rules",
     "train_byte_level_bpe",
     "train_sentencepiece_bpe",
@@ -19,4 +18,4 @@ from .trainers import (
     train_unigram as train_unigram,
     train_wordpiece as train_wordpiece,
 )
-from .unigram import learn_unigram as learn_unigram, log_likelihood as log_likelihood
+from .unigram import learn_unigram as learn_unigram

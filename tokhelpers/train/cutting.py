@@ -3,6 +3,8 @@
 import warnings
 
 import numpy as np
+import pyarrow as pa
+from pyarrow import compute
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers as cut
 
 from ..text.pretokens import Pretokens
@@ -39,12 +41,12 @@ def spaced_decoder() -> decoders.Decoder:
     return decoders.Sequence([*parts, decoders.Strip(" ", 1, 0)])
 
 
-def short_enough(words: Pretokens, limit: int) -> tuple[list[str], np.ndarray]:
+def short_enough(words: Pretokens, limit: int) -> tuple[pa.Array, np.ndarray]:
     """Pre-tokens and counts without those that are longer than the limit, of which it warns."""
-    lengths = np.fromiter(map(len, words.words), np.int64, len(words))
+    lengths = compute.utf8_length(words.strings).to_numpy()
     long = lengths > limit
     if not long.any():
-        return words.words, words.counts
+        return words.strings, words.counts
     if long.all():
         raise ValueError(
             f"every pre-token is longer than max_word_length={limit:,} (the shortest has "
@@ -56,8 +58,7 @@ def short_enough(words: Pretokens, limit: int) -> tuple[list[str], np.ndarray]:
         "to train on them",
         stacklevel=3,
     )
-    kept = np.flatnonzero(~long)
-    return [words.words[i] for i in kept], words.counts[kept]
+    return words.strings.filter(~long), words.counts[~long]
 
 
 def finished(shell: Tokenizer, model, decoder, special: list[str]) -> Tokenizer:

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..text.pretokens import Pretokens
 from ..tokenizer.parts import Parts
-from ..tokenizer.segmentation import merge_table, segment, symbols_of
+from ..tokenizer.segmentation import merge_table, merges_of, segment, symbols_of
 from .merge_loop import MOST_SYMBOLS, STOP, merge_loop, words_of
 
 
@@ -146,7 +146,7 @@ def learn_tokens(
 
     Source: Purason et al. 2025, section 3.1.
     """
-    ids, offsets = segment(*symbols_of(words.words, parts), parts.merges)
+    ids, offsets = segment(*symbols_of(words.strings, parts), merges_of(parts))
     limit = max_token_length or float("inf")
     return learn_vocabulary(
         ids,

@@ -115,7 +115,7 @@ def learn_pieces(
 
     Source: Purason et al. 2025, section 3.1.
     """
-    texts, counts = _normalised(words, parts) if rules.nfkc else (words.words, words.counts)
+    texts, counts = _normalised(words, parts) if rules.nfkc else (words.strings, words.counts)
     characters = _new_characters(texts, counts, parts, rules, min_frequency)[:n_tokens]
     vocab = parts.vocab | {c: i for i, c in enumerate(characters, parts.next_id)}
     wider = Parts(parts.settings, vocab, parts.merges)

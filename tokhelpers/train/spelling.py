@@ -19,11 +19,7 @@ Spelling = namedtuple("Spelling", "ranks starts lengths bits")
 
 
 def spelling_of(symbols: np.ndarray) -> Spelling:
-    """The spelling of symbols that are single characters, numbered in the order of their code points.
-
-    >>> spelling_of(np.array([2, 0, 2], np.int32)).ranks.tolist()
-    [1, 1, 2]
-    """
+    """The spelling of symbols that are single characters, numbered in the order of their code points."""
     there = np.bincount(symbols) > 0
     ranks = np.cumsum(there).astype(np.int32)
     bits = max(1, int(ranks.max(initial=0)).bit_length())

@@ -48,11 +48,7 @@ def write_text(words: Sequence[str]) -> Text:
 
 
 def read_text(text: Text, places: np.ndarray, lengths: np.ndarray) -> list[str]:
-    """Read the substrings of the given lengths that begin at the given places.
-
-    >>> read_text(write_text(["cab", "a"]), np.array([0, 1]), np.array([1, 2]))
-    ['c', 'ab']
-    """
+    """Read the substrings of the given lengths that begin at the given places."""
     spelt, codes = " " + text.characters, text.codes
     return [
         "".join([spelt[code] for code in codes[i : i + n].tolist()])

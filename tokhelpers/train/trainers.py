@@ -5,6 +5,8 @@ import warnings
 from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
+import pyarrow as pa
+from pyarrow import compute
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers as cut, processors
 
 from ..text.counting import counted
@@ -69,11 +71,11 @@ def train_wordpiece(
         normalizer, [pre_tokenizer, *isolating(isolate_digits, isolate_punctuation)]
     )
     words, counts = short_enough(counted(corpus, shell), max_word_length)
-    with_prefix = next((word for word in words if prefix and prefix in word), None)
-    if with_prefix is not None:
+    with_prefix = words.filter(compute.match_substring(words, prefix)) if prefix else []
+    if len(with_prefix):
         raise ValueError(
-            f"the pre-token {with_prefix!r} holds the prefix {prefix!r}, which marks the tokens inside "
-            "words: give another prefix, or a pre_tokenizer that cuts there"
+            f"the pre-token {with_prefix[0].as_py()!r} holds the prefix {prefix!r}, which marks the "
+            "tokens inside words: give another prefix, or a pre_tokenizer that cuts there"
         )
     start = _start(special_tokens, unk)
     vocab, _ = _grown(words, counts, start, vocab_size, min_frequency, best="score", prefix=prefix)
@@ -212,6 +214,7 @@ def train_unigram(
     """
     shell = spaced_shell(normalizer, isolate_digits, isolate_punctuation)
     words, counts = short_enough(counted(corpus, shell), max_word_length)
+    words = words.to_pylist()
     start = _start(special_tokens, unk, BYTE_TOKENS * byte_fallback)
     _check_size(vocab_size, start, set("".join(words)))
     wanted = _still_wanted(vocab_size, len(start))
@@ -306,7 +309,7 @@ def _grown(
     return vocab | {token: len(vocab) + i for i, token in enumerate(tokens)}, merges
 
 
-def _characters(words: list[str], prefix: str) -> tuple[list[str], np.ndarray, np.ndarray]:
+def _characters(words: pa.Array, prefix: str) -> tuple[list[str], np.ndarray, np.ndarray]:
     """The characters of words as tokens, sorted, with the prefix inside words; the number of each
     character's token; and the offsets of the words."""
     codes, offsets = code_points(words)

@@ -187,12 +187,11 @@ def learn_unigram(
     ``seed_size`` best by count times length (or with ``seed``: token -> count). Then two steps
     alternate: ``rounds`` rounds of EM over all segmentations; and pruning, by which the share
     ``shrinking`` of the tokens of several characters stays, those whose loss costs the best
-    segmentations most. All characters stay. Returns token -> natural log probability (the
-    probabilities sum to 1), the most probable first; ties, to ten digits, go by code points. There
-    are fewer tokens when the words have fewer; one with an expected count of 0 is left out. Memory:
-    about 65 bytes per character of the unique words. Raises ValueError for no words, for counts
-    below 1, for a ``size`` or ``seed_size`` below the number of characters, for a seed that lacks
-    one, and for ``shrinking``, ``rounds`` or ``max_token_length`` out of range.
+    segmentations most. All characters stay. Returns token -> natural log probability, the most
+    probable first; ties, to ten digits, go by code points. There are fewer tokens when the words have
+    fewer; one with an expected count of 0 is left out. Memory: about 65 bytes per character of the
+    unique words. Raises ValueError for no words, for counts below 1, for a ``size`` or ``seed_size``
+    below the number of characters, for a seed that lacks one, and for numbers out of range.
 
     Source: Kudo 2018, section 3.2; the lecture; `textbook.train_unigram` with
     ``drop=1 - shrinking`` and ``n_em=rounds``.
@@ -280,24 +279,3 @@ def _tokens_and_values(table, alphabet):
         raise ValueError("the empty string is among the tokens: leave it out")
     tokens = sorted(table)
     return tokens, np.array([table[token] for token in tokens], float)
-
-
-def log_likelihood(words: Sequence[str], counts: np.ndarray, scores: Mapping[str, float]) -> float:
-    """Sum up the natural log-likelihood of words, each over all its segmentations.
-
-    ``counts``: how often each word occurs; ``scores``: token -> natural log probability. Raises
-    ValueError for a character of the words that is no token. The time grows with the length of
-    the words times that of the longest token.
-
-    Source: Kudo 2018, section 3.2.
-
-    >>> p = {"a": 0.5, "b": 0.4, "ab": 0.1}
-    >>> scores = {token: math.log(p[token]) for token in p}
-    >>> round(math.exp(log_likelihood(["ab"], np.array([1]), scores)), 9)  # 0.1 + 0.5 * 0.4
-    0.3
-    """
-    words, counts = _in_order(words, counts)
-    tokens, log_p = _tokens_and_values(scores, set("".join(words)))
-    text = write_text([*tokens, *words])
-    matches = find_tokens(text, len(tokens))
-    return _expect(matches, log_p, text.starts[len(tokens) :], counts)[1]

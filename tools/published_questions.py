@@ -5,8 +5,8 @@ from collections.abc import Iterable
 
 import pandas as pd
 
-from ..text.readers import hub_rows
-from .questions import LETTERS, Question
+from tokhelpers.models.questions import LETTERS, Question
+from tokhelpers.text.readers import hub_rows
 
 
 def load_questions(name: str, split: str | None = None, *, faulty: str = "raise") -> list[Question]:
