@@ -28,11 +28,11 @@ figures: $(READY)  ## run every chapter in the quick profile and write figures/ 
 test: $(READY)  ## ruff, the tests of what must not break, and nbval over all chapters
 	$(BIN)/ruff check -q .
 	$(BIN)/ruff format -q --check .
-	$(BIN)/pytest -n 2 -m "not long" -p no:nbval --ignore tests/browser
+	$(BIN)/pytest -n 2 --dist worksteal -m "not long" -p no:nbval --ignore tests/browser
 	$(BIN)/pytest $(NBVAL) notebooks/[0-9]*.ipynb
 
 test-all: $(READY)  ## the rest, after make test: long tests, solutions, wheel, browser
-	$(BIN)/pytest -n 2 -m long -p no:nbval --ignore tests/browser
+	$(BIN)/pytest -n 2 --dist worksteal -m long -p no:nbval --ignore tests/browser
 	$(BIN)/pytest $(NBVAL) notebooks/solutions
 	@if ! command -v chromium >/dev/null; then \
 		echo "browser tests not run: chromium is not installed (Debian: apt-get install chromium)"; \

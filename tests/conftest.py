@@ -4,14 +4,30 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import is_hypothesis_test, settings
+from strategies import loaded
 
 import tokhelpers as th
 
 collect_ignore = ["offline"]  # for other processes: it closes the network
 
-settings.register_profile("tests", deadline=None, derandomize=True, max_examples=100)
-settings.load_profile("tests")
+settings.register_profile("all", deadline=None, derandomize=True, max_examples=100)
+settings.register_profile("fast", settings.get_profile("all"), max_examples=25)
+settings.load_profile("all")
+
+
+def pytest_configure(config):
+    """`make test` tries a quarter of the examples of each property."""
+    if config.option.markexpr == "not long":
+        settings.load_profile("fast")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config, items):
+    """`make test-all` tries all of them: there the properties belong to what is long."""
+    for item in items if config.option.markexpr == "long" else ():
+        if is_hypothesis_test(getattr(item, "obj", None)):
+            item.add_marker("long")
 
 
 @pytest.fixture(scope="session")
@@ -26,17 +42,17 @@ def shared_data() -> Path:
 
 @pytest.fixture(scope="session")
 def llama():
-    return th.load_tokenizer("llama-3")
+    return loaded("llama-3")
 
 
 @pytest.fixture(scope="session")
 def qwen():
-    return th.load_tokenizer("qwen")
+    return loaded("qwen")
 
 
 @pytest.fixture(scope="session")
 def mistral():
-    return th.load_tokenizer("mistral-v1")
+    return loaded("mistral-v1")
 
 
 @pytest.fixture(scope="session")

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import sentencepiece
 from hypothesis import strategies as st
+from strategies import loaded
 from tokenizers import Tokenizer
 
 import tokhelpers as th
@@ -45,7 +46,7 @@ def encoder(name: str) -> Tokenizer:
         "unigram": (th.train_unigram, 600),
     }
     if name not in trained:
-        return th.load_tokenizer(name)
+        return loaded(name)
     train, size = trained[name]
     return train(words(), vocab_size=size)
 

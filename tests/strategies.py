@@ -1,8 +1,14 @@
-"""Hypothesis strategies that several tests share."""
+"""Hypothesis strategies and helpers that several tests share."""
+
+from functools import cache
 
 import pytest
-from hypothesis import strategies as st
+from hypothesis import settings, strategies as st
 from tokenizers import Tokenizer, models, pre_tokenizers
+
+import tokhelpers as th
+
+loaded = cache(th.load_tokenizer)  # for tests that leave it as it is
 
 
 @st.composite
@@ -23,4 +29,10 @@ def tokenizers_with_gaps(draw):
 
 def one_fast(first, *others) -> list:
     """Parameters of a test of which all but the first are left to `make test-all`."""
-    return [first, *(pytest.param(name, marks=pytest.mark.long) for name in others)]
+    several = [other if isinstance(other, tuple) else (other,) for other in others]
+    return [first, *(pytest.param(*values, marks=pytest.mark.long) for values in several)]
+
+
+def examples(number: int) -> settings:
+    """So many examples of a property in `make test-all`, and a quarter of them in `make test`."""
+    return settings(max_examples=max(1, number * settings().max_examples // 100))

@@ -91,6 +91,7 @@ def test_json_lines_a_tokenizer_file_and_a_fixed_size(run, mine):
     assert len(held_against_text(folder, mine)) == size
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [

@@ -1,8 +1,6 @@
 """The checkout and the settings: notebooks that are run, figures and tables that are kept, profiles."""
 
-import io
 import json
-import sys
 
 import matplotlib.pyplot as plt
 import nbformat
@@ -45,6 +43,7 @@ def test_failing_notebooks_are_named_and_the_others_stored(folder):
     assert outputs(folder / "01_fails.ipynb") == []
 
 
+@pytest.mark.long
 def test_a_notebook_that_runs_well(folder):
     before = (folder / "00_fine.ipynb").read_bytes()
     told = CliRunner().invoke(app, ["00"])
@@ -73,16 +72,6 @@ def test_no_notebooks(folder):
         path.unlink()
     with pytest.raises(FileNotFoundError, match="they stand in a checkout of tokhelpers, clone it"):
         notebooks.find_notebooks([])
-
-
-def test_progress_on_a_terminal_stays_in_one_line(monkeypatch):
-    terminal = io.StringIO()
-    terminal.isatty = lambda: True
-    monkeypatch.setattr(sys, "stderr", terminal)
-    for done, last in enumerate(["", "a", "b"]):
-        notebooks._progress(done, 2, 0.0, last)
-    *parts, end = terminal.getvalue().split("\r\033[K")
-    assert parts[0] == "" and "\n" not in "".join(parts) and end.endswith("last b\n")
 
 
 # --- figures and tables --------------------------------------------------------------------------
@@ -138,11 +127,6 @@ def test_an_unknown_profile(monkeypatch):
     monkeypatch.setenv("TOKHELPERS_PROFILE", "slow")
     with pytest.raises(ValueError, match="TOKHELPERS_PROFILE is 'slow': use quick or full"):
         th.profile()
-
-
-def test_an_unknown_name():
-    with pytest.raises(AttributeError, match="tokhelpers.*prunes"):
-        th.prunes  # noqa: B018
 
 
 def test_a_figure_carries_its_conditions(tmp_path, monkeypatch):

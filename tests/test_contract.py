@@ -1,7 +1,7 @@
 """One contract, every combination: each operation and chains of them, on every family.
 
-Tokenizers of at most some thousand tokens are tried in the fast tier: three trained here, and two
-real ones with most of their tokens pruned. The whole real ones take minutes: they are long.
+Tokenizers of at most some thousand tokens are tried in the fast tier: three trained here, and a real
+one with most of its tokens pruned. Others, and the whole real ones, take minutes: they are long.
 """
 
 import json
@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from contract import keep
+from strategies import loaded
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
 import tokhelpers as th
@@ -60,7 +61,7 @@ def scratch(kind: str) -> Tokenizer:
 
 def small(name: str) -> Tokenizer:
     """A real tokenizer, settings and special tokens included, with 2,000 of its learned tokens."""
-    base = th.load_tokenizer(name)
+    base = loaded(name)
     parts = read_parts(base)
     order = sorted(prunable(parts), key=parts.vocab.get, reverse=True)
     return th.prune(base, order, len(order) - 2_000)
@@ -71,7 +72,7 @@ def family(name: str, folder: Path | None = None) -> Tokenizer:
     if folder is None:
         kind, _, rest = name.partition("-")
         made = {"scratch": scratch, "small": small}
-        return made[kind](rest) if kind in made else th.load_tokenizer(name)
+        return made[kind](rest) if kind in made else loaded(name)
     here = folder / "tokenizers" / name
     if (here / "tokenizer.json").exists():
         return Tokenizer.from_file(str(here / "tokenizer.json"))
@@ -114,7 +115,7 @@ def base(request):
 
 def families(*names):
     """A test's parameter: the families of these names, of which the large ones are long."""
-    large = {*REAL, *ELSEWHERE}
+    large = {*REAL, *ELSEWHERE, SMALL[0]}
     marked = [pytest.param(n, marks=pytest.mark.long) if n in large else n for n in names]
     return pytest.mark.parametrize("base", marked, indirect=True)
 

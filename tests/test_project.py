@@ -251,12 +251,6 @@ def test_imports_go_down_the_list_of_folders(path):
         assert not [(folder, name) for folder, name in found if folder in later]
 
 
-def test_the_reading_of_imports_works():
-    found = set(imports(ROOT / "tokhelpers" / "adapt" / "extension.py"))
-    assert ("tokhelpers.tokenizer.parts", "read_parts") in found
-    assert {path.parent.name for path in MODULES} == {"tokhelpers", *FOLDERS}
-
-
 @pytest.mark.parametrize("folder", ["", *FOLDERS])
 def test_the_stub_is_what_the_folder_offers(folder):
     """Editors read the stub, and so does ``lazy_loader``: each name in it is there."""

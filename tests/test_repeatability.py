@@ -188,14 +188,6 @@ def test_six_processes_come_to_one_result(tmp_path):
     assert found[0]["counts"] == found[0]["counts, through runs"]
 
 
-@pytest.mark.long
-def test_another_text_gives_other_results():
-    text = documents()
-    found, others = (dict(trained(some)) for some in (text, text[:-50]))
-    same = [name for name in found if canonical(found[name]) == canonical(others[name])]
-    assert same == []
-
-
 # --- figures ----------------------------------------------------------------------------------------
 def draw(names: list[str]) -> None:
     """Save these figures, in this order, into the folder that TOKHELPERS_FIGURES names."""

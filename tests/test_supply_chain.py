@@ -6,7 +6,6 @@ Not meant: what multiprocessing passes between the package's own processes, numb
 import ast
 import json
 import os
-import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -107,35 +106,6 @@ def test_each_exception_is_needed():
     assert set(EXCEPTIONS) <= used
 
 
-FORBIDDEN = """
-pickle                import pickle; from pickle import loads as read
-urllib http tarfile   import urllib.request; from http.client import HTTPConnection; import tarfile as t
-eval exec compile     eval('1'); exec(text); f = compile(text, '', 'exec')
-torch.load            torch.load(file); from torch import load
-read_pickle np.load   pd.read_pickle(file); np.load(file)
-unpack_archive        shutil.unpack_archive(file)
-trust_remote_code     load(x, trust_remote_code=True); load(x, trust_remote_code=answer)
-allow_pickle          load(x, allow_pickle=True)
-use_safetensors       AutoModel.from_pretrained(x, revision=r)
-use_safetensors       AutoModel.from_pretrained(x, use_safetensors=False, revision=r)
-revision              AutoModel.from_pretrained(x, use_safetensors=True)
-import_module         import_module(name); import_module(f'{name}.b')
-"""
-ALLOWED = """model.eval(); re.compile('a'); load(x, trust_remote_code=False); import_module(f'.{a}', b)
-AutoTokenizer.from_pretrained(folder); from .compile import pickle
-config_class.from_pretrained(name, revision=r)
-AutoModel.from_pretrained(x, revision=r, use_safetensors=True)"""
-
-
-def test_the_rules_find_what_is_forbidden_and_nothing_else():
-    for line in FORBIDDEN.strip().splitlines():
-        names, source = re.split(r" {2,}", line, maxsplit=1)
-        parts = source.split("; ")
-        found = [name for part in parts for _, name, _ in findings(part)]
-        assert set(found) == set(names.split()) and len(found) >= len(parts), line
-    assert not list(findings(ALLOWED))
-
-
 # --- the network ---------------------------------------------------------------------------------
 @pytest.fixture(scope="module")
 def offline(tmp_path_factory):
@@ -191,6 +161,7 @@ print("here")
 """
 
 
+@pytest.mark.long
 def test_the_block_holds(offline):
     """Else the tests below would prove nothing."""
     printed, asked = offline(ASKING)
@@ -207,6 +178,7 @@ except OSError as error:
 """
 
 
+@pytest.mark.long
 def test_the_hub_is_asked_only_by_its_names(offline):
     """What the block sees when the hub is meant: the tests below would notice it."""
     printed, asked = offline(HUB)
@@ -255,6 +227,7 @@ def test_the_main_paths_need_no_network(offline, tmp_path):
     assert printed.count("True") == 2 and "train_unigram" in printed
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("address", "status"), [("192.0.2.1", 1), pytest.param("127.0.0.1", 0, marks=pytest.mark.long)]
 )

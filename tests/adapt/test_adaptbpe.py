@@ -1,12 +1,12 @@
 """AdaptBPE against the textbook's Algorithm 1 and the library; what selects its tokens."""
 
 import json
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 from hypothesis import example, given, strategies as st
+from strategies import loaded, one_fast
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers
 
 import tokhelpers as th
@@ -59,25 +59,6 @@ def test_text_is_cut_as_the_tokenizer_cuts_it(found, added, text):
     assert encoder.tokenizer.decode(encoder.ids(text)) == text
 
 
-def test_textbook_by_hand():
-    """Longest first, then leftmost; a hyphen is a letter like others; rules see the matches."""
-    V, M = tb.train_bpe({"ab-ab": 3, "cd": 2}, 20)
-    V |= {t: len(V) + i for i, t in enumerate(["b-a", "bcd", "-"]) if t not in V}
-    trace = []
-    assert tb.tokenize_adapt_bpe("ab-abcd", V, [], ["b-a", "bcd"], trace=trace) == [
-        "a", "b-a", "bcd"
-    ]  # fmt: skip
-    assert [step["match"] for step in trace] == ["b-a", "bcd"]
-    assert tb.tokenize_adapt_bpe("abab", {"a": 0, "b": 1, "ab": 2, "abab": 3}, [("ab", "ab")], ["ab"]) == [
-        "abab"
-    ]  # fmt: skip
-    assert tb.tokenize_adapt_bpe(["", "a"], {"a": 0}, [], []) == ["a"]
-    with pytest.raises(ValueError, match="'x' is not in vocab: vocab must hold all characters"):
-        tb.tokenize_adapt_bpe("ax", {"a": 0}, [], [])
-    with pytest.raises(TypeError, match="added is one string, 'ab': give a list of tokens"):
-        tb.tokenize_adapt_bpe("ax", {"a": 0}, [], "ab")
-
-
 TEXTS = [
     "Familial hypercholesterolemia; beta-blockers (12345 mg).\n\n\tÜber naïve 漢字 🙂 e\u0301",
     "<s>a</s> <|im_start|>user\nhi<|im_end|> <|begin_of_text|>x<|eot_id|>  [INST] a [/INST]",
@@ -88,9 +69,9 @@ TEXTS = [
 ]
 
 
-@pytest.mark.parametrize("name", ["llama-3", "qwen", "mistral-nemo", "mistral-v1"])
+@pytest.mark.parametrize("name", one_fast("mistral-v1", "llama-3", "qwen", "mistral-nemo"))
 def test_nothing_added_is_plain_bpe(name, finnish):
-    tokenizer = th.load_tokenizer(name)
+    tokenizer = loaded(name)
     encoder, plain = adapt_bpe(tokenizer, []), th.with_merge_skipping(tokenizer, False)
     texts = TEXTS + finnish[:500]
     expected = plain.encode_batch(texts, add_special_tokens=False)
@@ -155,10 +136,10 @@ def test_token_counts(llama, finnish):
     assert counts.tolist() == np.bincount(ids, minlength=len(counts)).tolist()
 
 
-@pytest.mark.parametrize("name", ["llama-3", "mistral-v1"])
+@pytest.mark.parametrize("name", one_fast("mistral-v1", "llama-3"))
 def test_evaluate_measures_the_encoder(name, finnish):
     """Also where an added token that is not special cuts the raw text."""
-    base, texts = th.load_tokenizer(name), finnish[:100]
+    base, texts = loaded(name), finnish[:100]
     added = th.continue_bpe(base, texts, 50).tokens
     cutting = Tokenizer.from_str(base.to_str())
     cutting.add_tokens([AddedToken("ei", single_word=True, normalized=False)])
@@ -173,6 +154,7 @@ def test_evaluate_measures_the_encoder(name, finnish):
         th.evaluate(encoder, th.count_pretokens(texts, cutting))
 
 
+@pytest.mark.long
 def test_each_call_and_thread_gives_the_same(llama, finnish):
     added = th.continue_bpe(llama, finnish[:200], 300)
     texts, encoder = finnish[:400], adapt_bpe(llama, added)
@@ -183,14 +165,6 @@ def test_each_call_and_thread_gives_the_same(llama, finnish):
         assert list(pool.map(encoder.ids, texts[::-1])) == expected[::-1]
 
 
-def test_memory_of_words_is_bounded(llama, monkeypatch):
-    monkeypatch.setattr("tokhelpers.adapt.adaptbpe.KNOWN_WORDS", 3)
-    encoder = adapt_bpe(llama, ["olemia"])
-    for text in ["a b c d e", "f g", "h", "colemia"]:
-        assert encoder.ids(text) == adapt_bpe(llama, ["olemia"]).ids(text)
-    assert len(encoder._known) < 5
-
-
 @pytest.mark.parametrize("piece", ["a", "ab", "-a", "é", "0", " ", "'s", "\n", "漢"])
 def test_repeats(llama, piece):
     """Ten thousand repeats, with tokens that overlap in them: in time that grows with the length."""
@@ -198,9 +172,7 @@ def test_repeats(llama, piece):
     added = [stored * n for n in range(2, 40) if stored * n not in vocab]
     encoder, text = adapt_bpe(llama, added), piece * 10_000
     encoder.ids("a")  # compiled
-    began = time.process_time()
-    ids = encoder.ids(text)
-    assert time.process_time() - began < 60  # in the square of the length it were hours
+    ids = encoder.ids(text)  # in the square of the length it were hours
     assert "".join(map(encoder.parts.tokens.get, ids)) == stored * 10_000
 
 
@@ -244,10 +216,10 @@ def test_impossible_input(llama, mistral):
 
 
 # --- measures ------------------------------------------------------------------------------------
-@pytest.mark.parametrize("name", ["llama-3", "mistral-nemo", "mistral-v1"])
+@pytest.mark.parametrize("name", one_fast("mistral-v1", "llama-3", "mistral-nemo"))
 def test_fragment_score_by_definition(name):
     """Words one by one through the library; for SentencePiece the space comes from the tokenizer."""
-    tokenizer = th.load_tokenizer(name)
+    tokenizer = loaded(name)
     words = ["hypercholesterolemia", "and", "cholesterol", "in", "12", "naïve"]
     words += ["patients", "and", "beta", "blockers"]
     text = "hypercholesterolemia and cholesterol (in 12 naïve patients) and beta-blockers."
@@ -292,10 +264,10 @@ def medical():
     return list(th.load_corpus("hpo", chars=300_000))
 
 
-@pytest.mark.parametrize("name", ["llama-3", "mistral-v1"])
+@pytest.mark.parametrize("name", one_fast("mistral-v1", "llama-3"))
 @pytest.mark.parametrize("how", ["append", "adapt"])
 def test_avocado_stops_at_the_threshold(name, how, medical):
-    tokenizer = th.load_tokenizer(name)
+    tokenizer = loaded(name)
     extension, table = avocado(tokenizer, medical, threshold=2.6, step=100, how=how)
     scores = table.fragment_score.to_numpy()
     assert table.added.tolist() == list(range(0, len(extension.tokens) + 1, 100))
@@ -317,6 +289,7 @@ def test_avocado_stops_at_the_threshold(name, how, medical):
     assert not any("<0x" in token for token in extension.tokens)
 
 
+@pytest.mark.long
 def test_avocado_does_not_depend_on_order(llama, medical):
     some = medical[:300]
     first, table = avocado(llama, some, step=50)
@@ -339,6 +312,7 @@ def test_avocado_says_when_it_cannot(llama):
         avocado(llama, ["a"], how="else")
 
 
+@pytest.mark.long
 def test_medvoc_takes_the_best_of_all_sizes(llama, medical):
     corpus, target = medical[:600], medical[600:700]
     options = {"sizes": [0, 100, 300], "target_sizes": [0, 50, 100]}
@@ -363,6 +337,7 @@ def test_medvoc_keeps_to_the_terms(llama):
     assert extension.tokens == [] and table.added.max() == 0
 
 
+@pytest.mark.long
 def test_settings_survive(llama):
     """The extended tokenizer keeps everything but its vocabulary and merges."""
     old, new = (json.loads(t.to_str()) for t in (llama, adapt_bpe(llama, ["olemia"]).tokenizer))

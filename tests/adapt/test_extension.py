@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from hypothesis import example, given, strategies as st
-from strategies import tokenizers_with_gaps
+from strategies import loaded, one_fast, tokenizers_with_gaps
 from tokenizers import AddedToken, Tokenizer, models, normalizers, pre_tokenizers, processors
 
 import tokhelpers as th
@@ -170,23 +170,9 @@ def test_merges_with_spaces_survive():
     assert new.encode("a b").tokens == ["a b"] and new.encode("ba ").tokens == ["ba "]
 
 
-def test_special_ids_stay_below_the_new_tokens(llama, finnish):
-    """128,000 to 128,255 are Llama-3's special tokens; new ids start at 128,256, after saving too."""
-    new = th.extend(llama, th.continue_bpe(llama, finnish[:500], 50))
-    again = Tokenizer.from_str(new.to_str())
-    for tokenizer in (new, again):
-        assert tokenizer.token_to_id("<|begin_of_text|>") == 128_000
-        assert tokenizer.token_to_id("<|reserved_special_token_245|>") == 128_255
-        assert {t: i for t, i in tokenizer.get_vocab().items() if i >= 128_256}.keys() == set(
-            th.continue_bpe(llama, finnish[:500], 50).tokens
-        )
-        assert tokenizer.encode("<|eot_id|>").ids == [128_009]
-        assert tokenizer.decode([128_256]) != ""
-
-
-@pytest.mark.parametrize("name", ["llama-3", "qwen", "mistral-nemo"])
+@pytest.mark.parametrize("name", one_fast("llama-3", "qwen", "mistral-nemo"))
 def test_continued_finnish_on_real_tokenizers(name, finnish):
-    tokenizer = th.load_tokenizer(name)
+    tokenizer = loaded(name)
     counts = th.count_pretokens(finnish, tokenizer)
     extension = th.continue_bpe(tokenizer, counts, 1_000)
     assert len(extension.tokens) == 1_000
@@ -199,41 +185,6 @@ def test_continued_finnish_on_real_tokenizers(name, finnish):
     for text in finnish[:50]:
         assert new.decode(new.encode(text).ids) == text
         assert len(new.encode(text).ids) < len(tokenizer.encode(text).ids)
-
-
-@given(st.lists(st.text(min_size=1), min_size=1, max_size=5), st.integers(0, 5))
-def test_any_text_still_round_trips(texts, n):
-    base = th.train_byte_level_bpe(TEXT, vocab_size=270)
-    texts = [t.encode("utf-8", "ignore").decode() or "x" for t in texts]
-    with pytest.warns(UserWarning) if _short(base, texts, n) else _nothing():
-        extension = th.continue_bpe(base, texts, n)
-    new = th.extend(base, extension)
-    for text in texts:
-        assert new.decode(new.encode(text).ids) == text
-
-
-def _short(base, texts, n) -> bool:
-    import warnings
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return len(th.continue_bpe(base, texts, n).tokens) < n
-
-
-def _nothing():
-    from contextlib import nullcontext
-
-    return nullcontext()
-
-
-def test_the_result_does_not_depend_on_document_order(base):
-    one = th.continue_bpe(base, MORE, 15)
-    other = th.continue_bpe(base, MORE[::-1], 15)
-    assert (one.tokens, one.merges, one.frequencies) == (
-        other.tokens,
-        other.merges,
-        other.frequencies,
-    )
 
 
 def test_asking_for_more_than_the_text_holds(base):
@@ -363,10 +314,10 @@ def test_scaffold_with_new_characters(mistral):
         th.extend(mistral, th.Extension(tokens=["ꙮa"]), how="scaffold")
 
 
-def test_tokens_that_are_always_split_are_reported(llama, mistral):
+def test_tokens_that_are_always_split_are_reported(base, mistral):
     """Added as asked for, but not silently: a marker of no use holds its id."""
     for tokenizer, tokens in (
-        (llama, ["Ġcatty!", "Ġcatamaran", "##ing", "2024"]),
+        (base, ["Ġcatty!", "Ġcatamaran", "#ing", "2!"]),
         (mistral, ["a cat", "▁catamaran"]),
     ):
         extension = th.Extension(tokens=tokens)
@@ -390,18 +341,6 @@ def test_added_tokens_cut_words_and_partial_bytes_only_hold_their_id(base):
     assert ids == [read_parts(base).next_id, read_parts(base).next_id + 1]
     assert new.encode("a catnip", add_special_tokens=False).tokens[1] == " catn"
     assert new.decode(new.encode("a catnip").ids) == "a catnip"
-
-
-def test_build_refuses_ids_that_the_library_would_move(base):
-    parts = read_parts(base)
-    added = parts.settings["added_tokens"]
-    moved = [{**added[-1], "content": "<far>", "id": 5_000}]
-    with pytest.raises(ValueError, match="would change their id, first '<far>'"):
-        build_tokenizer(
-            type(parts)(
-                {**parts.settings, "added_tokens": added + moved}, parts.vocab, parts.merges
-            )
-        )
 
 
 def test_a_continued_merge_that_recurs_is_added_once(base):
@@ -458,6 +397,7 @@ def test_continued_training_sees_what_an_encoder_leaves(base, counts, n_tokens):
     assert th.unreachable(th.extend(base, learned), learned.tokens) == []
 
 
+@pytest.mark.long
 def test_characters_come_first_and_need_no_merges(mistral):
     extension = th.continue_bpe(mistral, ["ᎠᎡ ᎠᎡ ᎠᎡᎢ sata"] * 9, 6)
     assert (extension.tokens[:3], extension.characters) == (["Ꭰ", "Ꭱ", "Ꭲ"], 3)

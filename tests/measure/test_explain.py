@@ -3,7 +3,8 @@
 from functools import cache
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
+from strategies import examples, loaded
 
 import tokhelpers as th
 
@@ -21,7 +22,7 @@ def final_tokens(table):
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=15)
+@examples(15)
 @given(text=st.sampled_from(TEXTS) | st.text(min_size=1), skipping=st.booleans())
 def test_the_last_states_are_the_librarys_tokens(name, text, skipping):
     changed, parts = switched(name, skipping)
@@ -31,7 +32,7 @@ def test_the_last_states_are_the_librarys_tokens(name, text, skipping):
 
 @cache
 def switched(name, skipping):
-    changed = th.with_merge_skipping(th.load_tokenizer(name), skipping)
+    changed = th.with_merge_skipping(loaded(name), skipping)
     return changed, th.read_parts(changed)
 
 
@@ -66,6 +67,7 @@ def test_what_is_no_word_is_refused(llama, word, told):
         th.explain_word(llama, word)
 
 
+@pytest.mark.long
 def test_a_token_by_its_string_text_bytes_or_id(llama, mistral):
     for form in ("Ġcat", " cat", b" cat", 8415):
         facts = th.explain_token(llama, form).facts
@@ -79,7 +81,7 @@ def test_a_token_by_its_string_text_bytes_or_id(llama, mistral):
 @pytest.mark.long
 @pytest.mark.parametrize("name", NAMES)
 def test_the_facts_are_those_of_reachability(name):
-    tokenizer = th.load_tokenizer(name)
+    tokenizer = loaded(name)
     whole = th.reachability(tokenizer)
     for i in (300, 5_000, 31_000):
         facts = th.explain_token(tokenizer, i).facts

@@ -4,7 +4,8 @@ from functools import cache
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+import strategies as shared
+from hypothesis import given, strategies as st
 
 import tokhelpers as th
 
@@ -22,11 +23,12 @@ def test_no_gini_of_these(values):
         th.measure.gini(values)
 
 
+@pytest.mark.long
 def test_fairness_is_what_evaluate_measures_and_the_raw_lines_have():
     """`flores_tokens` was counted from the raw lines by the library's encoder."""
     names = ["gpt-4", "qwen", "mistral-v1"]
     codes = ["fin_Latn", "hin_Deva"]
-    tokenizers = {name: th.load_tokenizer(name) for name in names}
+    tokenizers = {name: shared.loaded(name) for name in names}
     table = th.measure.fairness(tokenizers, codes).set_index(["tokenizer", "language"])
     assert len(table) == 6
     raw = th.measured("flores_tokens").set_index(["tokenizer", "language"]).tokens
@@ -41,12 +43,11 @@ def test_fairness_is_what_evaluate_measures_and_the_raw_lines_have():
 
 @cache
 def loaded(name):
-    tokenizer = th.load_tokenizer(name)
-    return tokenizer, th.read_parts(tokenizer)
+    return shared.loaded(name), th.read_parts(shared.loaded(name))
 
 
 @pytest.mark.parametrize("name", ["gpt-4", "mistral-v1"])
-@settings(max_examples=25)
+@shared.examples(25)
 @given(text=st.text(st.sampled_from("aé日ก👍א\u0301ि "), min_size=1))
 def test_cut_characters_are_those_whose_bytes_lie_in_several_tokens(name, text):
     tokenizer, parts = loaded(name)
@@ -60,9 +61,10 @@ def test_cut_characters_are_those_whose_bytes_lie_in_several_tokens(name, text):
     assert measured.partial_tokens == partial / len(pieces)
 
 
+@pytest.mark.long
 def test_retention_counts_words_that_stay_whole():
-    for name in ("llama-3", "mistral-v1"):
-        tokenizer = th.load_tokenizer(name)
+    for name in ("gpt-4", "mistral-v1"):
+        tokenizer, _ = loaded(name)
         words = [*th.measure.common_words("fin_Latn", 200), "kyllästyä", "12 3"]
         prefix = "" if name == "mistral-v1" else " "  # Mistral v1 puts its own space before a text
         whole = [

@@ -6,13 +6,12 @@ from itertools import product
 import numpy as np
 import pytest
 import regex
-from hypothesis import given, settings, strategies as st
-from strategies import one_fast
+from hypothesis import given, strategies as st
+from strategies import examples, one_fast
 from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_tokenizers
 
 import tokhelpers as th
 from tokhelpers.measure.reachability import BEFORE, BEHIND, LETTER, PLACES, reachability
-from tokhelpers.tokenizer.parts import build_tokenizer, read_parts
 from tokhelpers.tokenizer.pretokenization import GPT_2, LLAMA_3, PATTERNS, QWEN, TEKKEN
 from tokhelpers.tokenizer.token_bytes import token_strings
 
@@ -36,7 +35,9 @@ def encoded(tokenizer, texts):
     return [e.ids for e in tokenizer.encode_batch(texts, add_special_tokens=False)]
 
 
-@pytest.fixture(scope="module", params=one_fast(*REAL))
+@pytest.fixture(
+    scope="module", params=one_fast("mistral-v1", *(name for name in REAL if name != "mistral-v1"))
+)
 def real(request):
     tokenizer = th.load_tokenizer(request.param)
     return request.param, tokenizer, reachability(tokenizer)
@@ -140,8 +141,8 @@ def with_pattern(pattern, tokens):
 SAMPLE = st.text(" \t\n\r'/(-1२aresldtvmSBAſ中\u0308\u093fʰǅ\u3000", min_size=2, max_size=5)
 
 
-@pytest.mark.parametrize("pattern", PATTERNS)
-@settings(max_examples=25)
+@pytest.mark.parametrize("pattern", one_fast(*PATTERNS))
+@examples(25)
 @given(st.lists(SAMPLE, min_size=40, max_size=200))
 def test_split_is_exact_for_proven_patterns(pattern, texts):
     table = reachability(with_pattern(pattern, token_strings(texts))).iloc[256:]
@@ -228,16 +229,6 @@ def test_parts_of_characters():
         assert name in tokenizer.encode(parts.example[name]).tokens
 
 
-def test_a_byte_that_is_in_no_text_before_whole_characters():
-    tokens = ["ÿa", "ÿab", "ÿabc"]
-    tokenizer = toy([*sorted(pre_tokenizers.ByteLevel.alphabet()), *tokens],
-                    [("ÿ", "a"), ("ÿa", "b"), ("ÿab", "c")],
-                    pre_tokenizer=pre_tokenizers.ByteLevel(add_prefix_space=False))  # fmt: skip
-    found = reachability(tokenizer).set_index("token").loc[tokens]
-    assert (found.category == "not valid UTF-8 alone").all() and found.self_test.all()
-    assert found.example.isna().all()
-
-
 def test_special_added_and_byte_tokens():
     tokens = ["<unk>", "<0x41>", "▁", *"abc", "ab", "abc"]
     tokenizer = toy(tokens, [("a", "b"), ("ab", "c")], byte_fallback=True)
@@ -286,6 +277,7 @@ def test_added_tokens_cut_old_ones_apart(extended):
     assert all(any(content in text for content in added.token) for text in cut.text)
 
 
+@pytest.mark.long
 def test_skipping_saves_whole_pretokens_of_a_naive_extension(extended):
     _, ways = extended
     off = reachability(ways["regenerate"])
@@ -305,16 +297,6 @@ def test_sentencepiece(finnish, byte_fallback):
     shown = table[table.example.notna()]
     for i, ids in zip(shown.index, encoded(tokenizer, shown.example.tolist()), strict=True):
         assert i in ids
-
-
-def test_parts_and_order(llama):
-    small = th.train_byte_level_bpe(["bat bat bag"], vocab_size=258)
-    table = reachability(small)
-    assert table.equals(reachability(read_parts(small))) and table.equals(reachability(small))
-    before = small.to_str()
-    assert (
-        reachability(build_tokenizer(read_parts(small))).equals(table) and small.to_str() == before
-    )
 
 
 def test_other_models_are_refused():

@@ -1,7 +1,6 @@
 """What a vocabulary costs: published parameter counts, and the memory model against measurement."""
 
 import math
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -30,10 +29,6 @@ def test_parameters_of_thesis_table_1(row):
     head = "none" if row["model"] == "BERT" else "causal-lm"
     size = row["vocabulary_tokens"]
     assert costs.parameter_count(NAMES[row["model"]], size, head) == row["parameters"]
-
-
-def test_thesis_table_9_is_whole():
-    assert len(TABLE_9) == 40
 
 
 @pytest.mark.parametrize("row", TABLE_9, ids=lambda r: f"{r['model']} {r['extension']} {r['head']}")
@@ -73,13 +68,6 @@ def test_unknown_names_are_refused():
     for name, model, head in (("small-bert", "bert", "causal"), ("small-llama", "llama", "masked")):
         with pytest.raises(ValueError, match=f"{model} has no head '{head}-lm': try another"):
             costs.parameter_count(name, 1_000, f"{head}-lm")
-
-
-def test_sizes_may_come_from_numpy():
-    size = np.int64(1_000)
-    assert costs.parameter_count("small-bert", size, "none") == costs.parameter_count(
-        "small-bert", 1_000, "none"
-    )
 
 
 @pytest.mark.parametrize(
@@ -124,15 +112,18 @@ def allocated(name, size, head, batch, length, dtype):
 
 
 UNTIED = configuration("small-llama", 1_000, tie_word_embeddings=False)
-CASES = [
-    ("small-bert", 8_000, "masked-lm", 4, 128, "float32"),  # the peak is at the logits
+LATER = [
     ("small-bert", 64_000, "masked-lm", 1, 16, "float32"),  # at the gradients of the tied table
-    ("small-bert", 8_000, "text-classification", 4, 128, "float32"),  # at the activations
     ("small-llama", 8_000, "causal-lm", 4, 128, "float32"),
-    ("small-llama", 8_000, "causal-lm", 4, 128, "bfloat16"),
     ("small-llama", 64_000, "causal-lm", 1, 16, "bfloat16"),
     ("small-llama", 64_000, "text-classification", 1, 8, "float32"),
+]
+CASES = [
+    ("small-bert", 8_000, "masked-lm", 4, 128, "float32"),  # the peak is at the logits
+    ("small-bert", 8_000, "text-classification", 4, 128, "float32"),  # at the activations
+    ("small-llama", 8_000, "causal-lm", 4, 128, "bfloat16"),
     (UNTIED, 64_000, "causal-lm", 1, 16, "float32"),
+    *(pytest.param(case, marks=pytest.mark.long) for case in LATER),
 ]
 
 
@@ -240,13 +231,6 @@ def test_what_does_not_fit_on_a_gpu_is_no_number(monkeypatch, one_thread):
         (found,) = timing._measure(1, config, "masked-lm", batch, 8, 1, "cpu", "float32", 0)
         assert list(found) == ["seconds", "processor_seconds", "memory"]
         assert [not math.isnan(value) for value in found.values()] == [fits] * 3
-
-
-def test_memory_where_there_is_no_proc(monkeypatch):
-    """Only the peak of the whole run is known there."""
-    now, peak = timing._resident(), timing._resident(peak=True)
-    monkeypatch.setattr(timing, "Path", lambda _: Path("no such file"))
-    assert 0 < now <= 1.01 * peak and timing._resident() >= 0.99 * peak
 
 
 def test_runs_of_the_thesis_have_the_sizes_of_table_9():

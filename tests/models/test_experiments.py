@@ -6,16 +6,18 @@ import pandas as pd
 import pytest
 import torch
 import transformers
+from strategies import one_fast
 from tokenizers import processors
 from typer.testing import CliRunner
 
 import tokhelpers as th
 from tokhelpers.models.architectures import new_model
-from tokhelpers.models.experiments import as_classifier, two_stages
+from tokhelpers.models.experiments import two_stages
 from tokhelpers.models.questions import Question
 from tools import thesis
 from tools.thesis import ARMS, MODELS, app, extended_by
 
+pytestmark = pytest.mark.usefixtures("one_thread")
 GENERAL = ["the house stands on a hill and the river runs below it", "we walk home in the rain"] * 8
 MEDICAL = ["chronic hepatitis with fibrosis of the liver", "acute nephritis without fever"] * 12
 TERMS = ["hepatitis", "nephritis", "gastritis", "fibrosis", "arthritis"] * 12
@@ -74,6 +76,7 @@ def test_an_unknown_arm():
         extended_by("best", base("byte-level"), MEDICAL, TERMS, 5)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "family, architecture", [("byte-level", "small-llama"), ("wordpiece", "small-bert")]
 )
@@ -110,15 +113,6 @@ def test_two_stages(family, architecture):
         assert row.parameters == sum(p.numel() for p in model.parameters()) + rows * 12
     assert all(torch.equal(p, q) for p, q in zip(model.parameters(), before, strict=True))
     assert torch.equal(torch.get_rng_state(), state)
-
-
-def test_the_classifier_keeps_the_body():
-    model = new_model("small-bert", 60, "masked-lm")
-    made = as_classifier(model, 4)
-    body = dict(made.base_model.named_parameters())
-    for name, parameter in model.base_model.named_parameters():
-        assert torch.equal(body[name], parameter)
-    assert made.classifier.weight.shape == (4, 192)
 
 
 @pytest.mark.parametrize("tied", [True, False])
@@ -205,7 +199,9 @@ def no_hub(monkeypatch, tmp_path):
 
 @pytest.mark.parametrize(
     "model, arm",
-    [("smollm2-135m", "continued"), ("bert-base-cased", "crawled"), ("smollm2-135m", "untrained")],
+    one_fast(
+        ("bert-base-cased", "crawled"), ("smollm2-135m", "continued"), ("smollm2-135m", "untrained")
+    ),
 )
 def test_the_command(no_hub, tmp_path, model, arm):
     asked = ["--threshold", "5", "--words", "100", "--dtype", "float32", "--seed", "42"]

@@ -1,9 +1,7 @@
 """Questions and classes: what each must hold, on all of them."""
 
 import dataclasses
-import os
 import re
-import subprocess
 import sys
 from collections import Counter
 from types import SimpleNamespace
@@ -71,12 +69,6 @@ def test_a_question_that_cannot_be_asked_is_refused(change, message):
         dataclasses.replace(BONE, **change)
 
 
-def test_a_long_question_is_named_by_its_beginning():
-    with pytest.raises(ValueError, match="^the question 'x{50}...' needs a label") as error:
-        Question("x" * 1000, BONE.options, -1)
-    assert len(str(error.value)) < 200
-
-
 def test_layouts_have_the_published_parts_in_order():
     layouts = th.published("thesis_table_07").sort_values("position").groupby("layout").part
     for layout, parts in layouts:
@@ -100,12 +92,6 @@ def test_layouts_by_hand():
     assert format_question(stopped, explanation=True).endswith("\nC) A full stop. Because.")
     with pytest.raises(ValueError, match="give explanation=True or answer_line=True, not both"):
         format_question(BONE, explanation=True, answer_line=True)
-
-
-def test_the_label_is_no_part_of_what_is_answered():
-    other = dataclasses.replace(BONE, answer=0)
-    assert format_question(BONE) == format_question(other)
-    assert format_question(BONE, answer_line=True) == format_question(other, answer_line=True)
 
 
 # the Human Phenotype Ontology
@@ -148,22 +134,13 @@ def test_hpo_names_do_not_give_themselves_away(hpo):
         assert not set(name.split()) <= set(definition.rstrip(".").split())
 
 
-def test_hpo_counting_words_is_right_as_often_as_is_said(hpo):
-    right = 0
-    for question in hpo["train"]:
-        said = set(question.question.lower().rstrip(".").split())
-        shares = [len((w := set(o.lower().split())) & said) / len(w) for o in question.options]
-        best = max(shares)
-        right += (shares[question.answer] == best) / shares.count(best)
-    assert 0.53 < right / len(hpo["train"]) < 0.63
-
-
 def test_hpo_numbers_and_subjects(hpo):
     assert (len(hpo["train"]), len(hpo["test"])) == (11_006, 1_174)
     subjects = {split: {question.subject for question in part} for split, part in hpo.items()}
     assert len(subjects["train"] | subjects["test"]) == 23
 
 
+@pytest.mark.long
 def test_hpo_places_are_used_evenly(hpo):
     for part in hpo.values():
         counts = Counter(question.answer for question in part)
@@ -191,19 +168,6 @@ def test_hpo_draws_nest_and_change_with_the_seed(hpo):
     }
 
 
-def test_draws_do_not_depend_on_the_hash_seed():
-    program = (
-        "from tokhelpers.models.questions import hpo_questions, icd_chapters\n"
-        "print(hpo_questions(40, split='test'), icd_chapters(40).to_dict())"
-    )
-    ours = f"{hpo_questions(40, split='test')} {icd_chapters(40).to_dict()}\n"
-    environment = {**os.environ, "PYTHONHASHSEED": "7"}
-    run = subprocess.run(
-        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
-    )
-    assert run.stdout == ours
-
-
 @pytest.mark.parametrize("draw", [hpo_questions, icd_chapters])
 @pytest.mark.parametrize(
     ("arguments", "message"),
@@ -222,6 +186,7 @@ def test_bad_draws_are_refused(draw, arguments, message):
 # chapters of ICD-10-CM
 
 
+@pytest.mark.long
 def test_icd_classes_are_the_chapters(icd):
     import simple_icd_10_cm as package
 
@@ -244,16 +209,6 @@ def test_icd_splits_share_no_category_and_no_text(icd):
     assert (held_out == -(-categories // 10)).all()
 
 
-def test_icd_splits_part_sides_and_encounters(icd):
-    words = "initial encounter|subsequent encounter|sequela|left|right|bilateral|unspecified"
-
-    def plain(rows):
-        return rows.text.str.lower().str.replace(rf",? ?\b({words})\b", "", regex=True).str.strip()
-
-    assert plain(icd["train"]).duplicated().mean() > 0.4  # they are many
-    assert plain(icd["test"]).isin(set(plain(icd["train"]))).sum() == 2
-
-
 def test_icd_draws_are_even_over_chapters_and_nest(icd):
     some = icd_chapters(440, seed=3)
     counts = some.label.value_counts()
@@ -265,12 +220,6 @@ def test_icd_draws_are_even_over_chapters_and_nest(icd):
     assert len(set(some.label[:50])) > 15  # in no order of chapters
     whole = icd_chapters(len(icd["test"]), split="test")
     pd.testing.assert_frame_equal(whole, icd["test"])
-
-
-def test_what_is_returned_may_be_changed():
-    rows = icd_chapters(30)
-    rows["text"] = ""
-    assert (icd_chapters(30).text != "").all()
 
 
 # published questions

@@ -3,8 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-import torch
-from tokenizers import AddedToken, Tokenizer, models
+from tokenizers import Tokenizer, models
 
 import tokhelpers as th
 from tokhelpers.models.architectures import configuration
@@ -118,13 +117,6 @@ def test_a_classifier_pays_no_time_for_tokens(base, texts):
     assert found.net_cost[1] == found.bytes_per_token[0] / found.bytes_per_token[1]
 
 
-def test_an_untied_head_counts_rows_twice_and_the_configuration_stays(base, texts):
-    config = configuration("small-llama", 9, tie_word_embeddings=False)
-    found = th.recommend_size(base, texts, config, sizes=[100], batch=1, length=16)
-    assert found.parameters_added[1] == 2 * 100 * 192
-    assert config.vocab_size == 9
-
-
 # --- the time model against measured steps -------------------------------------------------------
 def slopes(model):
     """Relative time that a token adds to a step: measured on a CPU, and modelled."""
@@ -140,6 +132,7 @@ def slopes(model):
     return slope / start, (large / small - 1) / (sizes[1] - sizes[0])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("model", ["BERT", "MobileLLM", "SmolLM2"])
 def test_measured_time_rises_as_far_as_the_docstring_says(model):
     measured, modelled = slopes(model)
@@ -150,6 +143,7 @@ def test_measured_time_rises_as_far_as_the_docstring_says(model):
 FEW = {"sizes": [50], "batch": 1, "length": 16}
 
 
+@pytest.mark.long
 def test_order_and_repetition_of_documents_do_not_matter(base, texts):
     found = th.recommend_size(base, texts, "small-llama", **FEW)
     turned = th.recommend_size(base, iter(texts[::-1]), "small-llama", **FEW)
@@ -170,6 +164,7 @@ def test_a_named_corpus_has_its_own_test_split(base):
         th.recommend_size(base, held, "small-llama", **FEW)
 
 
+@pytest.mark.long
 def test_without_sizes_they_double_up_to_what_the_text_yields(base):
     learn, held = ["kissa kissat koira koirat"] * 2, ["kissa ja koira"]
     found = th.recommend_size(base, learn, "small-llama", test=held, batch=1, length=16)
@@ -181,36 +176,12 @@ def test_without_sizes_they_double_up_to_what_the_text_yields(base):
     assert sizes[:4] == [0, 125, 250, 500] and 500 < sizes[-1] < 1_000 and len(sizes) == 5
 
 
-def test_added_tokens_cut_the_text_that_is_measured(base, texts):
-    cutting = Tokenizer.from_str(base.to_str())
-    cutting.add_tokens([AddedToken("sa", normalized=False)])
-    found = th.recommend_size(cutting, texts, "small-llama", **FEW)
-    learn, held = apart(texts)
-    extension = th.continue_bpe(cutting, learn, 50, min_frequency=2)
-    encoded = th.extend(cutting, extension).encode_batch(held)
-    size = len("".join(held).encode())
-    assert found.bytes_per_token[1] == pytest.approx(size / sum(len(e.ids) for e in encoded))
-
-
-def test_special_tokens_have_rows_too(base, texts):
-    special = Tokenizer.from_str(base.to_str())
-    special.add_special_tokens([f"<|{i}|>" for i in range(500)])
-    found = th.recommend_size(special, texts, "small-llama", **FEW)
-    steps = [llama_operations(configuration("small-llama"), 1_000 + n, 16) for n in (0, 50)]
-    assert found.step_time_added_percent[1] == pytest.approx(100 * steps[1] / steps[0] - 100)
-
-
+@pytest.mark.long
 def test_sentencepiece_and_real_tokenizers(mistral, qwen, finnish):
     few = {"sizes": [100], "batch": 1, "length": 16}
     for tokenizer in (mistral, qwen):
         found = th.recommend_size(tokenizer, finnish[:500], "small-llama", **few)
         assert found.net_cost[1] < 0.95
-
-
-def test_the_global_random_state_stays(base, texts):
-    before = torch.get_rng_state()
-    th.recommend_size(base, texts, "small-llama", **FEW)
-    assert torch.equal(before, torch.get_rng_state())
 
 
 # --- what is refused -----------------------------------------------------------------------------

@@ -4,14 +4,15 @@ import numpy as np
 import pytest
 import torch
 import transformers
-from hypothesis import given, settings, strategies as st
-from strategies import tokenizers_with_gaps
+from hypothesis import given, strategies as st
+from strategies import examples, loaded, one_fast, tokenizers_with_gaps
 from tokenizers import AddedToken, Tokenizer, models, pre_tokenizers
 
 import tokhelpers as th
 from tokhelpers.models.architectures import new_model
 from tokhelpers.models.initialisation import INITS, sparsemax
 
+pytestmark = pytest.mark.usefixtures("one_thread")
 TEXT = ["the cat sat on the mat", "the bat and the rat", "a hat for the cat"] * 3
 READ = ["hatter battery catalogue", "rattle the battery"]
 SMALL = {"hidden_size": 24, "num_hidden_layers": 1, "num_attention_heads": 2}
@@ -124,7 +125,7 @@ def test_an_extended_model_keeps_every_old_row(old, longer, kind, init):
 
 
 # --- new rows ------------------------------------------------------------------------------------
-@settings(max_examples=50)
+@examples(50)
 @given(tokenizers_with_gaps(), st.data())
 def test_fvt_is_the_formula_row_by_row(base, data):
     words = data.draw(st.lists(st.text("abc", min_size=2, max_size=6), unique=True, max_size=8))
@@ -140,13 +141,10 @@ def test_fvt_is_the_formula_row_by_row(base, data):
             assert torch.allclose(now[i].double(), expected, rtol=1e-6, atol=1e-7)
 
 
-LONG = [pytest.param(name, marks=pytest.mark.long) for name in ("qwen", "mistral-nemo")]
-
-
-@pytest.mark.parametrize("name", ["llama-3", *LONG, "mistral-v1"])
+@pytest.mark.parametrize("name", one_fast("mistral-v1", "llama-3", "qwen", "mistral-nemo"))
 def test_pieces_are_those_of_the_encoder(name):
     """On real tokenizers: what a token's text becomes in front of a word, where that is one token."""
-    real = th.load_tokenizer(name)
+    real = loaded(name)
     words = ["hepatosplenomegaly", "thrombocytopenia", "kalsarikännit"]
     start = "▁" if name == "mistral-v1" else "Ġ"
     alphabet = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
@@ -234,7 +232,7 @@ def states_apart(before, after, old, new, text) -> float:
     return float((found - wanted).square().mean())
 
 
-@pytest.mark.parametrize("kind, rows", [("tied", 282), ("untied", 320), ("bias", 320)])
+@pytest.mark.parametrize("kind, rows", one_fast(("untied", 320), ("tied", 282), ("bias", 320)))
 def test_distillation_moves_new_input_rows_only_and_brings_states_nearer(old, longer, kind, rows):
     before = a_model(kind, rows)
     how = {"learning_rate": 0.01, "epochs": 30, "device": "cpu"}
@@ -316,17 +314,6 @@ def test_normal_has_the_mean_and_covariance_of_the_old_rows(old):
     assert torch.allclose(now[:, 2], 5 + now[:, 0] - 2 * now[:, 1], atol=1e-4)
 
 
-def test_normal_is_seeded_and_leaves_the_global_state(old, longer):
-    before = a_model("tied", old.get_vocab_size())
-    state = torch.get_rng_state()
-    first, again, other = (
-        th.transfer_embeddings(before, old, longer, init="normal", seed=seed) for seed in (3, 3, 4)
-    )
-    assert torch.equal(torch.get_rng_state(), state)
-    assert torch.equal(rows_of(first)[0], rows_of(again)[0])
-    assert not torch.equal(rows_of(first)[0], rows_of(other)[0])
-
-
 def test_parts_of_words_in_wordpiece_are_cut_as_parts():
     vocab = ["[UNK]", "car", "##dio", "##d", "##io", "d", "dio", "##pa", "##th", "##y"]
     old = Tokenizer(models.WordPiece({t: i for i, t in enumerate(vocab)}, unk_token="[UNK]"))
@@ -386,13 +373,6 @@ def test_sizes_of_the_new_table(old, rows, tokens, new_rows):
     assert plan.new_padding == new_rows - tokens and plan.padding == rows - 282
 
 
-def test_nothing_to_do_changes_nothing(old):
-    before = a_model("untied", 320)
-    after = th.transfer_embeddings(before, old, old)
-    for was, now in zip(before.parameters(), after.parameters(), strict=True):
-        assert torch.equal(was, now)
-
-
 def test_ids_without_a_token_inside_the_vocabulary(old):
     parts = th.read_parts(old)
     vocab = {t: i + 5 if i > 270 else i for t, i in parts.vocab.items()}  # a hole of five ids
@@ -437,17 +417,6 @@ def test_the_old_model_is_left_alone_unless_told(old, longer):
     assert before.config.vocab_size == len(before.get_input_embeddings().weight) == 291
 
 
-def test_the_library_does_not_draw_rows_in_vain(old, longer, monkeypatch):
-    def refuse(*_, **__):
-        raise AssertionError("drew rows that are overwritten")
-
-    before = a_model("tied", 282)
-    drawing = transformers.PreTrainedModel
-    monkeypatch.setattr(drawing, "_init_added_embeddings_weights_with_mean", refuse)
-    monkeypatch.setattr(torch.Tensor, "normal_", refuse)
-    th.transfer_embeddings(before, old, longer)
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_saved_and_loaded_it_is_the_same(old, longer, kind, tmp_path):
     after = th.transfer_embeddings(a_model(kind, old.get_vocab_size()), old, longer)
@@ -457,6 +426,7 @@ def test_saved_and_loaded_it_is_the_same(old, longer, kind, tmp_path):
     assert torch.equal(logits(again, ids), logits(after, ids))
 
 
+@pytest.mark.long
 def test_plans_for_real_sizes(qwen):
     """Qwen2.5's table has 151,936 rows for fewer tokens; no memory is needed to see that."""
     model = new_model("small-llama", 151_936, device="meta")

@@ -143,6 +143,7 @@ run_notebook(path, store=True)
 """
 
 
+@pytest.mark.long
 def test_a_stored_run_holds_the_static_forms_only(tmp_path):
     path = tmp_path / "one.ipynb"
     subprocess.run([sys.executable, "-c", STORED, path], check=True)

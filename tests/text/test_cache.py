@@ -47,9 +47,9 @@ def everything(counts):
     ("name", "options"),
     [
         ("hpo", {}),
-        ("icd-10-cm", {"split": "test", "chars": 600_000}),
-        ("wordfreq:is", {}),
-        ("wordfreq:fi", {"chars": 1_100_000, "seed": 4}),
+        pytest.param("icd-10-cm", {"split": "test", "chars": 600_000}, marks=pytest.mark.long),
+        pytest.param("wordfreq:is", {}, marks=pytest.mark.long),
+        pytest.param("wordfreq:fi", {"chars": 1_100_000, "seed": 4}, marks=pytest.mark.long),
     ],
 )
 def test_counts_are_kept_as_they_were(folder, tallied, tokenizer, name, options, monkeypatch):
@@ -108,6 +108,7 @@ def test_a_folder_that_cannot_be_written_to_is_passed_over(folder, tallied, toke
     assert len(tallied) == 2 and folder.read_text() == "a file in its place"
 
 
+@pytest.mark.long
 def test_what_is_small_or_may_change_is_not_kept(folder, tokenizer, tmp_path, monkeypatch):
     file = tmp_path / "a.txt"
     file.write_text("some text\n" * 300_000)

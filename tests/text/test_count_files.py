@@ -2,7 +2,6 @@
 
 import gzip
 import json
-import re
 
 import numpy as np
 import pandas as pd
@@ -131,14 +130,6 @@ def test_a_table_that_holds_no_counts(tmp_path, columns, message):
         th.load_counts(tmp_path / "a.parquet")
 
 
-def test_counts_damaged_on_the_way(counted, tmp_path):
-    th.save_counts(counted, tmp_path / "a.parquet")
-    whole = (tmp_path / "a.parquet").read_bytes()
-    (tmp_path / "a.parquet").write_bytes(whole[:1000] + bytes(1000) + whole[2000:])
-    with pytest.raises(ValueError, match=r"a\.parquet: damaged Parquet file"):
-        th.load_counts(tmp_path / "a.parquet")
-
-
 OFFSETS = np.array([0, 1, 2], np.int32)
 NO_UTF_8 = pa.Array.from_buffers(pa.string(), 2, [None, *map(pa.py_buffer, (OFFSETS, b"a\xff"))])
 
@@ -168,20 +159,6 @@ def test_damaged_files_of_our_counts(tmp_path, words, counts, described):
     parquet.write_table(table, tmp_path / "a.parquet")
     with pytest.raises(ValueError, match=r"a\.parquet: a damaged file of counts"):
         th.load_counts(tmp_path / "a.parquet")
-
-
-@pytest.mark.parametrize(
-    ("value", "message"),
-    [
-        (0, "min_count must be at least 1, not 0"),
-        (-1, "min_count must be at least 1, not -1"),
-        (1.5, "min_count must be a whole number, not 1.5"),
-        ("1", "min_count must be a whole number, not '1'"),
-    ],
-)
-def test_a_least_count_that_is_none(tmp_path, value, message):
-    with pytest.raises(ValueError, match=message):
-        th.load_counts(tmp_path, min_count=value)
 
 
 # --- in place of text -------------------------------------------------------------------------------
@@ -231,11 +208,3 @@ def test_extensions_orders_and_measures_take_counts_for_text(words, llama):
     assert orders[0] == orders[1] == orders[2]
     rows = [th.evaluate(llama, some) for some in (text, words)]
     pd.testing.assert_series_equal(*rows)
-
-
-def test_thesis_selection_takes_counts_for_text(words):
-    text = [word for word, n in WORDS.items() for _ in range(n)]
-    scores = [
-        th.fragment_score(th.train_byte_level_bpe(WORDS, vocab_size=260), t) for t in (text, words)
-    ]
-    assert scores[0] == scores[1] and re.match(r"\d", str(scores[0]))

@@ -20,8 +20,9 @@ from contextlib import contextmanager
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 from pyarrow import parquet
+from strategies import examples, one_fast
 from tokenizers import Tokenizer, models, pre_tokenizers as pre
 
 import tokhelpers as th
@@ -87,7 +88,7 @@ def dask():
 
 
 # --- the same counts ------------------------------------------------------------------------------
-@pytest.mark.parametrize("workers", [2, pytest.param(7, marks=pytest.mark.long)])
+@pytest.mark.parametrize("workers", one_fast(2, 7))
 def test_any_number_of_workers_counts_the_same(corpus, tokenizer, expected, workers):
     with pool(workers) as executor:
         counted = th.count_pretokens(corpus, tokenizer, executor=executor, shard_bytes=100_000)
@@ -129,14 +130,14 @@ def test_equal_texts_make_equal_files(corpus, tokenizer, tmp_path, monkeypatch):
     assert len(sizes) > 2 and set(sizes[:-1]) == {5_000} and sum(sizes) == about.num_rows
 
 
-@pytest.mark.parametrize("memory", [1, 300, 10**6])
+@pytest.mark.parametrize("memory", one_fast(300, 1, 10**6))
 @given(
     documents=st.dictionaries(
         st.text(st.sampled_from("ab \n'") | st.characters(exclude_categories=["Cs"])),
         st.integers(1, 2**40),
     )
 )
-@settings(max_examples=30, deadline=None)
+@examples(30)
 def test_runs_of_random_documents(tokenizer, memory, documents):
     if not any(documents):
         return
@@ -176,7 +177,6 @@ def test_rare_pretokens_are_cut_after_the_merge(tokenizer, tmp_path):
     size=st.integers(1, 60),
     last=st.booleans(),
 )
-@settings(deadline=None)
 def test_parts_hold_each_line_once(lines, size, last, tmp_path_factory):
     file = tmp_path_factory.mktemp("lines") / "text"
     file.write_bytes(b"\xef\xbb\xbf" + "\n".join(lines).encode() + b"a\n" * last)
@@ -203,13 +203,6 @@ def test_parts_of_json_lines_parquet_and_packed_files(size, tmp_path):
         parts = list(corpus.parts(size))
         assert [text for part in parts for text in part] == list(corpus)
         assert (len(parts) > 5) == (size <= 100)
-
-
-def test_a_path_may_be_called_as_a_corpus_is(tmp_path):
-    (tmp_path / "python-source").mkdir()
-    (tmp_path / "python-source" / "a").write_text("one\ntwo\nthree\n")
-    corpus = th.load_corpus(f"text:{tmp_path}/python-source")
-    assert [text for part in corpus.parts(3) for text in part] == list(corpus)
 
 
 def test_a_damaged_file_among_others_is_named(tokenizer, tmp_path):
@@ -264,7 +257,7 @@ def kill_one_of(executor):
         executor.submit(signal.raise_signal, signal.SIGKILL).result()
 
 
-@pytest.mark.parametrize("when", ["before", "at the third shard"])
+@pytest.mark.parametrize("when", one_fast("at the third shard", "before"))
 def test_a_killed_worker_of_a_pool_changes_nothing(corpus, tokenizer, expected, tmp_path, when):
     with pool(2) as executor:
         deadly = Deadly(executor, lambda: kill_one_of(executor))
@@ -315,7 +308,7 @@ def test_a_shard_is_tried_three_times(corpus, tokenizer, expected, tmp_path):
     always = Failing("b.txt, from 0 to", 99, OSError("the disk is gone"))
     message = r"b\.txt.* failed 3 times, with OSError: the disk is gone"
     with pytest.raises(RuntimeError, match=message):
-        th.count_pretokens(corpus, tokenizer, executor=always, folder=tmp_path, shard_bytes=1000)
+        th.count_pretokens(corpus, tokenizer, executor=always, folder=tmp_path, shard_bytes=19_999)
     assert always.tried == 3
     assert not (tmp_path / "counts.parquet").exists()
 
@@ -462,21 +455,6 @@ def test_sizes_workers_and_folders_that_are_none(tokenizer, tmp_path):
         th.count_pretokens(["a"], tokenizer, folder=tmp_path / "file")
 
 
-def test_the_split_without_documents_is_named(tokenizer, tmp_path):
-    (tmp_path / "a").write_text("one line")
-    splits = {
-        split: th.load_corpus(f"text:{tmp_path}/a", split=split) for split in ("train", "test")
-    }
-    errors = []
-    for corpus in splits.values():
-        try:
-            assert dict(th.count_pretokens(corpus, tokenizer, memory=1)) == {"one": 1, "Ġline": 1}
-        except ValueError as error:
-            errors.append(str(error))
-    [error] = errors
-    assert "has no document in the split" in error
-
-
 # --- the merge ----------------------------------------------------------------------------------------
 def written(file, *portions):
     """A file of counts, with rows as they come."""
@@ -495,7 +473,7 @@ def merged(files, folder, memory=1):
     st.lists(st.dictionaries(st.text(max_size=3), st.integers(1, 9)), min_size=1),
     st.sampled_from([1, 1 << 28]),
 )
-@settings(max_examples=50, deadline=None)
+@examples(50)
 def test_merged_counts_are_in_order_and_add_up(tmp_path_factory, portions, memory):
     """In the order of their bytes; NUL and what is no character yet are text like any other."""
     folder = tmp_path_factory.mktemp("files")

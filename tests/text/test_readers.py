@@ -10,12 +10,12 @@ import sys
 import tempfile
 import tracemalloc
 from pathlib import Path
-from types import SimpleNamespace
 
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
+from strategies import examples
 
 from tokhelpers import load_corpus
 from tokhelpers.text import parquet_files, readers
@@ -79,7 +79,7 @@ def test_folder_and_glob_in_sorted_order(tmp_path):
     assert read(f"text:{path}") == LINES
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"])), min_size=1))
 def test_jsonl_and_parquet_give_any_text_back(documents):
     with tempfile.TemporaryDirectory() as folder:
@@ -132,6 +132,7 @@ def test_memory_stays_flat(tmp_path, long_lines, ending):
     assert peak < 2_000_000
 
 
+@pytest.mark.long
 def test_memory_of_parquet_stays_flat(tmp_path, long_lines):
     path = tmp_path / "a.parquet"
     with pa.parquet.ParquetWriter(path, pa.schema({"text": pa.string()})) as writer:
@@ -205,19 +206,6 @@ def test_invalid_utf8_and_surrogates_in_jsonl_and_parquet(tmp_path):
     assert read(f"parquet:{path}", errors="replace") == ["good", "ab\ufffd"]
 
 
-@pytest.mark.parametrize("ending", [".gz", ".xz"])
-def test_damaged_archives(tmp_path, ending):
-    whole = tmp_path / f"whole{ending}"
-    with compressed(whole) as file:
-        file.write(random.Random(0).randbytes(100_000).hex().encode())
-    data = whole.read_bytes()
-    broken = data[:20] + b"\xff" * 100 + data[120:]
-    for name, content in [("cut", data[:-100]), ("none", b"no archive"), ("bad", broken)]:
-        path = tmp_path / f"{name}{ending}"
-        path.write_bytes(content)
-        assert f"{path}: damaged or cut off {ending} file" in failure(f"text:{path}")
-
-
 @pytest.mark.parametrize(
     ("line", "parts"),
     [
@@ -258,17 +246,6 @@ def test_bad_parquet(tmp_path):
     assert f"{path}, row 2" in failure(f"parquet:{path}")
 
 
-def test_parquet_with_fewer_rows_than_it_describes(tmp_path):
-    path = tmp_path / "a.parquet"
-    pa.parquet.write_table(pa.table({"text": LINES}), path)
-    whole = parquet_files.open_file(path)
-    batches = list(whole.iter_batches(5))
-    cut = SimpleNamespace(metadata=whole.metadata, iter_batches=lambda *_, **__: batches[1:])
-    assert list(parquet_files.read_batches(path, whole, 5)) == batches
-    with pytest.raises(ValueError, match=r"a\.parquet: damaged .* lacks rows that it describes"):
-        list(parquet_files.read_batches(path, cut, 5))
-
-
 # Python source
 
 
@@ -302,52 +279,3 @@ def test_python_file_that_cannot_be_decoded(site_packages, data, byte):
     assert document.endswith("x = '\ufffd'\n")
     (site_packages / "bad.py").unlink()
     assert "no .py file" in failure("python-source")
-
-
-# The hub, with a stand-in for `datasets`
-
-
-@pytest.fixture
-def hub(monkeypatch):
-    calls = []
-
-    def load_dataset(*args, **options):
-        calls.append((args, options))
-        return iter([{"text": line, "n": i} for i, line in enumerate(LINES)])
-
-    module = SimpleNamespace(__version__="4.1.0", load_dataset=load_dataset)
-    module.config = SimpleNamespace()
-    monkeypatch.setitem(sys.modules, "datasets", module)
-    return SimpleNamespace(calls=calls, module=module)
-
-
-@pytest.mark.parametrize(
-    ("name", "args", "split"),
-    [
-        ("hf:o/n", ("o/n", None), "train"),
-        ("hf:n@c", ("n", "c"), "train"),
-        ("hf:o/n-1.x@fin_Latn#dev", ("o/n-1.x", "fin_Latn"), "dev"),
-        ("hf:o/n#test", ("o/n", None), "test"),
-    ],
-)
-def test_hub_names(hub, name, args, split):
-    corpus = load_corpus(name)
-    assert not hub.calls  # nothing is fetched before it is read
-    documents = list(corpus) + list(load_corpus(name, split="test"))
-    assert sorted(documents) == sorted(LINES)
-    assert hub.calls == [(args, {"split": split, "streaming": True})] * 2
-    assert corpus.source == f"https://huggingface.co/datasets/{args[0]}"
-
-
-def test_hub_errors(hub, monkeypatch, tmp_path):
-    assert "no field 'body'" in failure("hf:o/n", column="body")
-    assert "o/n, row 1: 'n' must be a string, not int" in failure("hf:o/n", column="n")
-    for name in ("hf:../up", "hf:/abs", "hf:a/b/c", "hf:a@", "hf:a@@", "hf:a#", "hf:a b"):
-        assert "write hf:OWNER/NAME" in failure(name)
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "o" / "n").mkdir(parents=True)
-    assert "the local path 'o/n' would be read in its place" in failure("hf:o/n")
-    hub.module.__version__ = "3.6.0"
-    assert "pip install 'tokhelpers[hub]'" in failure("hf:x/y", ImportError)
-    monkeypatch.setitem(sys.modules, "datasets", None)
-    assert "pip install 'tokhelpers[hub]'" in failure("hf:x/y", ImportError)

@@ -17,14 +17,13 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import product
 from pathlib import Path
 from threading import Barrier
-from types import SimpleNamespace
 
 import pytest
 import regex
 import sentencepiece
 import tiktoken
-from hypothesis import given, settings, strategies as st
 from sentencepiece.sentencepiece_model_pb2 import ModelProto
+from strategies import loaded, one_fast
 from tokenizers import Tokenizer, models, normalizers
 
 import tokhelpers as th
@@ -35,7 +34,8 @@ from tokhelpers.tokenizer.token_bytes import byte_alphabet
 from tokhelpers.tokenizer.vendors import NAMES, load_tokenizer, source_file
 
 PLAIN = [name for name, (package, _) in NAMES.items() if package != "litellm"]
-LATER = ["pixtral", "mistral-v2", "mistral-v3", "mistral-v7"]  # converted as others are
+# converted as others of the same vendor are
+LATER = ["pixtral", "mistral-v2", "mistral-v3", "mistral-v7", "llama-4", "gpt-4o"]
 every_name = pytest.mark.parametrize(
     "name", [pytest.param(n, marks=pytest.mark.long if n in LATER else ()) for n in PLAIN]
 )
@@ -159,11 +159,6 @@ def vendor_bytes(name, i):
 
 
 @functools.cache
-def loaded(name):
-    return load_tokenizer(name)
-
-
-@functools.cache
 def stored(name):
     return loaded(name).to_str()
 
@@ -273,7 +268,7 @@ def parts(name):
         ("qwen", 151_643, 208, 151_643, False),
         ("mistral-nemo", 130_072, 1000, 0, True),
         ("mistral-v1", 31_997, 3, 0, False),
-        ("llama-4", 200_000, 2048, 200_000, True),
+        pytest.param("llama-4", 200_000, 2048, 200_000, True, marks=pytest.mark.long),
     ],
 )
 def test_sizes_and_places(name, ordinary, specials, first_special, skipping):
@@ -286,7 +281,7 @@ def test_sizes_and_places(name, ordinary, specials, first_special, skipping):
     assert all(token["special"] for token in took.settings["added_tokens"])
 
 
-@pytest.mark.parametrize(("name", "ordinary"), [("gpt-4", 100_256), ("gpt-4o", 199_998)])
+@pytest.mark.parametrize(("name", "ordinary"), one_fast(("gpt-4", 100_256), ("gpt-4o", 199_998)))
 def test_openai_leaves_ids_free_between_its_special_tokens(name, ordinary):
     took, special = parts(name), vendor_specials(name)
     assert {t["content"]: t["id"] for t in took.settings["added_tokens"]} == special
@@ -298,21 +293,12 @@ def test_openai_leaves_ids_free_between_its_special_tokens(name, ordinary):
     assert longer.token_to_id("Ġphenotypic") == took.next_id
 
 
-def test_merges():
-    assert len(parts("llama-3").merges) == 280_147
-    assert len(parts("mistral-v1").merges) == 58_980
-
-
 @pytest.mark.parametrize(
     ("name", "n"),
-    [
+    one_fast(
         ("llama-3", 588),
-        ("llama-4", 0),
-        ("qwen", 0),
-        ("mistral-nemo", 0),
-        ("gpt-4", 0),
-        ("gpt-4o", 0),
-    ],
+        *((name, 0) for name in ("llama-4", "qwen", "mistral-nemo", "gpt-4", "gpt-4o")),
+    ),
 )
 def test_unreachable_tokens(name, n):
     """Llama-3's: the paper's Table 8."""
@@ -340,9 +326,6 @@ def test_ordinary_tokens_are_the_vendors(name):
 
 
 # --- ids -----------------------------------------------------------------------------------------
-def test_there_is_enough_text():
-    assert len({*real_text(), *odd_text()}) > 12_000  # for each name
-    assert len(LANGUAGES) > 10 and "" in odd_text()
 
 
 @every_name
@@ -359,13 +342,6 @@ def test_ids_on_odd_text(name):
 def test_ids_on_repeated_characters(name):
     texts = [c * 10_000 for c in REPEATED] + [c * n for c in REPEATED for n in range(1, 70, 3)]
     assert_vendors_ids(name, texts)
-
-
-@every_name
-@settings(max_examples=50)
-@given(text=st.text())
-def test_ids_on_any_text(name, text):
-    assert_vendors_ids(name, [text])
 
 
 @pytest.mark.long
@@ -402,6 +378,7 @@ def test_ids_on_every_character(name):
     assert_vendors_ids(name, list(map(composed, texts)) if name == "qwen" else texts)
 
 
+@pytest.mark.long
 def test_qwen_composes_as_the_vendor_does():
     """But for marks since Unicode 10 in an order that is not canonical: the library's NFC is of 9."""
     assert [t for t in real_text() if composed_by_library(t) != composed(t)] == []
@@ -414,7 +391,7 @@ def test_qwen_composes_as_the_vendor_does():
     assert [t for t in unlike if not later & set(t)] == []
 
 
-@pytest.mark.parametrize("name", ["llama-3", "llama-4", "qwen", "gpt-4", "gpt-4o"])
+@pytest.mark.parametrize("name", one_fast("gpt-4", "llama-3", "llama-4", "qwen", "gpt-4o"))
 def test_special_tokens_in_text(name):
     special = sorted(vendor_specials(name))
     special = special[:: 1 + len(special) // 300]
@@ -485,10 +462,7 @@ def test_a_second_load_reads_the_cache(cache, monkeypatch):
     assert list(cache.iterdir()) == [file]
 
 
-MORE = [pytest.param(n, marks=pytest.mark.long) for n in ("qwen", "mistral-nemo", "gpt-4")]
-
-
-@pytest.mark.parametrize("name", ["llama-3", *MORE])
+@pytest.mark.parametrize("name", one_fast("llama-3", "qwen", "mistral-nemo", "gpt-4"))
 def test_the_cached_tokenizer_is_the_converted_one(cache, name):
     assert load_tokenizer(name).to_str() == stored(name)
     (file,) = cache.iterdir()
@@ -570,7 +544,7 @@ def test_a_package_that_is_not_installed(monkeypatch):
 
 
 # --- paths ---------------------------------------------------------------------------------------
-@every_name
+@pytest.mark.parametrize("name", one_fast("mistral-v1", *(n for n in PLAIN if n != "mistral-v1")))
 def test_saved_and_loaded_is_the_same(name, tmp_path):
     loaded(name).save(str(tmp_path / "tokenizer.json"))
     assert load_tokenizer(tmp_path).to_str() == stored(name)
@@ -615,14 +589,6 @@ def test_source_says_what_a_name_is(tiny, tmp_path, monkeypatch):
         load_tokenizer("gpt-5", source="package")
 
 
-def test_unknown_name():
-    with pytest.raises(
-        ValueError,
-        match="'lama-3': use llama-3, .*existing tokenizer.json, .* hub id such as 'org/model'",
-    ):
-        load_tokenizer("lama-3")
-
-
 @pytest.mark.parametrize("name", ["absent/tokenizer.json", "absent.model", "absent"])
 def test_missing_path(tmp_path, name):
     source = "path" if name == "absent" else "auto"
@@ -648,13 +614,6 @@ def test_a_file_over_which_the_library_panics(tmp_path, capfd):
     with pytest.raises(ValueError, match="tokenizer.json cannot be read as a tokenizer: range end"):
         load_tokenizer(tmp_path)
     assert "panicked" in capfd.readouterr().err
-
-
-def test_truncated_json(tiny, tmp_path):
-    whole = tiny.to_str()
-    (tmp_path / "tokenizer.json").write_text(whole[: len(whole) // 2])
-    with pytest.raises(ValueError, match=r"tokenizer\.json cannot be read as a tokenizer"):
-        load_tokenizer(tmp_path / "tokenizer.json")
 
 
 @pytest.mark.parametrize("content", [b"", b"\x00" * 50, b"text", "tiktoken", "pickle"])
@@ -779,17 +738,6 @@ SPM_ALPHABET += [
     ")",
     "--",
 ]
-spm_text = st.lists(st.sampled_from(SPM_ALPHABET) | st.text(max_size=5)).map("".join)
-
-
-@pytest.mark.parametrize(
-    "options", SETTINGS, ids=lambda o: "-".join(k for k in o if o[k]) or "none"
-)
-@settings(max_examples=50)
-@given(text=spm_text)
-def test_ids_are_sentencepieces(options, text):
-    processor, tokenizer = both(**options)
-    assert tokenizer.encode(text).ids == processor.encode(text)
 
 
 @pytest.mark.parametrize(
@@ -848,15 +796,7 @@ def test_a_model_by_path(tmp_path):
         assert load_tokenizer(path).to_str() == from_spm(spm_model()).to_str()
 
 
-def test_another_mistral_model_by_path():
-    """770 control symbols before the bytes."""
-    file = source_file("mistral-v1").parent / "mistral_instruct_tokenizer_240216.model.v2"
-    tokenizer = load_tokenizer(file)
-    processor = sentencepiece.SentencePieceProcessor(model_file=str(file))
-    texts = real_text()[::5]
-    assert [e.ids for e in tokenizer.encode_batch(texts)] == list(map(processor.encode, texts))
-
-
+@pytest.mark.long
 def test_llama_2_of_the_development_data(shared_data):
     file = shared_data / "tokenizers" / "llama-2" / "tokenizer.model"
     tokenizer = load_tokenizer(file.parent)
@@ -890,105 +830,6 @@ def test_offline_and_not_cached(tmp_path):
         "gpt-4, gpt-4o, llama-4, pixtral, mistral-v2, mistral-v3, mistral-v7, claude-2, deepseek"
     )
     assert done.stderr == ""
-
-
-@pytest.fixture
-def hub_cache(tmp_path, monkeypatch):
-    from huggingface_hub import constants
-
-    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
-    return tmp_path
-
-
-def hub_that(monkeypatch, answer):
-    import huggingface_hub
-    from huggingface_hub.errors import EntryNotFoundError
-
-    def get_hf_file_metadata(url):
-        if isinstance(answer, Exception):
-            raise answer
-        if not url.endswith(answer):
-            raise EntryNotFoundError(url)
-
-    monkeypatch.setattr(huggingface_hub, "get_hf_file_metadata", get_hf_file_metadata)
-
-
-def http_error(message):
-    from huggingface_hub.errors import HfHubHTTPError
-
-    return HfHubHTTPError(message, response=SimpleNamespace(headers={}, request=None))
-
-
-def put_in_cache(folder, file, content):
-    commit = "0123456789abcdef" * 2 + "01234567"
-    snapshot = folder / "models--org--model" / "snapshots" / commit
-    snapshot.mkdir(parents=True)
-    (snapshot / file).write_bytes(content)
-    (folder / "models--org--model" / "refs").mkdir()
-    (folder / "models--org--model" / "refs" / "main").write_text(commit)
-
-
-@pytest.mark.parametrize("file", ["tokenizer.json", "tokenizer.model"])
-@pytest.mark.parametrize("trouble", ["no connection", "refused"])
-def test_offline_but_cached(hub_cache, monkeypatch, tiny, file, trouble):
-    answer = ConnectionError("down") if trouble == "no connection" else http_error("403 gated")
-    hub_that(monkeypatch, answer)
-    expected = tiny if file == "tokenizer.json" else from_spm(spm_model())
-    content = tiny.to_str().encode() if file == "tokenizer.json" else spm_model()
-    put_in_cache(hub_cache, file, content)
-    assert load_tokenizer("org/model").to_str() == expected.to_str()
-
-
-@pytest.mark.parametrize(
-    ("answer", "reason"),
-    [
-        ("no connection", "it cannot be reached, and the tokenizer is not in the cache"),
-        ("refused", "403 the repository is gated"),
-        ((), "it has neither tokenizer.json nor tokenizer.model there"),
-    ],
-)
-def test_what_the_hub_says_is_told(hub_cache, monkeypatch, answer, reason):
-    answers = {
-        "no connection": ConnectionError("down"),
-        "refused": http_error("403 the repository is gated.\nMore lines."),
-    }
-    hub_that(monkeypatch, answers.get(answer, answer))
-    with pytest.raises(OSError) as error:
-        load_tokenizer("org/model")
-    expected = f"'org/model' cannot be loaded from the hub: {reason}. Cache folder: {hub_cache}. "
-    assert str(error.value).startswith(expected + "Either go online")
-
-
-def test_online(hub_cache, monkeypatch, tiny):
-    import huggingface_hub
-
-    asked = []
-    tiny.save(str(hub_cache / "there.json"))
-    hub_that(monkeypatch, ("tokenizer.json",))
-
-    def download(name, file, local_files_only):
-        asked.append((name, file, local_files_only))
-        return str(hub_cache / "there.json")
-
-    monkeypatch.setattr(huggingface_hub, "hf_hub_download", download)
-    assert load_tokenizer("org/model").to_str() == tiny.to_str()
-    assert asked == [("org/model", "tokenizer.json", False)]
-
-
-def test_a_damaged_copy_that_cannot_be_had_anew(hub_cache, monkeypatch, tiny):
-    import huggingface_hub
-
-    (hub_cache / "tokenizer.json").write_text(tiny.to_str()[:100])
-    hub_that(monkeypatch, ("tokenizer.json",))
-
-    def download(name, file, **options):
-        if options.get("force_download"):
-            raise http_error("503 busy")
-        return str(hub_cache / "tokenizer.json")
-
-    monkeypatch.setattr(huggingface_hub, "hf_hub_download", download)
-    with pytest.raises(ValueError, match="'org/model' was found on the hub, but .* cannot be read"):
-        load_tokenizer("org/model")
 
 
 def test_a_name_that_cannot_be_a_hub_id():
