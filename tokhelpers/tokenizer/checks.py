@@ -6,7 +6,7 @@ import operator
 def whole_number(name: str, value) -> int:
     """Return the value of the argument ``name`` as an int.
 
-    Raises ValueError, naming the argument, for what is no whole number; True and False are none.
+    Raises ValueError, naming the argument, for anything but a whole number; True and False do not count.
 
     >>> whole_number("seed", 7)
     7
@@ -22,7 +22,7 @@ def whole_number(name: str, value) -> int:
 def positive(name: str, value) -> int:
     """Return the value of the argument ``name`` as an int from 1 on.
 
-    Raises ValueError, naming the argument, for what is no whole number and for less than 1.
+    Raises ValueError, naming the argument, for anything but a whole number and for less than 1.
 
     >>> positive("workers", 2)
     2
