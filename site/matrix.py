@@ -36,12 +36,13 @@ This page is computed from `data/` and `figures/` when the site is built.
 
 {tally}
 
-Published values are means over the rows of the table that ours has, too. Where a document shows a
-figure without numbers, its *claim* is asked of our numbers, once for each case; *its cells* means that
-printed numbers are checked against each other. Texts and sizes differ, as the last column says:
-*larger* or *smaller* is no slip by itself, and which differences are beyond chance is the matter of
-notebooks [16](notebooks/16_finetuning.ipynb) and [19](notebooks/19_audit.ipynb). Where nothing is
-compared, the last column says why, or what the notebook does instead.
+Published values are means over those rows of a table for which we have numbers, too. Where a document
+shows a figure without numbers, its *claim* is checked on our numbers, once for each case. *Its cells*
+means that printed numbers are checked against each other. Texts and sizes differ, as the last column
+says, so *larger* or *smaller* is not a mistake by itself; notebooks
+[16](notebooks/16_finetuning.ipynb) and [19](notebooks/19_audit.ipynb) say which differences are beyond
+chance. Where nothing is compared, the last column says why, or what the notebook does instead. Section 11
+of notebook 19 shows how the notebooks' stored numbers are checked.
 """
 
 

@@ -83,7 +83,7 @@ def test_a_text_file_and_a_sentencepiece_tokenizer(run, mine, tmp_path):
 def test_json_lines_a_tokenizer_file_and_a_fixed_size(run, mine):
     own, text = str(mine / "bytes.json"), str(mine / "reports.jsonl")
     table, folder, size, n = run(
-        TOKENIZER=own, TEXT=text, COLUMN="body", TOKENS=300, WAY="exchange"
+        TOKENIZER=own, TEXT=text, COLUMN="body", TOKENS=300, METHOD="exchange"
     )
     assert (size, n) == (1_200, 300)
     assert table.loc["exchange", ["more ids", "against exchange %", "±"]].tolist() == [0, 0, 0]
@@ -98,7 +98,11 @@ def test_json_lines_a_tokenizer_file_and_a_fixed_size(run, mine):
         ("TEXT", "short.txt", "short.txt is too short to hold anything out: 4 of the 10 documents"),
         ("TEXT", "nowhere.txt", "nowhere.txt: no file or folder has or matches that path"),
         ("TOKENIZER", "wordpiece.json", "a BPE tokenizer is needed, this one's model is WordPiece"),
-        ("WAY", "AdaptBPE", "WAY is 'AdaptBPE': a tokenizer.json can hold one of continued, regen"),
+        (
+            "METHOD",
+            "AdaptBPE",
+            "METHOD is 'AdaptBPE': a tokenizer.json can hold one of continued, regen",
+        ),
     ],
 )
 def test_what_cannot_work_is_said_before_anything_is_computed(mine, name, value, message):

@@ -1,7 +1,7 @@
 """The command line: ``python -m tokhelpers COMMAND``.
 
-Tables go to stdout (``--json``: one JSON object), progress and complaints to stderr. The exit code
-is 0; 1 where something was found that should be looked at; 2 for what cannot be done.
+Tables go to stdout (with ``--json``: one JSON object), progress and errors to stderr. The exit code
+is 0 if all is well, 1 if you should look at what was found, 2 if the command could not be carried out.
 """
 
 import functools
@@ -25,9 +25,9 @@ A_CORPUS = Annotated[
 ]
 FOLDER = Annotated[str, typer.Option("--out", help="the transformers folder to write")]
 TOKENS = Annotated[int, typer.Option("--tokens", "-n", min=1, help="how many tokens")]
-CHARS = Annotated[int | None, typer.Option(min=1, help="read that many characters, not all")]
+CHARS = Annotated[int | None, typer.Option(min=1, help="read at most this many characters")]
 MODEL = Annotated[
-    str | None, typer.Option("--model", metavar="FOLDER", help="change this model's rows, too")
+    str | None, typer.Option("--model", metavar="FOLDER", help="also change the rows of this model")
 ]
 INIT = Annotated[str, typer.Option(help="how rows of new tokens start: see transfer_embeddings")]
 AS_JSON = Annotated[bool, typer.Option("--json", help="one JSON object instead of a table")]
@@ -41,7 +41,7 @@ def commands(
 
 
 def say(text: str) -> None:
-    """Progress, and what is wrong."""
+    """Print progress or an error to stderr."""
     print(text, file=sys.stderr, flush=True)
 
 
@@ -159,7 +159,7 @@ def saved(
 @app.command(epilog="Example: python -m tokhelpers inspect llama-3")
 @in_one_line
 def inspect(tokenizer: A_TOKENIZER, as_json: AS_JSON = False) -> None:
-    """How each token of a BPE tokenizer can be produced; exit code 1 when some never can."""
+    """Say how each token of a BPE tokenizer can be produced; exit code 1 if some never can be."""
     import tokhelpers as th
 
     loaded, _ = opened(tokenizer)
@@ -176,10 +176,10 @@ def inspect(tokenizer: A_TOKENIZER, as_json: AS_JSON = False) -> None:
 @in_one_line
 def explain(
     tokenizer: A_TOKENIZER,
-    text: Annotated[str, typer.Argument(help="a word, or a token; a space before it counts")],
+    text: Annotated[str, typer.Argument(help="a word or a token; a space before it belongs to it")],
     as_json: AS_JSON = False,
 ) -> None:
-    """The merges of a word, step by step, and of a token where it comes from."""
+    """Show the merges of a word, step by step, and where a token comes from."""
     import tokhelpers as th
 
     loaded, _ = opened(tokenizer)
@@ -205,13 +205,13 @@ def explain(
 def compare(
     tokenizers: Annotated[list[str], typer.Argument(metavar="TOKENIZER...", help=NAMED)],
     on: Annotated[
-        str | None, typer.Option(metavar="CORPUS", help="a text; without one, vocabularies")
+        str | None, typer.Option(metavar="CORPUS", help="text to measure on; else vocabularies")
     ] = None,
     chars: CHARS = 1_000_000,
-    split: Annotated[str, typer.Option(help="train or test")] = "test",
+    split: Annotated[str, typer.Option(help="part of the text: train or test")] = "test",
     as_json: AS_JSON = False,
 ) -> None:
-    """What several tokenizers make of the same text, or two of them hold in common."""
+    """Compare what several tokenizers make of a text (--on), or the vocabularies of two."""
     import pandas as pd
 
     import tokhelpers as th
@@ -243,12 +243,12 @@ def extend(
     tokens: TOKENS,
     out: FOLDER,
     chars: CHARS = None,
-    like: Annotated[str | None, typer.Option(help="folder with chat template and roles")] = None,
+    like: Annotated[str | None, typer.Option(help="folder with the chat template to copy")] = None,
     model: MODEL = None,
     init: INIT = "fvt",
     as_json: AS_JSON = False,
 ) -> None:
-    """Add tokens by continued training; exit code 1 when there are fewer, or some unreachable."""
+    """Add tokens by continued training; exit code 1 if some are missing or unreachable."""
     import tokhelpers as th
 
     loaded, words = opened(tokenizer, corpus, chars)
@@ -272,13 +272,13 @@ def prune(
     corpus: A_CORPUS,
     tokens: TOKENS,
     out: FOLDER,
-    by: Annotated[str, typer.Option(help="order: see th.pruning_order")] = "leaf-frequency",
+    by: Annotated[str, typer.Option(help="the order: see th.pruning_order")] = "leaf-frequency",
     chars: CHARS = None,
-    like: Annotated[str | None, typer.Option(help="folder with chat template and roles")] = None,
+    like: Annotated[str | None, typer.Option(help="folder with the chat template to copy")] = None,
     model: MODEL = None,
     as_json: AS_JSON = False,
 ) -> None:
-    """Take tokens away that the text needs least; exit code 1 when more become unreachable."""
+    """Remove the tokens that the text needs least; exit code 1 if others become unreachable."""
     import tokhelpers as th
 
     loaded, words = opened(tokenizer, corpus, chars)

@@ -175,7 +175,7 @@ def test_new_tokens_are_those_that_the_first_lacks(llama, qwen, mistral):
     ]
     assert "⟦" not in str(th.show_tokens(" kyllä on", longer, llama))
     mixed = str(th.show_tokens("שלום", llama=llama, mistral=mistral, qwen=qwen))
-    assert "(not asked of mistral: tokens are written in another way there)" in mixed
+    assert "(not asked of mistral: tokens are written in another notation there)" in mixed
     mine = {line.split()[0]: "⟦" in line for line in mixed.split("\n")[:3]}
     assert mine == {"llama": False, "mistral": False, "qwen": True}
 

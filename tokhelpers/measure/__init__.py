@@ -1,4 +1,4 @@
-"""What a tokenizer does to text, whose tokens it has, how fair it is, and why a word falls apart."""
+"""What a tokenizer does to text, which tokens it shares, how fair it is, and how it cuts a word."""
 
 import lazy_loader
 

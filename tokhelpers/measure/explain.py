@@ -1,4 +1,4 @@
-"""Why a word falls apart and where a token comes from: merges step by step, and as a tree."""
+"""Why a word is cut as it is, and where a token comes from: merges step by step, and as a tree."""
 
 import difflib
 import heapq

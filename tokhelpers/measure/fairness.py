@@ -83,7 +83,7 @@ def common_words(language: str, n: int = 1_000) -> list[str]:
     """List the ``n`` commonest words in the training text of a language, the commonest first.
 
     ``language`` is a code such as "fin_Latn". A word is a chunk of ``training:CODE`` without the
-    punctuation around it, in small letters; chunks with digits or without a letter are none. Raises
+    punctuation around it, in small letters; chunks with digits or without a letter do not count. Raises
     ValueError for a language without a training text, and where it has fewer words.
 
     >>> common_words("eng_Latn", 3)

@@ -40,8 +40,8 @@ def compare_language(
 
     ``language`` is one of the paper's codes, such as ``"ekk_Latn"``. Tokens are learned from
     ``train``, by default the language's ``training:CODE``, and measured on ``test``, by default the
-    paper's own text, ``flores:CODE``; the exact counts of both are used, of a ``train`` that is counts
-    only those of its most frequent ``chunks`` (None: all), which saves time. Returns one row per method
+    paper's own text, ``flores:CODE``; the exact counts of both are used. If ``train`` is counts, only
+    its most frequent ``chunks`` are learned from (None: all), which saves time. Returns one row per method
     (column ``way``: ``base``, ``continued``, ``naive``), number of tokens ``added`` and
     ``merge_skipping`` (on and off where the tokenizer has it, else off), with ``bytes_per_token``,
     ``renyi_efficiency``, ``unused_added`` (share) and ``unreachable_added`` (number, by merges).

@@ -30,7 +30,7 @@ def unreachable(tokenizer: Tokenizer | Parts, tokens: Iterable[str] | None = Non
 
     Each token string is given to the model alone, without normalizer and pre-tokenizer, merge
     skipping off; a token that does not come back whole is unreachable by merges. Tries all
-    ordinary tokens (special, added and byte-fallback tokens such as ``<0x0A>`` are none), or
+    ordinary tokens (special, added and byte-fallback tokens such as ``<0x0A>`` are left out), or
     ``tokens`` only. Returns the unreachable ones in order of their ids. Raises ValueError for
     tokens that are not in the vocabulary.
 

@@ -80,7 +80,7 @@ def compare_vocabularies(first: Tokenizer | Parts, second: Tokenizer | Parts) ->
     ``common_prefix``: the tokens before the first place at which the two lists, each in order of
     ids, differ. Scripts come with the largest first.
 
-    Raises TypeError for what is no tokenizer.
+    Raises TypeError for anything but a tokenizer.
 
     >>> small, large = (th.train_byte_level_bpe(["bat bat"], vocab_size=n) for n in (257, 258))
     >>> print(compare_vocabularies(small, large).loc[0, "shared":].to_dict())

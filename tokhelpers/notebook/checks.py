@@ -28,7 +28,7 @@ class Verdict:
 def check(function: Callable, *cases: tuple) -> Verdict:
     """Say in a sentence whether a function does what its exercise asks for.
 
-    A case is (what must hold, arguments, result). The first case that fails is told, with what the
+    A case is (what must hold, arguments, result). The first case that fails is named, with what the
     function gave. Lists and tuples are taken for each other, and floats may differ in the ninth
     digit. The arguments are copies, so that a function that changes them harms nobody.
 
@@ -56,8 +56,8 @@ def check(function: Callable, *cases: tuple) -> Verdict:
 def check_answer(given, right, wrong: dict | None = None) -> Verdict:
     """Say in a sentence whether an answer is right; ``wrong`` has a sentence for a likely mistake.
 
-    ``right`` is computed where the check stands, so that it can be read nowhere. A tuple or list is
-    told the first place at which it differs.
+    ``right`` is computed in the check itself, so that no file shows it. For a tuple or list, the
+    sentence names the first place at which it differs.
 
     >>> check_answer(..., 3)
     Not solved yet: put your answer in place of the dots.

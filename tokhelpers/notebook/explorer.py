@@ -21,7 +21,7 @@ def explorer(
     """Show the tokens of a text that the reader types, one row per tokenizer, differences marked.
 
     As in ``show_tokens`` a keyword is the row's label. When the pointer rests on a token, its id, its
-    bytes and the rank of the merge that makes it are told. A token is marked, underlined and in plain
+    bytes and the rank of the merge that makes it are shown. A token is marked, underlined and in plain
     text between ``‹ ›``, where another row has no token of the same bytes of the text. Where nobody
     can type, the tokens of ``text`` are shown. Raises as ``show_tokens`` does.
 

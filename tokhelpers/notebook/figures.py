@@ -48,7 +48,7 @@ def save_figure(figure, table: pd.DataFrame, name: str, *, conditions: str = "")
     ``name`` is ``NN_topic``. ``conditions`` says in a line under the axes what a reader of the figure
     alone must know: the text learned from, the text measured on, the tokenizer. The folder is the
     checkout's ``figures`` (without one, the working folder's), or ``TOKHELPERS_FIGURES``. Numbers
-    have six digits. Raises ValueError for a name of another form and for a table without rows.
+    have six digits. Raises ValueError for any other name and for a table without rows.
 
     >>> save_figure(None, pd.DataFrame(), "compression")
     Traceback (most recent call last):

@@ -49,7 +49,7 @@ def draw_boxes(rows: Iterable[tuple[str, Sequence[tuple]]], *, title: str = ""):
 
 
 def draw_pipeline(text: str, tokenizer, *, title: str = ""):
-    """Draw a text's way through a byte-level tokenizer: characters, pre-tokens, tokens, ids.
+    """Draw the steps of a byte-level tokenizer: characters, pre-tokens, tokens, ids.
 
     ``text`` is best in ASCII: then every token holds whole characters.
 
@@ -116,7 +116,7 @@ def draw_merges(states: Sequence[Sequence[str]], *, labels: Sequence[str] = (), 
 
 
 def draw_lattice(word: str, p: Mapping[str, float], best: Sequence[str], *, title: str = ""):
-    """Draw all ways to cut a word, an arc for each token of ``p`` in it, and the best way in colour.
+    """Draw all segmentations of a word, an arc for each token of ``p``, and the best one in colour.
 
     ``p`` maps tokens to probabilities, which stand on the arcs; ``best`` is a list of tokens.
 

@@ -15,7 +15,7 @@ from ..tokenizer.token_bytes import byte_of
 LIMIT = 2_000  # characters of a text that are shown
 SPARE = 100  # characters of these that may be given up to cut at white space
 STACK = 2  # combining marks on one character; more would reach into the lines above and below
-BYTES = 16  # bytes of a token that are told when the pointer rests on it
+BYTES = 16  # bytes of a token that are shown when the pointer rests on it
 
 WHITE = {" ": "␣", "\n": "↵", "\t": "⇥"}
 NEW, ADDED, NUMBER, DIFFERS, CIRCLE = "⟦⟧", "⟪⟫", "⟨⟩", "‹›", "◌"
@@ -56,7 +56,7 @@ class Token:
     raw: bytes
     added: bool
     new: bool
-    hover: str = ""  # what else is told when the pointer rests on it
+    hover: str = ""  # what else is shown when the pointer rests on it
     differs: bool = False  # another row cuts the text otherwise here
 
     @property
@@ -86,9 +86,10 @@ def show_tokens(text: str, *tokenizers: Tokenizer | AdaptBPE, **named: Tokenizer
     ``↵`` a line break, ``⇥`` a tab, ``⟨E2 96⟩`` bytes that are no whole character, ``⟨U+200B⟩`` a
     character that is invisible, ``◌`` what a combining mark stands on. ``⟪ ⟫`` are special and
     added tokens; none are put around the text. ``⟦ ⟧`` are tokens, not special ones, that the first
-    tokenizer's vocabulary lacks. Of a text longer than ``LIMIT`` characters the beginning is shown.
-    Where a tokenizer fails, its row says why. Raises TypeError for what is no text or no tokenizer,
-    ValueError where no tokenizer is given.
+    tokenizer's vocabulary lacks; rows whose tokenizer writes tokens in another notation have no such
+    marks. Of a text longer than ``LIMIT`` characters the beginning is shown. Where a tokenizer
+    fails, its row says why. Raises TypeError for what is no text or no tokenizer, ValueError where
+    no tokenizer is given.
 
     >>> base = th.train_byte_level_bpe(["bag bat bat"], vocab_size=257)
     >>> show_tokens("a bat é", base=base, longer=th.extend(base, th.Extension(["bat"])))
@@ -107,7 +108,7 @@ def show_tokens(text: str, *tokenizers: Tokenizer | AdaptBPE, **named: Tokenizer
 def labelled(tokenizers, named) -> list[tuple[str, Tokenizer | AdaptBPE]]:
     """Give a label to each tokenizer; the name is that of the named ones.
 
-    Raises ValueError where there is none, TypeError for what is no tokenizer.
+    Raises ValueError where there is none, TypeError for anything but a tokenizer.
     """
     labels = [f"tokenizer {i}" for i in range(1, 1 + len(tokenizers))]
     encoders = [*zip(labels, tokenizers, strict=True), *named.items()]
@@ -268,7 +269,7 @@ def _notes(rows: list[Row]) -> list[str]:
         notes.append(f"⟦ ⟧ not in the vocabulary of {rows[0].label}")
         if others:
             notes[0] += (
-                f" (not asked of {', '.join(others)}: tokens are written in another way there)"
+                f" (not asked of {', '.join(others)}: tokens are written in another notation there)"
             )
     if any(token.added for token in tokens):
         notes.append("⟪ ⟫ special or added tokens")

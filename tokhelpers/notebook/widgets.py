@@ -16,8 +16,8 @@ def widget(function: Callable, **choices: Sequence) -> "Widget":
     Each parameter has a default, from which its control starts: a text box, or a slider over the
     values that ``choices`` gives for it (``merges=range(8)``, ``size=[500, 1_000, 2_000]``). The
     function is called again whenever a control moves; what it returns is shown as a notebook would
-    show it, and an error as its message. The object's own forms, plain and HTML, are those of the
-    defaults: what is stored, compared, printed, and seen where no kernel runs. With
+    show it, and an error as its message. As plain text and as HTML the object shows the
+    result for the defaults, which is stored, compared, printed, and seen where no kernel runs. With
     ``TOKHELPERS_WIDGETS=off`` in the environment there are only these. Raises ValueError for a
     parameter without default, for choices without it, and for choices of no parameter.
 

@@ -22,7 +22,7 @@ HASHED = (
 def serialised(tokenizer: Tokenizer) -> bytes:
     """Return the content of ``tokenizer.json``, as it is saved and hashed.
 
-    Raises TypeError for what is no tokenizer, ValueError for one that has Python code in it.
+    Raises TypeError for anything but a tokenizer, ValueError for one that has Python code in it.
     """
     backend = backend_of(tokenizer)
     try:

@@ -6,7 +6,7 @@ import operator
 def whole_number(name: str, value) -> int:
     """Return the value of the argument ``name`` as an int.
 
-    Raises ValueError, naming the argument, for what is no whole number; True and False are none.
+    Raises ValueError, naming the argument, for anything but a whole number, and for True and False.
     """
     try:
         return operator.index(None if isinstance(value, bool) else value)
@@ -19,7 +19,7 @@ def whole_number(name: str, value) -> int:
 def positive(name: str, value) -> int:
     """Return the value of the argument ``name`` as an int from 1 on.
 
-    Raises ValueError, naming the argument, for what is no whole number and for less than 1.
+    Raises ValueError, naming the argument, for anything but a whole number and for less than 1.
     """
     if (number := whole_number(name, value)) < 1:
         raise ValueError(f"{name} must be at least 1, not {value!r}: give a whole number from 1 on")

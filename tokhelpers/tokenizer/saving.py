@@ -60,7 +60,7 @@ def save_pretrained(
     is what ``evaluate`` gave, or a mapping of names to that, and ``rows``, such as the plan of
     ``plan_transfer``, says where a model's rows came from.
 
-    Raises TypeError for what is no tokenizer, FileNotFoundError for a ``like`` that is not there,
+    Raises TypeError for anything but a tokenizer, FileNotFoundError for a ``like`` that is not there,
     ValueError for one that cannot be read or whose special tokens the tokenizer lacks, and for a
     folder whose ``config.json`` makes AutoTokenizer read another tokenizer; OSError for a folder
     that cannot be written. Warns where ``like`` puts other special tokens around a text, and of
@@ -160,7 +160,7 @@ def _added(backend: Tokenizer) -> set[str]:
 
 
 def _check_special(backend: Tokenizer, tokens: Sequence[str]) -> None:
-    """Refuse special tokens of ``like`` that are none here: the library would add them."""
+    """Refuse special tokens of ``like`` that are not special here: the library would add them."""
     there = _added(backend)
     missing = [token for token in tokens if token not in there]
     if missing:

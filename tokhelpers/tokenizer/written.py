@@ -1,4 +1,4 @@
-"""What the token strings of a tokenizer stand for, as bytes, whichever way it writes them."""
+"""What the token strings of a tokenizer stand for, as bytes, however it writes them."""
 
 from collections.abc import Iterable
 
@@ -42,7 +42,7 @@ def _from_alphabet(token: str) -> bytes:
 def ordinary_tokens(tokenizer: Tokenizer | Parts) -> dict[int, str]:
     """Map each id to its token string, in order of ids, without special and added tokens.
 
-    Raises TypeError for what is no tokenizer.
+    Raises TypeError for anything but a tokenizer.
 
     >>> from tokenizers import Tokenizer, models
     >>> ordinary_tokens(Tokenizer(models.BPE({"b": 1, "a": 0}, [])))
