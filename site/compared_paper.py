@@ -173,6 +173,17 @@ def pruning():
     yield "Figure 13", "orders that respect leaves make no token unreachable", None, leaves == 0
     most = broken.frequency.groupby("mix").max()
     yield "Figure 13", "plain frequency makes tokens unreachable", None, most > 0
+    # continued training adds no unreachable token, so those of Table 5 are what pruning leaves
+    estonian = figure("11_unreachable").query("mix == 'ekk_Latn'")
+    five = th.published("paper_table_05").query("extension == 'ours'")
+    keys = {"left_on": ["added", "pruning_order"], "right_on": ["pruned", "order"]}
+    for orders, names in (
+        (["id", "leaf-id"], "by id"),
+        (["frequency", "leaf-frequency"], "by use"),
+    ):
+        both = five[five.pruning_order.isin(orders)].merge(estonian, **keys)
+        what = f"unreachable tokens after pruning {names}"
+        yield "Table 5@11", what, both.unreachable_tokens, both.unreachable, 0
 
 
 def exchanging():

@@ -69,7 +69,11 @@ def pruning_order(
 
 
 def prunable(parts: Parts) -> list[str]:
-    """List the tokens that may go: all but characters, bytes, special, added and unknown tokens."""
+    """List the tokens that may go: all but characters, bytes, special, added and unknown tokens.
+
+    >>> prunable(th.read_parts(th.train_byte_level_bpe(["bat bat"], vocab_size=258)))
+    ['at', 'bat']
+    """
     prefix = parts.settings["model"].get("continuing_subword_prefix") or ""
     return [t for t in parts.vocab if len(t.removeprefix(prefix)) > 1 and t not in parts.apart]
 

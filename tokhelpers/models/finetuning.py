@@ -87,7 +87,11 @@ def _text_task(model, tokenizer, texts, length, packed, separator, mask) -> Task
 
 
 def causal_task(rows: list[np.ndarray]) -> Task:
-    """Make the task to predict each id of a row, but the first, from those before it."""
+    """Make the task to predict each id of a row, but the first, from those before it.
+
+    >>> causal_task([np.array([7, 8, 9])]).row(0, None)["labels"].tolist()
+    [8, 9]
+    """
     return Task(
         len(rows),
         lambda i, rng: {"ids": rows[i][:-1], "labels": rows[i][1:]},

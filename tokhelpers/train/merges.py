@@ -145,6 +145,10 @@ def learn_tokens(
     byte-level tokenizers). Returns tokens, merges and the frequency of each merge, in learned order.
 
     Source: Purason et al. 2025, section 3.1.
+
+    >>> base = th.read_parts(th.train_byte_level_bpe(["bat bat"], vocab_size=257))
+    >>> learn_tokens(th.count_pretokens(["bat bat"], base), base, 1)
+    (['bat'], [('b', 'at')], [2])
     """
     ids, offsets = segment(*symbols_of(words.strings, parts), merges_of(parts))
     limit = max_token_length or float("inf")
