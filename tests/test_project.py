@@ -251,6 +251,11 @@ def test_imports_go_down_the_list_of_folders(path):
         assert not [(folder, name) for folder, name in found if folder in later]
 
 
+def test_modules_can_be_read_at_a_sitting():
+    lines = {path.name: len(path.read_text("utf-8").splitlines()) for path in MODULES}
+    assert max(n for name, n in lines.items() if name != "textbook.py") <= 350
+
+
 @pytest.mark.parametrize("folder", ["", *FOLDERS])
 def test_the_stub_is_what_the_folder_offers(folder):
     """Editors read the stub, and so does ``lazy_loader``: each name in it is there."""

@@ -15,7 +15,6 @@ from ..tokenizer.parts import Parts, backend_of, build_tokenizer, read_parts
 from ..tokenizer.pretokenization import cutting_rules, library_cutter
 from ..tokenizer.segmentation import (
     MergeTable,
-    code_points,
     merge_table,
     pair_key,
     segment,
@@ -23,6 +22,7 @@ from ..tokenizer.segmentation import (
     sum_by_id,
     symbols_of,
 )
+from ..tokenizer.token_bytes import code_points
 from .extension import Extension
 from .methods import checked_tokens, extend_parts
 

@@ -28,8 +28,7 @@ from ..tokenizer.pretokenization import (
     library_cutter,
     proven_pattern,
 )
-from ..tokenizer.segmentation import code_points
-from ..tokenizer.token_bytes import byte_of, bytes_of, strings_of_bytes
+from ..tokenizer.token_bytes import byte_of, bytes_of, code_points, strings_of_bytes
 from .chunks import count_chunks
 
 PRETOKEN_BYTES = 250  # what a pre-token and its count take in a mapping (measured)

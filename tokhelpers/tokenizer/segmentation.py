@@ -15,7 +15,7 @@ from pyarrow import compute
 from tokenizers import Tokenizer, models
 
 from .parts import BYTE_TOKENS, Parts, backend_of, read_parts
-from .token_bytes import bytes_of
+from .token_bytes import code_points
 
 
 # --- a hash table from a pair of ids to a number ------------------------------------------------
@@ -225,39 +225,6 @@ def sum_by_id(ids: np.ndarray, weights: np.ndarray, size: int) -> np.ndarray:
     counts = np.zeros(size, np.int64)
     np.add.at(counts, ids, weights)
     return counts
-
-
-def code_points(words: list[str] | pa.Array) -> tuple[np.ndarray, np.ndarray]:
-    """Return the characters of words (uint32, flat) and the words' offsets (int64, one more).
-
-    ``words`` are a list, or an Arrow array of large strings.
-
-    >>> [array.tolist() for array in code_points(["ab", "é", "", "c"])]
-    [[97, 98, 233, 99], [0, 2, 3, 3, 4]]
-    """
-    if not isinstance(words, pa.Array):
-        words = pa.array(words, pa.large_string())
-    raw, offsets = bytes_of(words)
-    codes, ends = np.empty(len(raw), np.uint32), np.zeros(len(offsets), np.int64)
-    return codes[: _decode(raw, offsets, codes, ends)].copy(), ends
-
-
-@njit(cache=True, nogil=True)
-def _decode(raw, offsets, codes, ends):
-    """Write the code points of UTF-8, and where each word's end; returns how many these are."""
-    n = 0
-    for w in range(len(offsets) - 1):
-        for k in range(offsets[w], offsets[w + 1]):
-            byte = np.uint32(raw[k])
-            if byte & 0xC0 == 0x80:  # one more byte of the character
-                codes[n - 1] = codes[n - 1] << 6 | byte & 0x3F
-                continue
-            # the first byte: the more bytes the character has, the fewer bits of it are here
-            bits = 0x7F if byte < 0x80 else 0x1F if byte < 0xE0 else 0x0F if byte < 0xF0 else 0x07
-            codes[n] = byte & bits
-            n += 1
-        ends[w + 1] = n
-    return n
 
 
 def symbols_of(words: list[str] | pa.Array, parts: Parts) -> tuple[np.ndarray, np.ndarray]:

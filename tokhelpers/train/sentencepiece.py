@@ -12,8 +12,9 @@ import numpy as np
 from ..text.pretokens import Pretokens
 from ..tokenizer.parts import Parts
 from ..tokenizer.pretokenization import library_cutter
-from ..tokenizer.segmentation import code_points, segment, symbols_of
+from ..tokenizer.segmentation import segment, symbols_of
 from ..tokenizer.sentencepiece_files import spm_file
+from ..tokenizer.token_bytes import code_points
 from .merges import learn_vocabulary
 from .scripts import DIGITS, script_rules
 

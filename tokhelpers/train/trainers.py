@@ -13,8 +13,7 @@ from ..text.counting import counted
 from ..text.pretokens import Pretokens
 from ..text.readers import SURROGATE
 from ..tokenizer.parts import BYTE_TOKENS
-from ..tokenizer.segmentation import code_points
-from ..tokenizer.token_bytes import byte_alphabet
+from ..tokenizer.token_bytes import byte_alphabet, code_points
 from .cutting import (
     cutting_shell,
     finished,
