@@ -94,8 +94,9 @@ def test_the_facts_are_those_of_reachability(name):
 
 
 def test_the_tree_of_a_token_that_merges_do_not_reach(llama):
-    told = th.explain_token(llama, " dikkat")
+    told = th.explain_token(llama, " dikkat", corpus=["dikkat dikkatli dikkat"])
     assert told.facts["category"] == "only by merge skipping" and told.facts["rank"] is None
+    assert told.facts["uses"] == 1
     lines = told.tree.splitlines()
     roots = [line.split()[0] for line in lines[1:] if line[0] not in "├└│ "]
     assert roots == th.with_merge_skipping(llama, False).encode(" dikkat").tokens

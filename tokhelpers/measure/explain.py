@@ -11,9 +11,10 @@ import pandas as pd
 import regex
 from tokenizers import Tokenizer
 
+from ..text.counting import counted
 from ..tokenizer.parts import Parts, read_parts
 from ..tokenizer.pretokenization import cutting_rules, library_cutter
-from ..tokenizer.segmentation import symbols_of
+from ..tokenizer.segmentation import symbols_of, token_counts
 from ..tokenizer.token_bytes import byte_alphabet, token_strings
 from ..tokenizer.written import raw_tokens
 from .reachability import reachability
@@ -168,14 +169,17 @@ class Explained:
         return f"<table>{rows}</table><pre>{escape(self.tree)}</pre>"
 
 
-def explain_token(tokenizer: Tokenizer | Parts, token: str | bytes | int) -> Explained:
+def explain_token(
+    tokenizer: Tokenizer | Parts, token: str | bytes | int, corpus: Iterable[str] | None = None
+) -> Explained:
     """Tell where a token comes from and whether text can produce it.
 
     ``token`` is a token string ("Ġcat"), the text that it stands for (" cat"), its bytes, or its id.
     The facts are ``id``, ``token``, ``text``, ``bytes`` (hexadecimal), ``length`` (in bytes), ``script``,
     ``category``, ``where`` and ``example`` (as in ``reachability``), ``rank`` of the merge that makes
-    it, and ``used by`` (how many merges in the list take it as a part). The tree shows how the merges
-    make it, or where they stop. Raises ValueError for a token that is not in the
+    it, ``used by`` (how many merges in the list take it as a part), and with ``corpus``, documents or
+    counts, ``uses`` (how often it is produced there) and ``share`` of the tokens. The tree shows how
+    the merges make it, or where they stop. Raises ValueError for a token that is not in the
     vocabulary, naming the nearest ones.
 
     >>> told = explain_token(th.train_byte_level_bpe(["bat bat"], vocab_size=258), "bat")
@@ -207,6 +211,9 @@ def explain_token(tokenizer: Tokenizer | Parts, token: str | bytes | int) -> Exp
         "rank": pieces[0].rank if whole and pieces[0].made_of else None,
         "used by": int((parts.merges[:, :2] == i).any(axis=1).sum()),
     }
+    if corpus is not None:
+        uses = token_counts(parts, counted(corpus, parts))
+        facts |= {"uses": int(uses[i]), "share": float(uses[i] / uses.sum())}
     return Explained(pd.Series(facts, dtype=object), _drawn(name, pieces, whole, parts))
 
 

@@ -72,9 +72,10 @@ def optimise(
     """Train a model with AdamW on a task; return the trained model and the history of its steps.
 
     A step's loss is the mean over the labels of ``batch_size`` examples. Gradients are summed over
-    parts of ``micro_batch`` examples (None: as many as fit into memory well); that changes rounding
-    and dropout, not the result. ``steps`` overrules ``epochs``. The order of examples is drawn from
-    the seed and the epoch; dropout and masks from the seed and the step. The rate follows
+    parts of ``micro_batch`` examples (None: as many as have about 8,192 ids, or fewer where the
+    vocabulary is so large that their scores would take more than 1 GiB); that changes rounding and
+    dropout, not the result. ``steps`` overrules ``epochs``. The order of examples is drawn from the
+    seed and the epoch; dropout and masks from the seed and the step. The rate follows
     ``learning_rate_schedule``. The default device is CUDA where there is one. ``dtype`` is what the
     body computes in, "float32" or "bfloat16" (None: bfloat16 on a GPU that has it in hardware, else
     float32); weights, gradients and AdamW's averages keep the model's type. The model that came in
@@ -83,7 +84,8 @@ def optimise(
 
     The history has one row per step: step, learning_rate, loss (in nats), items (labels), and what
     ``evaluate(model)``, a number or a dict of them, gives before the first step, every
-    ``evaluate_every`` steps, and after the last. ``history.attrs["seconds"]`` is the time of all.
+    ``evaluate_every`` steps, and after the last. ``history.attrs["seconds"]`` is the time that
+    all of this took, the time before a resume included.
 
     With a ``folder``, weights and AdamW's state are saved there every ``save_every`` steps and at
     the end, whole or not at all. A run that finds a checkpoint goes on from it; on the same machine
