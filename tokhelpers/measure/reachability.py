@@ -67,7 +67,7 @@ def reachability(tokenizer: Tokenizer | Parts, tokens: Iterable[str] | None = No
     beside up to ``OWN_LETTERS`` letters of the vocabulary; a token with part of a character is
     completed with up to ``COMPLETIONS`` characters per side. What is found is certain, and so is
     ``never: merges blocked`` where merge skipping is off. ``always split`` means in all these
-    contexts; for the patterns in ``pretokenization.PATTERNS`` no other context would do either.
+    contexts; by the patterns of GPT-2, Llama 3, Qwen and Tekken no other context would do either.
     Raises ValueError for models other than BPE, for BPE with word-end or continuation marks, for
     tokenizers without any rule that cuts text into words, and for ``tokens`` that are not in the
     vocabulary.
