@@ -10,6 +10,7 @@ import sys
 import tempfile
 import tracemalloc
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pyarrow.parquet
@@ -244,6 +245,17 @@ def test_bad_parquet(tmp_path):
         with pytest.raises(ValueError, match=f"column '{column}' must hold strings, not"):
             load_corpus(f"parquet:{path}", column=column)
     assert f"{path}, row 2" in failure(f"parquet:{path}")
+
+
+def test_parquet_with_fewer_rows_than_it_describes(tmp_path):
+    path = tmp_path / "a.parquet"
+    pa.parquet.write_table(pa.table({"text": LINES}), path)
+    whole = parquet_files.open_file(path)
+    batches = list(whole.iter_batches(5))
+    cut = SimpleNamespace(metadata=whole.metadata, iter_batches=lambda *_, **__: batches[1:])
+    assert list(parquet_files.read_batches(path, whole, 5)) == batches
+    with pytest.raises(ValueError, match=r"a\.parquet: damaged .* lacks rows that it describes"):
+        list(parquet_files.read_batches(path, cut, 5))
 
 
 # Python source

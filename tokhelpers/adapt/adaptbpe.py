@@ -16,6 +16,7 @@ from ..tokenizer.pretokenization import cutting_rules, library_cutter
 from ..tokenizer.segmentation import (
     MergeTable,
     merge_table,
+    merges_of,
     pair_key,
     segment,
     slot_of,
@@ -82,7 +83,7 @@ class AdaptBPE:
         new = [token for token in tokens if token not in parts.vocab]
         self.tokens = tokens
         self.parts = extend_parts(parts, Extension(new), how="regenerate")
-        self._merges = merge_table(self.parts.merges)
+        self._merges = merges_of(self.parts)
         self._trie = _trie({token: self.parts.vocab[token] for token in tokens})
         self.cut = _cutter(self.parts, find_special)
         self._known = {}  # ids by word; made anew when full, so that threads do not disturb each other

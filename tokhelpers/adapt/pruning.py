@@ -12,7 +12,7 @@ from tokenizers import Tokenizer
 from ..text.counting import counted
 from ..text.pretokens import Pretokens
 from ..tokenizer.parts import Parts, build_tokenizer, lacking, parts_with_skipping, read_parts
-from ..tokenizer.segmentation import segment_tracing, symbols_of, token_counts
+from ..tokenizer.segmentation import merges_of, segment_tracing, symbols_of, token_counts
 
 ORDERS = ("leaf-frequency", "leaf-id", "frequency", "id", "merges")
 
@@ -91,7 +91,7 @@ def splits(parts: Parts) -> tuple[np.ndarray, np.ndarray]:
     [('b', 'a'), ('Ġ', 'ba')]
     """
     tokens = prunable(parts)
-    ids, offsets, last = segment_tracing(*symbols_of(tokens, parts), parts.merges)
+    ids, offsets, last = segment_tracing(*symbols_of(tokens, parts), merges_of(parts))
     own = np.fromiter(map(parts.vocab.__getitem__, tokens), np.int64, len(tokens))
     whole = np.flatnonzero((np.diff(offsets) == 1) & (last >= 0))
     whole = whole[ids[offsets[whole]] == own[whole]]

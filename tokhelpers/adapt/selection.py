@@ -19,7 +19,7 @@ from tokenizers import Tokenizer
 from ..text.pretokens import Pretokens
 from ..tokenizer.parts import Parts, backend_of, read_parts
 from ..tokenizer.pretokenization import documents_with_counts
-from ..tokenizer.segmentation import segment, symbols_of
+from ..tokenizer.segmentation import merges_of, segment, symbols_of
 from ..train.merges import learn_vocabulary
 from .adaptbpe import AdaptBPE, adapt_bpe
 from .extension import Extension
@@ -140,7 +140,7 @@ def _lengths(parts: Parts, cut: CutWords, tokens: list[str] | None = None) -> np
     if tokens is not None:
         _, offsets = adapt_bpe(parts, tokens).segment(cut.pretokens)
     else:
-        _, offsets = segment(*symbols_of(cut.pretokens, parts), parts.merges)
+        _, offsets = segment(*symbols_of(cut.pretokens, parts), merges_of(parts))
     sizes = np.diff(offsets)
     if parts.merge_skipping and tokens is None:
         sizes[[word in parts.vocab for word in cut.pretokens]] = 1

@@ -57,8 +57,7 @@ def compare_language(
     backend = load_tokenizer(tokenizer) if isinstance(tokenizer, str) else tokenizer
     base, most = read_parts(backend), max(positive("sizes", size) for size in sizes)
     test = count_pretokens(load_corpus(f"flores:{language}") if test is None else test, base)
-    train = load_corpus(f"training:{language}") if train is None else train
-    words = count_pretokens(_most_frequent(train, chunks), base)
+    words = count_pretokens(_learned_from(language, train, chunks), base)
     with warnings.catch_warnings(action="ignore", category=UserWarning):  # a text may yield fewer
         continued = continue_bpe(base, words, most)
         naive = supplement_tokens(backend, words, continued, most)
@@ -79,11 +78,12 @@ def compare_language(
     return table[["way", "added", "merge_skipping", *measures]]
 
 
-def _most_frequent(corpus: Iterable[str], chunks: int | None) -> Iterable[str]:
-    """A corpus, or of one that is counts the most frequent chunks; equal counts in order of text."""
-    counts = getattr(corpus, "counts", None)
+def _learned_from(language: str, train: Iterable[str] | None, chunks: int | None) -> Iterable[str]:
+    """What to learn a language from; of counts the most frequent chunks, equal ones in order of text."""
+    train = load_corpus(f"training:{language}") if train is None else train
+    counts = getattr(train, "counts", None)
     if counts is None or chunks is None:
-        return corpus
+        return train
     return ChunkCounts(nsmallest(chunks, counts.items(), key=lambda item: (-item[1], item[0])))
 
 
@@ -154,15 +154,14 @@ def compare_languages(
 
 def _compare(names: Sequence[str], options: dict, language: str) -> list[pd.DataFrame]:
     """A language's table for each tokenizer; its texts are read once for all of them."""
-    train = options.get("train")
-    train = load_corpus(f"training:{language}") if train is None else train
-    chunks = options.get("chunks", CHUNKS)
-    options = options | {"train": _most_frequent(train, chunks)}
+    train = _learned_from(language, options.get("train"), options.get("chunks", CHUNKS))
     tables = []
     for name in names:
-        table = compare_language(_loaded(name), language, **options)
-        tables.append(table.assign(tokenizer=name, language=language))
-    return [t[["tokenizer", "language", *t.columns[:-2]]] for t in tables]
+        table = compare_language(_loaded(name), language, **(options | {"train": train}))
+        table.insert(0, "tokenizer", name)
+        table.insert(1, "language", language)
+        tables.append(table)
+    return tables
 
 
 _loaded = cache(load_tokenizer)  # once for all languages

@@ -19,7 +19,7 @@ from ..tokenizer.pretokenization import (
     proven_pattern,
     token_text,
 )
-from ..tokenizer.segmentation import merge_table, segment, symbols_of
+from ..tokenizer.segmentation import merges_of, segment, symbols_of
 from ..tokenizer.token_bytes import COMPLETIONS, byte_of, completions, token_strings
 
 MERGES = "by merges"
@@ -95,7 +95,7 @@ def reachability(tokenizer: Tokenizer | Parts, tokens: Iterable[str] | None = No
         table = _only(table, list(tokens))
     ordinary = ~table.category.isin([SPECIAL, ADDED, BYTE]).to_numpy()
     passed = np.zeros(len(table), bool)
-    _, offsets = segment(*symbols_of(table.token[ordinary].tolist(), parts), parts.merges)
+    _, offsets = segment(*symbols_of(table.token[ordinary].tolist(), parts), merges_of(parts))
     passed[ordinary] = np.diff(offsets) == 1
     table["self_test"] = pd.array(passed, "boolean")
     table.loc[~ordinary, "self_test"] = pd.NA
@@ -180,7 +180,7 @@ def _finder(backend: Tokenizer, parts: Parts, table: pd.DataFrame) -> Callable:
     """
     tokens, ids = table.token.tolist(), table.index.tolist()
     passed = table.self_test.fillna(False).to_numpy(bool)
-    cut, merges = _cutter(cutting_rules(parts)), merge_table(parts.merges)
+    cut, merges = _cutter(cutting_rules(parts)), merges_of(parts)
     by_library = _cut_by_added(parts, table)
 
     def find(rows: np.ndarray, texts: list[str]) -> tuple[np.ndarray, np.ndarray]:

@@ -8,7 +8,7 @@ from tokenizers import Tokenizer
 
 from ..adapt.adaptbpe import AdaptBPE
 from ..tokenizer.parts import read_parts
-from ..tokenizer.segmentation import is_bpe, segment_tracing, symbols_of
+from ..tokenizer.segmentation import is_bpe, merges_of, segment_tracing, symbols_of
 from .tokens import Row, Shown, labelled, show_rows, token_rows
 from .widgets import Widget, widget
 
@@ -50,7 +50,7 @@ def merge_ranks(tokenizer: Tokenizer | AdaptBPE) -> dict[int, int]:
         return {}
     parts = read_parts(tokenizer)
     tokens = [token for token in parts.vocab if token not in parts.apart]
-    _, offsets, last = segment_tracing(*symbols_of(tokens, parts), parts.merges)
+    _, offsets, last = segment_tracing(*symbols_of(tokens, parts), merges_of(parts))
     made = np.flatnonzero((np.diff(offsets) == 1) & (last >= 0))
     found = {parts.vocab[tokens[i]]: int(last[i]) for i in made}
     return dict(sorted(found.items()))

@@ -15,7 +15,7 @@ from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
-from ..tokenizer import pretokenization, vendors
+from ..tokenizer import pretokenization, token_bytes, vendors
 from ..tokenizer.files import CHECKOUT
 from . import chunks, corpora, packaged_texts, pretokens
 from .count_files import load_counts, save_counts
@@ -51,7 +51,7 @@ def _key(corpus, rules: str) -> str:
 @cache
 def _code() -> list[str]:
     """The code that decides counts: other code, or another library, counts anew."""
-    modules = (corpora, packaged_texts, chunks, pretokens, pretokenization)
+    modules = (corpora, packaged_texts, chunks, pretokens, pretokenization, token_bytes)
     own = hashlib.blake2b(b"".join(Path(m.__file__).read_bytes() for m in modules)).hexdigest()
     libraries = [version(name) for name in ("tokenizers", "regex", "numpy")]
     return [own, *libraries, unicodedata.unidata_version]

@@ -13,6 +13,8 @@ import numpy as np
 import pyarrow as pa
 from numba import njit
 
+from ..tokenizer.segmentation import longer
+
 WORD, SPACE, META = 0, 1, 2
 # what a unique chunk takes, and each byte of it, until it is pre-token counts (measured)
 CHUNK_BYTES, TEXT_BYTES = 250, 4
@@ -101,13 +103,6 @@ def _nothing_found() -> Found:
 
 
 @njit(cache=True, nogil=True)
-def _longer(array, size):
-    grown = np.zeros(size, array.dtype)
-    grown[: len(array)] = array
-    return grown
-
-
-@njit(cache=True, nogil=True)
 def _hash(text, begin, end):
     """FNV-1a of 64 bits."""
     value = np.uint64(0xCBF29CE484222325)
@@ -140,12 +135,12 @@ def _grown(found, n, size):
     """The same chunks in arrays into which one more, of `size` bytes, fits."""
     text, ends, times, hashes, table = found
     if ends[n] + size > len(text):
-        text = _longer(text, 2 * (ends[n] + size))
+        text = longer(text, 2 * (ends[n] + size))
     if n == len(times):
         ends, times, hashes = (
-            _longer(ends, 2 * n + 1),
-            _longer(times, 2 * n),
-            _longer(hashes, 2 * n),
+            longer(ends, 2 * n + 1),
+            longer(times, 2 * n),
+            longer(hashes, 2 * n),
         )
         table = np.full(4 * n, -1, np.int32)
         for c in range(n):

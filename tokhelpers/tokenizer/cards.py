@@ -2,7 +2,7 @@
 
 import hashlib
 import platform
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.metadata import version
 
 import pandas as pd
@@ -59,11 +59,11 @@ def describe(
     tokenizer: Tokenizer,
     content: bytes,
     *,
-    base=None,
-    texts=None,
-    calls=(),
-    measures=None,
-    rows=None,
+    base: Mapping[str, Tokenizer] | None = None,
+    texts: Mapping[str, Iterable[str]] | None = None,
+    calls: Sequence[str] = (),
+    measures: pd.Series | Mapping | None = None,
+    rows: pd.Series | Mapping | None = None,
 ) -> str:
     """Write the card, in Markdown.
 

@@ -240,8 +240,9 @@ def parts_with_skipping(parts: Parts, enabled: bool) -> Parts:
     """Copy parts with merge skipping switched on or off, as ``with_merge_skipping`` does."""
     model = {**parts.settings["model"], "ignore_merges": bool(enabled)}
     switched = Parts({**parts.settings, "model": model}, parts.vocab, parts.merges)
-    known = vars(parts).items()  # what has been found out about the vocabulary holds for both
-    vars(switched).update({name: of for name, of in known if name in ("alphabet", "tokens")})
+    # what has been found out about the vocabulary and the merges holds for both
+    found = ("alphabet", "tokens", "merge_table")
+    vars(switched).update({name: of for name, of in vars(parts).items() if name in found})
     return switched
 
 

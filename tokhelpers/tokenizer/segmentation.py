@@ -6,7 +6,6 @@ Words are flat: one array of symbol ids, and the offsets at which each word begi
 import heapq
 from collections import namedtuple
 from concurrent.futures import ThreadPoolExecutor
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import pyarrow as pa
@@ -19,8 +18,8 @@ from .token_bytes import code_points
 
 
 # --- a hash table from a pair of ids to a number ------------------------------------------------
-# Compiled code in pairs.py, merge_loop.py and adaptbpe.py has copies of these three. numba does not
-# notice when they change: touch those files as well.
+# Compiled code in chunks.py, pairs.py, spelling.py, merge_loop.py and adaptbpe.py has copies of these
+# four. numba does not notice when they change: touch those files as well.
 @njit(cache=True, nogil=True)
 def pair_key(a, b):
     return (np.int64(a) << 32) | np.int64(b)
@@ -44,6 +43,14 @@ def index_keys(rows, n, size):
     for i in range(n):
         table[slot_of(table, rows, rows[i, 0])] = i
     return table
+
+
+@njit(cache=True, nogil=True)
+def longer(rows, size):
+    """The same rows at the beginning of an array of `size`."""
+    grown = np.zeros((size, *rows.shape[1:]), rows.dtype)
+    grown[: len(rows)] = rows
+    return grown
 
 
 def _power_of_two(n: int) -> int:
@@ -71,17 +78,15 @@ def merge_table(merges: np.ndarray) -> MergeTable:
 
 
 def merges_of(parts: Parts) -> MergeTable:
-    """Index the merges of a tokenizer, once.
+    """Index the merges of a tokenizer, once for these parts and what ``parts_with_skipping`` makes.
 
     >>> merges_of(read_parts(Tokenizer(models.BPE({"a": 0, "b": 1, "ab": 2}, [("a", "b")])))).results
     array([2], dtype=int32)
     """
-    if parts not in _TABLES:
-        _TABLES[parts] = merge_table(parts.merges)
-    return _TABLES[parts]
-
-
-_TABLES = WeakKeyDictionary()
+    known = vars(parts)
+    if "merge_table" not in known:
+        known["merge_table"] = merge_table(parts.merges)
+    return known["merge_table"]
 
 
 @njit(cache=True, nogil=True)

@@ -10,7 +10,7 @@ from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalize
 
 from .files import read_whole, write_whole
 from .parts import BYTE_TOKENS, Parts, read_parts
-from .segmentation import segment, symbols_of
+from .segmentation import merges_of, segment, symbols_of
 
 
 def from_spm(content: bytes, *, symbols_special: bool = False) -> Tokenizer:
@@ -220,7 +220,7 @@ def _check_merges(parts: Parts, scores: dict[str, float]) -> None:
     splits = ((token[:i], token[i:]) for token in scores for i in range(1, len(token)))
     missing = (a + b for a, b in splits if a in scores and b in scores and (a, b) not in there)
     split = list(dict.fromkeys(missing))
-    _, offsets = segment(*symbols_of(split, parts), parts.merges)
+    _, offsets = segment(*symbols_of(split, parts), merges_of(parts))
     never = [split[i] for i in np.flatnonzero(np.diff(offsets) != 1)]
     if never:
         raise ValueError(

@@ -11,7 +11,7 @@ from tokenizers import Tokenizer
 
 from .parts import Parts, all_splits, build_tokenizer, merge_ids, parts_with_skipping, read_parts
 from .pretokenization import proven_pattern
-from .segmentation import segment, symbols_of
+from .segmentation import merges_of, segment, symbols_of
 from .token_bytes import byte_of
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def _check_merges(parts: Parts, ordinary: list[str]) -> None:
             f"the merge into {late!r} comes later than its id says, and tiktoken merges in order of "
             "ids: give it the merges of tiktoken with tiktoken_merges"
         )
-    _, offsets = segment(*symbols_of(ordinary, parts), parts.merges)
+    _, offsets = segment(*symbols_of(ordinary, parts), merges_of(parts))
     sizes = np.diff(offsets)
     wrong = np.flatnonzero(sizes == 2 if parts.merge_skipping else sizes > 1)
     if len(wrong):

@@ -17,13 +17,12 @@ from collections import namedtuple
 import numpy as np
 from numba import njit
 
-from ..tokenizer.segmentation import pair_key, slot_of
+from ..tokenizer.segmentation import longer, pair_key, slot_of
 from .pairs import (
     REFUSED,
     all_pairs,
     both_symbols,
     keys_of,
-    longer,
     open_block,
     reserve,
     row_of,

@@ -9,7 +9,7 @@ from collections import namedtuple
 import numpy as np
 from numba import njit
 
-from ..tokenizer.segmentation import index_keys, pair_key, slot_of
+from ..tokenizer.segmentation import index_keys, longer, pair_key, slot_of
 
 PAIR = np.dtype(
     [
@@ -45,13 +45,6 @@ def both_symbols(key):
 def keys_of(rows):
     """The keys of all rows, as `slot_of` takes them; a view."""
     return rows["key"][:, np.newaxis]
-
-
-@njit(cache=True)
-def longer(rows, size):
-    grown = np.zeros((size, *rows.shape[1:]), rows.dtype)
-    grown[: len(rows)] = rows
-    return grown
 
 
 @njit(cache=True)

@@ -9,7 +9,8 @@ from collections import namedtuple
 import numpy as np
 from numba import njit
 
-from .pairs import both_symbols, longer
+from ..tokenizer.segmentation import longer
+from .pairs import both_symbols
 
 LENGTH_BITS = 18  # of a tie; the characters have the other 44 bits
 
