@@ -137,10 +137,22 @@ def landing(series, shows):
     )
 
 
+def galleries(series, shows):
+    """The two pages of all figures, each with half of the notebooks: as one they would be too large."""
+    half = len(series) // 2
+    first, second = (gallery(some, shows) for some in (series[:half], series[half:]))
+    return {
+        "source/figures.md": first + "\n[The figures of the later notebooks](figures-2.md)\n",
+        "source/figures-2.md": second + "\n[The figures of the earlier notebooks](figures.md)\n",
+    }
+
+
 def gallery(series, shows):
-    """The page of all figures, notebook by notebook."""
+    """A page of figures, notebook by notebook."""
+    first, last = (series[i]["notebook"][:2] for i in (0, -1))
     page = [
-        "# All figures\n\nEach opens larger when it is clicked; its numbers are the CSV file beside it.\n"
+        f"# Figures of notebooks {first} to {last}\n\nEach opens larger when it is clicked; its "
+        "numbers are the CSV file beside it.\n"
     ]
     for name, title in titles(series).items():
         link = f'<a href="notebooks/{name}.html#%s">Notebook {name[:2]}</a> · '
@@ -191,7 +203,7 @@ def pages():
     names = {row["notebook"][:2]: row["notebook"] for row in listed}
     found = {
         "source/index.md": landing(listed, shows),
-        "source/figures.md": gallery(listed, shows),
+        **galleries(listed, shows),
         "source/try.md": trial(),
         "source/matrix.md": matrix(
             rows("data/reproduced.csv"), rows("data/paper/sources.csv"), names

@@ -76,7 +76,8 @@ def test_every_figure_stands_in_its_notebook_and_in_the_gallery(site):
             if "text/html" in output.get("data", {})
         ]
         assert sum(f'id="{name}"' in html for html in outputs) == 1, name
-        assert f'id="{name}"' in site["source/figures.md"]
+        galleries = [site[f"source/figures{page}.md"] for page in ("", "-2")]
+        assert sum(gallery.count(f'id="{name}"') for gallery in galleries) == 1
         assert {f"extra/figures/{name}.{end}" for end in ("svg", "png", "csv")} <= site.keys()
         assert site[f"extra/figures/{name}.png"].startswith(b"\x89PNG")
 

@@ -82,9 +82,7 @@ def test_page_loads_whole_and_fits(open_page, path, site):
     assert not [src for src, complete, width in pictures if not (complete and width)]
     assert len(pictures) >= len(read(site / path).pictures)
     names = {urlsplit(url).path.removeprefix("/a/b/") for url in open_page.asked}
-    # the gallery's pictures are loaded as a reader scrolls; here the window shows all of them
-    most = 2_500_000 if path == "figures.html" else 2_000_000
-    assert sum((site / (name or "index.html")).stat().st_size for name in names) < most
+    assert sum((site / (name or "index.html")).stat().st_size for name in names) < 2_000_000
     page.set_viewport_size({"width": 390, "height": 844})
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
 
