@@ -5,9 +5,23 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from ..tokenizer.parts import Parts, all_splits, merge_ids
+from ..tokenizer.parts import (
+    Parts,
+    all_splits,
+    merge_ids,
+    parts_with_merges,
+    parts_with_tokens,
+)
 from ..tokenizer.pretokenization import token_text
-from ..tokenizer.segmentation import segment, symbols_of
+from ..tokenizer.segmentation import (
+    NO_MERGE,
+    MergeTable,
+    merge_table,
+    merges_of,
+    ranks_of,
+    segment,
+    symbols_of,
+)
 from ..tokenizer.token_bytes import byte_of, token_strings
 
 METHODS = ("append", "regenerate", "prepend", "scaffold", "add_tokens")
@@ -45,19 +59,19 @@ def extend_parts(
         return _with_added(parts, tokens)
     if how == "scaffold":
         tokens, new = _scaffolded(parts, tokens)
-    vocab = parts.vocab | {token: i for i, token in enumerate(tokens, parts.next_id)}
+    wider = parts_with_tokens(parts, tokens)
     if parts.wordpiece:
-        new = []
-    elif how == "regenerate" or (new is None and not extension.merges):
-        new = all_splits(parts, vocab, tokens)
+        return wider
+    if how == "regenerate" or (new is None and not extension.merges):
+        new = all_splits(parts, wider.vocab, tokens)
     elif new is None:
-        new = _own_merges(extension, vocab, tokens)
-    rows = merge_ids(vocab, new)
+        new = _own_merges(extension, wider.vocab, tokens)
+    rows = merge_ids(wider.vocab, new)
     if how == "prepend":
-        merges = np.concatenate([rows, parts.merges[~_among(parts.merges, rows)]])
+        first, last = rows, _without(parts.merges, merge_table(rows))
     else:
-        merges = np.concatenate([parts.merges, rows[~_among(rows, parts.merges)]])
-    return Parts(parts.settings, vocab, merges)
+        first, last = parts.merges, _without(rows, merges_of(parts))
+    return parts_with_merges(wider, np.concatenate([first, last]))
 
 
 def _first_tokens(parts, extension, n_tokens) -> list[str]:
@@ -93,11 +107,12 @@ def checked_tokens(parts: Parts, tokens: Iterable[str]) -> list[str]:
             raise ValueError("one of the tokens is '', an empty token: leave it out")
         if n > 1:
             raise ValueError(f"the token {token!r} is given more than once: give it once")
-        if parts.byte_level and not byte_of().keys() >= set(token):
-            raise ValueError(
-                f"the token {token!r} is no token string of this tokenizer, which writes bytes as "
-                f"characters: write it as {token_strings([token])[0]!r}"
-            )
+    if parts.byte_level and not byte_of().keys() >= set("".join(tokens)):
+        token = next(token for token in tokens if not byte_of().keys() >= set(token))
+        raise ValueError(
+            f"the token {token!r} is no token string of this tokenizer, which writes bytes as "
+            f"characters: write it as {token_strings([token])[0]!r}"
+        )
     return tokens
 
 
@@ -120,10 +135,9 @@ def _own_merges(extension, vocab, tokens) -> list[tuple[str, str]]:
 def _scaffolded(parts: Parts, tokens: list[str]) -> tuple[list[str], list[tuple[str, str]]]:
     """The tokens and those that lead to them, and merges from left to right over their old tokens."""
     single = [token for token in tokens if len(token) == 1]  # no merges lead to a character
-    letters = {token: i for i, token in enumerate(single, parts.next_id)}
-    wider = Parts(parts.settings, parts.vocab | letters, parts.merges)
-    ids, offsets = segment(*symbols_of(tokens, wider), wider.merges)
-    made, merges, name = dict.fromkeys(letters), {}, wider.tokens
+    wider = parts_with_tokens(parts, single)
+    ids, offsets = segment(*symbols_of(tokens, wider), merges_of(wider))
+    made, merges, name = dict.fromkeys(single), {}, wider.tokens
     for token, start, end in zip(tokens, offsets, offsets[1:], strict=False):
         left, *others = [name[i] for i in ids[start:end].tolist()] or [""]
         for right in others:
@@ -140,11 +154,9 @@ def _scaffolded(parts: Parts, tokens: list[str]) -> tuple[list[str], list[tuple[
     return list(made), list(merges)
 
 
-def _among(rows: np.ndarray, others: np.ndarray) -> np.ndarray:
-    """Which merges are, as pairs, among others."""
-    keys, known = (r[:, 0].astype(np.int64) << 32 | r[:, 1] for r in (rows, others))
-    known = np.append(np.sort(known), -1)
-    return known[np.searchsorted(known[:-1], keys)] == keys
+def _without(rows: np.ndarray, merges: MergeTable) -> np.ndarray:
+    """The rows whose pairs are not among merges."""
+    return rows[ranks_of(rows, merges) == NO_MERGE]
 
 
 def _with_added(parts: Parts, tokens: list[str]) -> Parts:

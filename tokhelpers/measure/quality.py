@@ -173,15 +173,15 @@ def evaluate_counts(
     used = np.flatnonzero(counts)
     name = tokenizer.tokens.get if isinstance(tokenizer, Parts) else tokenizer.id_to_token
     raw = raw_tokens((name(i) or "" for i in used.tolist()), tokenizer)
-    partial = np.array([not is_whole(token) for token in raw], bool)
-    begun = np.array([ends_inside(token) for token in raw], bool)
+    partial = {i: token for i, token in zip(used, raw, strict=True) if not is_whole(token)}
+    begun = [i for i, token in partial.items() if ends_inside(token)]
     total, nan = int(counts.sum()), float("nan")
     return {
         "tokens": total,
         "bytes_per_token": size / total if total else nan,
         "chars_per_token": chars / total if total else nan,
-        "partial_tokens": int(counts[used[partial]].sum()) / total if total else nan,
-        "split_characters": int(counts[used[begun]].sum()) / chars if chars else nan,
+        "partial_tokens": int(counts[list(partial)].sum()) / total if total else nan,
+        "split_characters": int(counts[begun].sum()) / chars if chars else nan,
     }
 
 

@@ -135,7 +135,7 @@ def _of_kind(parts: Parts, wordpiece: bool) -> Parts:
     return parts
 
 
-@lru_cache(maxsize=3)
+@lru_cache(maxsize=5)
 def parse_parts(serialised: str) -> Parts:
     """Take a tokenizer apart that is given as the text of its ``tokenizer.json``.
 
@@ -240,10 +240,29 @@ def parts_with_skipping(parts: Parts, enabled: bool) -> Parts:
     """Copy parts with merge skipping switched on or off, as ``with_merge_skipping`` does."""
     model = {**parts.settings["model"], "ignore_merges": bool(enabled)}
     switched = Parts({**parts.settings, "model": model}, parts.vocab, parts.merges)
-    # what has been found out about the vocabulary and the merges holds for both
-    found = ("alphabet", "tokens", "merge_table")
-    vars(switched).update({name: of for name, of in vars(parts).items() if name in found})
-    return switched
+    return _knowing(switched, parts, "alphabet", "tokens", "next_id", "merge_table")
+
+
+def parts_with_tokens(parts: Parts, tokens: Iterable[str]) -> Parts:
+    """Copy parts with tokens after the largest id in use, and no merges to them."""
+    ids = {token: i for i, token in enumerate(tokens, parts.next_id)}
+    wider = Parts(parts.settings, parts.vocab | ids, parts.merges)
+    characters = {token: i for token, i in ids.items() if len(token) == 1}
+    known = {"alphabet": parts.alphabet | characters, "next_id": parts.next_id + len(ids)}
+    vars(wider).update(known, tokens=parts.tokens | {i: token for token, i in ids.items()})
+    return _knowing(wider, parts, "merge_table")
+
+
+def parts_with_merges(parts: Parts, merges: np.ndarray) -> Parts:
+    """Copy parts with other merges, given as rows of ids."""
+    changed = Parts(parts.settings, parts.vocab, merges)
+    return _knowing(changed, parts, "alphabet", "tokens", "next_id")
+
+
+def _knowing(made: Parts, old: Parts, *names: str) -> Parts:
+    """New parts that need not find out again what was found out about the old and holds for them."""
+    vars(made).update({name: of for name, of in vars(old).items() if name in names})
+    return made
 
 
 def all_splits(parts, vocab, tokens) -> list[tuple[str, str]]:

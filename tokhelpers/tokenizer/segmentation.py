@@ -10,7 +10,6 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pyarrow as pa
 from numba import njit
-from pyarrow import compute
 from tokenizers import Tokenizer, models
 
 from .parts import BYTE_TOKENS, Parts, backend_of, read_parts
@@ -63,12 +62,14 @@ NO_MERGE = np.int64(2**31 - 1)  # a rank behind all others
 MergeTable = namedtuple("MergeTable", "table keys results")
 
 
-def merge_table(merges: np.ndarray) -> MergeTable:
-    """Index merges (int32 rows of left, right, result) by their pair, for ``segment``.
+def merge_table(merges: np.ndarray | MergeTable) -> MergeTable:
+    """Index merges (int32 rows of left, right, result) by their pair, for ``segment``, if need be.
 
     >>> merge_table(np.array([[0, 1, 2]], np.int32)).results.tolist()
     [2]
     """
+    if isinstance(merges, MergeTable):
+        return merges
     keys = ((merges[:, 0].astype(np.int64) << 32) | merges[:, 1]).reshape(-1, 1)
     return MergeTable(
         index_keys(keys, len(keys), 2 * _power_of_two(len(keys))),
@@ -78,7 +79,7 @@ def merge_table(merges: np.ndarray) -> MergeTable:
 
 
 def merges_of(parts: Parts) -> MergeTable:
-    """Index the merges of a tokenizer, once for these parts and what ``parts_with_skipping`` makes.
+    """Index the merges of a tokenizer, once for these parts and for copies with the same merges.
 
     >>> merges_of(read_parts(Tokenizer(models.BPE({"a": 0, "b": 1, "ab": 2}, [("a", "b")])))).results
     array([2], dtype=int32)
@@ -94,6 +95,15 @@ def _rank(merges, left, right):
     """The rank of a pair's merge, or NO_MERGE."""
     rank = merges.table[slot_of(merges.table, merges.keys, pair_key(left, right))]
     return rank if rank >= 0 else NO_MERGE
+
+
+@njit(cache=True)
+def ranks_of(rows, merges):
+    """The rank that each row's pair has among merges, NO_MERGE for pairs that are not among them."""
+    ranks = np.empty(len(rows), np.int64)
+    for i in range(len(rows)):
+        ranks[i] = _rank(merges, rows[i, 0], rows[i, 1])
+    return ranks
 
 
 @njit(cache=True, nogil=True)
@@ -200,8 +210,7 @@ def segment_tracing(symbols, offsets, merges) -> tuple[np.ndarray, np.ndarray, n
     >>> segment_tracing(np.array([0, 1, 0], np.int32), np.array([0, 3]), merges)[2].tolist()
     [1]
     """
-    if not isinstance(merges, MergeTable):
-        merges = merge_table(merges)
+    merges = merge_table(merges)
     symbols = np.ascontiguousarray(symbols, np.int32)
     offsets = np.ascontiguousarray(offsets, np.int64)
     lengths = np.zeros(len(offsets) - 1, np.int64)
@@ -236,10 +245,9 @@ def symbols_of(words: list[str] | pa.Array, parts: Parts) -> tuple[np.ndarray, n
     """Return the ids that a BPE encoder starts from: one per character, or the character's bytes.
 
     ``words`` are pre-tokens, as the pre-tokenizer writes them (a list, or an Arrow array of large
-    strings). Returns ids (int32, flat) and
-    offsets (int64, one more than words). A character that the vocabulary lacks becomes its byte
-    tokens where the model falls back to them, else the unknown token, else nothing, as in the
-    library.
+    strings). Returns ids (int32, flat) and offsets (int64, one more than words). A character that the
+    vocabulary lacks becomes its byte tokens where the model falls back to them, else the unknown
+    token, else nothing, as in the library.
 
     >>> parts = read_parts(Tokenizer(models.BPE({"a": 0, "b": 1}, [])))
     >>> [array.tolist() for array in symbols_of(["ab", "bbc"], parts)]
@@ -307,9 +315,7 @@ def token_counts(tokenizer: Tokenizer | Parts, words) -> np.ndarray:
     ids, offsets = segment(*symbols_of(words.strings, parts), merges_of(parts))
     weights = np.repeat(words.counts, np.diff(offsets))
     if parts.merge_skipping:
-        tokens = pa.array(list(parts.vocab), words.strings.type)
-        ids_of = np.append(np.fromiter(parts.vocab.values(), np.int64, len(tokens)), -1)
-        whole = ids_of[compute.index_in(words.strings, tokens).fill_null(len(tokens)).to_numpy()]
+        whole = np.array([parts.vocab.get(word, -1) for word in words.words], np.int64)
         merged = np.repeat(whole < 0, np.diff(offsets))
         ids = np.concatenate([ids[merged], whole[whole >= 0]])
         weights = np.concatenate([weights[merged], words.counts[whole >= 0]])

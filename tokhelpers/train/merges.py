@@ -9,7 +9,7 @@ import numpy as np
 
 from ..text.pretokens import Pretokens
 from ..tokenizer.parts import Parts
-from ..tokenizer.segmentation import merge_table, merges_of, segment, symbols_of
+from ..tokenizer.segmentation import MergeTable, merge_table, merges_of, segment, symbols_of
 from .merge_loop import MOST_SYMBOLS, STOP, merge_loop, words_of
 
 
@@ -21,7 +21,7 @@ def learn_merges(
     *,
     min_frequency: int = 1,
     best: str = "pair",
-    known: np.ndarray | None = None,
+    known: np.ndarray | MergeTable | None = None,
     first: int = -1,
 ) -> Iterator[tuple[int, int, int, int]]:
     """Learn merges: again and again the best pair of neighbours becomes one symbol.
@@ -86,7 +86,7 @@ def learn_vocabulary(
     vocab: dict[str, int],
     n_tokens: int,
     *,
-    known: np.ndarray | None = None,
+    known: np.ndarray | MergeTable | None = None,
     prefix: str = "",
     valid: Callable[[str], bool] | None = None,
     **options,
@@ -158,7 +158,7 @@ def learn_tokens(
         words.counts,
         parts.vocab,
         n_tokens,
-        known=parts.merges,
+        known=merges_of(parts),
         min_frequency=min_frequency,
         valid=lambda token: len(token) <= limit,
     )

@@ -10,9 +10,9 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from ..text.pretokens import Pretokens
-from ..tokenizer.parts import Parts
+from ..tokenizer.parts import Parts, parts_with_tokens
 from ..tokenizer.pretokenization import library_cutter
-from ..tokenizer.segmentation import segment, symbols_of
+from ..tokenizer.segmentation import merges_of, segment, symbols_of
 from ..tokenizer.sentencepiece_files import spm_file
 from ..tokenizer.token_bytes import code_points
 from .merges import learn_vocabulary
@@ -118,10 +118,9 @@ def learn_pieces(
     """
     texts, counts = _normalised(words, parts) if rules.nfkc else (words.strings, words.counts)
     characters = _new_characters(texts, counts, parts, rules, min_frequency)[:n_tokens]
-    vocab = parts.vocab | {c: i for i, c in enumerate(characters, parts.next_id)}
-    wider = Parts(parts.settings, vocab, parts.merges)
-    apart = parts.apart
-    ids, offsets = segment(*symbols_of(texts, wider), wider.merges)
+    wider = parts_with_tokens(parts, characters)
+    vocab, apart = wider.vocab, parts.apart
+    ids, offsets = segment(*symbols_of(texts, wider), merges_of(wider))
     ids, offsets, counts = _without(ids, offsets, counts, [vocab[t] for t in apart if t in vocab])
     tokens, merges, frequencies = learn_vocabulary(
         ids,
@@ -129,7 +128,7 @@ def learn_pieces(
         counts,
         vocab,
         n_tokens - len(characters),
-        known=wider.merges,
+        known=merges_of(wider),
         valid=piece_check(rules, apart),
         min_frequency=min_frequency,
     )
