@@ -14,7 +14,9 @@ LOG = "ASKED_OF_THE_NETWORK"  # the file in which each attempt is noted
 os.environ.update(environment())  # the kernels that nbval starts read it
 if LOG not in os.environ:  # else it is a worker's, of the process that reads the file
     os.environ[LOG] = tempfile.mkstemp()[1]
-    os.environ["PYTHONPATH"] = os.pathsep.join([str(OFFLINE), os.environ.get("PYTHONPATH", "")])
+    os.environ["PYTHONPATH"] = os.pathsep.join(
+        [str(OFFLINE), os.environ.get("PYTHONPATH", "")]
+    )
 
 
 def pytest_sessionfinish(session):
