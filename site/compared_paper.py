@@ -34,10 +34,10 @@ def paper():
 
 def five_ways():
     both = {name: figure(f"08_{name.lower()}") for name in ("Estonian", "Finnish")}
-    wide = {name: table.pivot(index="added", columns="way") for name, table in both.items()}
+    wide = {name: table.pivot(index="added", columns="method") for name, table in both.items()}
     et = both["Estonian"].set_index("added")
     for ours, published in (("continued", "continued"), ("regenerate", "naive")):
-        rows = et[et.way == ours]
+        rows = et[et.method == ours]
         what = f"Estonian, {published}: bytes per token"
         yield "Figure 1", what, rows[f"published {published}"], rows.bytes_per_token, 3
     for name, table in wide.items():
@@ -48,8 +48,8 @@ def five_ways():
             "append": (size["regenerate"] > size["append"])[size["append"].notna()],
             "prepend": (size["prepend"] > size["regenerate"])[size["prepend"].notna()],
         }
-        for way, claim in CLAIMS.items():
-            yield "Figure 9", f"{name}: {claim}", None, holds[way]
+        for method, claim in CLAIMS.items():
+            yield "Figure 9", f"{name}: {claim}", None, holds[method]
     english = wide["Estonian"].bytes_per_token_english.dropna()
     worse = english["prepend"] < english["regenerate"]
     yield "Figure 9", "prepend costs English", None, worse
@@ -67,9 +67,11 @@ def extending():
         claim = f"{language}: continued on the least text beats naive on the most"
         yield "Figure 5", claim, None, [first.continued > last.naive]
     for name, naive in (("08_renyi", "regenerate"), ("10_renyi", "naive")):
-        ways = dict(list(figure(name).sort_values("bytes_per_token").groupby("way")))
-        own = ways["continued"]
-        at = ways[naive][ways[naive].bytes_per_token.between(*own.bytes_per_token.iloc[[0, -1]])]
+        methods = dict(list(figure(name).sort_values("bytes_per_token").groupby("method")))
+        own = methods["continued"]
+        at = methods[naive][
+            methods[naive].bytes_per_token.between(*own.bytes_per_token.iloc[[0, -1]])
+        ]
         between = np.interp(at.bytes_per_token, own.bytes_per_token, own.renyi_efficiency)
         text = "Estonian" if name == "08_renyi" else "many languages"
         claim = f"{text}: at equal compression continued is as efficient or more"
@@ -89,21 +91,21 @@ def two_languages():
     yield "Table 12@08", "gain of continued over naive, %", gain.published, gain.ours
     yield "Table 13@08", "unreachable tokens, naive", missing.published, missing.naive, 0
     unused = figure("08_unused").set_index(["measured on", "added"])
-    for way in ("naive", "continued"):
-        ours = unused[way].loc["longer text"].groupby("added").mean()
-        published = unused[way].loc["web pages"]
-        yield "Table 3@08", f"unused tokens, {way}, %, mean of two languages", published, ours
+    for method in ("naive", "continued"):
+        ours = unused[method].loc["longer text"].groupby("added").mean()
+        published = unused[method].loc["web pages"]
+        yield "Table 3@08", f"unused tokens, {method}, %, mean of two languages", published, ours
 
 
 @cache
 def by_language():
     """Gain, unused and unreachable tokens by tokenizer, language and size, from our long run."""
-    runs = th.measured("many_languages").query("way != 'base'")
+    runs = th.measured("many_languages").query("method != 'base'")
     vendors = runs.groupby("tokenizer").merge_skipping.transform("max")
     runs = runs[runs.merge_skipping == vendors]  # each tokenizer as its vendor has it
     runs = runs.drop(columns="merge_skipping")
-    wide = runs.pivot(index=[*SIZE, "language"], columns="way")
-    old, new = (wide.xs(way, axis=1, level="way") for way in ("naive", "continued"))
+    wide = runs.pivot(index=[*SIZE, "language"], columns="method")
+    old, new = (wide.xs(method, axis=1, level="method") for method in ("naive", "continued"))
     table = 100 * (new / old - 1)[["bytes_per_token", "renyi_efficiency"]]
     table.columns = ["gain", "renyi"]
     table["unused naive"], table["unused ours"] = 100 * old.unused_added, 100 * new.unused_added
@@ -134,8 +136,8 @@ def tables_1_to_3():
     two = beside(2, ["tokenizer", "script"], script.gain.mean())
     yield "Table 2", "gain by script, %", two.compression_gain_percent, two.gain
     three = beside(3, SIZE, mean)
-    for way, name in (("naive", "naive"), ("ours", "continued")):
-        published, ours = three[f"unused_{way}_percent"], three[f"unused {way}"]
+    for method, name in (("naive", "naive"), ("ours", "continued")):
+        published, ours = three[f"unused_{method}_percent"], three[f"unused {method}"]
         yield "Table 3@10", f"unused tokens, {name}, %", published, ours
 
 
@@ -145,11 +147,11 @@ def tables_7_12_13():
     both = beside(13, [*SIZE, "language"], by_language())
     yield "Table 13@10", "fewer unreachable tokens", both.fewer_unreachable, both.fewer, 0
     runs = th.measured("many_languages").query("tokenizer in ('llama-3', 'mistral-nemo')")
-    wide = runs.pivot_table("bytes_per_token", [*SIZE, "language", "way"], "merge_skipping")
-    change = (100 * (wide[False] / wide[True] - 1)).groupby([*SIZE, "way"]).mean().unstack()
+    wide = runs.pivot_table("bytes_per_token", [*SIZE, "language", "method"], "merge_skipping")
+    change = (100 * (wide[False] / wide[True] - 1)).groupby([*SIZE, "method"]).mean().unstack()
     both = beside(7, SIZE, change)
-    for way, name in (("naive", "naive"), ("ours", "continued")):
-        published = both[f"change_{way}_percent"]
+    for method, name in (("naive", "naive"), ("ours", "continued")):
+        published = both[f"change_{method}_percent"]
         yield "Table 7", f"change without merge skipping, {name}, %", published, both[name]
 
 
@@ -188,9 +190,9 @@ def pruning():
 
 def exchanging():
     cells = figure("12_new_language").set_index(["source", "extension", "added"])
-    for way in ("continued", "naive"):
-        what = f"bytes per token of Estonian, {way}"
-        yield "Table 4", what, cells.loc["published", way], cells.loc["ours", way]
+    for method in ("continued", "naive"):
+        what = f"bytes per token of Estonian, {method}"
+        yield "Table 4", what, cells.loc["published", method], cells.loc["ours", method]
     english = figure("12_english").drop(columns="added").groupby("source")
     published, ours = (
         english.get_group(who).drop(columns="source") for who in ("published", "ours")
@@ -203,8 +205,8 @@ def exchanging():
     spread = figure("06_unreachable").unreachable
     yield "Table 8@06", "unreachable tokens of Llama-3", eight["default"], spread.sum(), 0
     at = lost.query("added == 16_000 and pruning_order == 'leaf-frequency'").set_index("extension")
-    for way, name in (("ours", "continued"), ("naive", "naive")):
-        rows = five[five.extension == way]
+    for method, name in (("ours", "continued"), ("naive", "naive")):
+        rows = five[five.extension == method]
         yield (
             "Table 5@12",
             f"unreachable tokens, {name}",
@@ -212,14 +214,20 @@ def exchanging():
             rows.unreachable,
             0,
         )
-        published = eight[f"prune+ext 16k {way}"]
-        yield "Table 8@12", f"after 16,000 are exchanged, {name}", published, at.unreachable[way], 0
+        published = eight[f"prune+ext 16k {method}"]
+        yield (
+            "Table 8@12",
+            f"after 16,000 are exchanged, {name}",
+            published,
+            at.unreachable[method],
+            0,
+        )
 
 
 def training():
     published = th.published("paper_table_08").set_index("tokenizer").training_tokens
     ours = th.measured("prune_extend_training").groupby("arm").tokens.mean()
-    for way, name in (("ours", "continued"), ("naive", "naive")):
-        share = 100 * published[f"prune+ext 16k {way}"] / published["default"]
+    for method, name in (("ours", "continued"), ("naive", "naive")):
+        share = 100 * published[f"prune+ext 16k {method}"] / published["default"]
         what = f"tokens to train on, {name}, % of the default's"
         yield "Table 6", what, share, 100 * ours[name] / ours["default"], 0

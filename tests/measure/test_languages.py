@@ -34,16 +34,18 @@ def test_the_languages_are_the_papers(stored):
 
 def test_all_sizes_are_stored(stored):
     assert stored.groupby(["tokenizer", "language"]).added.agg(lambda x: {0, *SIZES} >= {*x}).all()
-    assert not stored.duplicated(["tokenizer", "language", "added", "way", "merge_skipping"]).any()
+    assert not stored.duplicated(
+        ["tokenizer", "language", "added", "method", "merge_skipping"]
+    ).any()
     at_1000 = stored[stored.added == 1_000]
     settings = len(TOKENIZERS) + len(WITH_SKIPPING)
     assert len(at_1000) == 63 * 2 * settings  # naive and continued
-    assert len(stored[stored.way == "base"]) == 63 * settings
+    assert len(stored[stored.method == "base"]) == 63 * settings
 
 
 def test_continued_training_leaves_nothing_unreachable_in_any_language(stored):
-    assert (stored.unreachable_added[stored.way == "continued"] == 0).all()
-    assert (stored.unreachable_added[stored.way == "naive"] > 0).any()
+    assert (stored.unreachable_added[stored.method == "continued"] == 0).all()
+    assert (stored.unreachable_added[stored.method == "naive"] > 0).any()
 
 
 @pytest.mark.parametrize("name", ["many_languages", "language_sources"])
@@ -61,7 +63,7 @@ def test_two_stored_rows_come_again(stored, tokenizer, language):
     fresh = th.compare_language(tokenizer, language)
     kept = stored[(stored.tokenizer == tokenizer) & (stored.language == language)]
     kept = kept.drop(columns=["tokenizer", "language"])
-    order = ["merge_skipping", "added", "way"]
+    order = ["merge_skipping", "added", "method"]
     fresh, kept = (table.sort_values(order) for table in (fresh, kept))
     for column in fresh:
         if fresh[column].dtype == float:
@@ -84,7 +86,7 @@ def test_the_result_does_not_depend_on_the_number_of_workers():
 
 def test_sizes_are_measured_as_extend_and_evaluate_would():
     table = th.compare_language("llama-3", "ekk_Latn", sizes=[100], train=NTREX, chunks=None)
-    table = table.set_index(["way", "added", "merge_skipping"])
+    table = table.set_index(["method", "added", "merge_skipping"])
     llama, test = loaded("llama-3"), th.load_corpus("flores:ekk_Latn")
     longer = th.with_merge_skipping(th.extend(llama, th.continue_bpe(llama, NTREX, 100)), False)
     one = th.evaluate(longer, test)
@@ -106,7 +108,7 @@ def test_a_text_that_yields_too_few_tokens_gives_fewer_sizes():
     table = th.compare_language("qwen", "ekk_Latn", sizes=[50, 1_000_000], train=NTREX)
     assert set(table.added) == {0, 50}
     none = th.compare_language("qwen", "ekk_Latn", sizes=[1_000_000], train=NTREX)
-    assert none.way.tolist() == ["base"] and none.unreachable_added.tolist() == [0]
+    assert none.method.tolist() == ["base"] and none.unreachable_added.tolist() == [0]
 
 
 @pytest.mark.parametrize("language", ["xxx_Latn", "tha_Thai"])

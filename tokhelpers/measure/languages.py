@@ -42,7 +42,7 @@ def compare_language(
     ``train``, by default the language's ``training:CODE``, and measured on ``test``, by default the
     paper's own text, ``flores:CODE``; the exact counts of both are used. If ``train`` is counts, only
     its most frequent ``chunks`` are learned from (None: all), which saves time. Returns one row per method
-    (column ``way``: ``base``, ``continued``, ``naive``), number of tokens ``added`` and
+    (column ``method``: ``base``, ``continued``, ``naive``), number of tokens ``added`` and
     ``merge_skipping`` (on and off where the tokenizer has it, else off), with ``bytes_per_token``,
     ``renyi_efficiency``, ``unused_added`` (share) and ``unreachable_added`` (number, by merges).
     Sizes for which the text yields too few tokens are left out. Raises ValueError for an unknown
@@ -51,7 +51,7 @@ def compare_language(
     Source: Purason et al. 2025, sections 4 and 5, Appendix K; naive is its "regen" (Appendix F).
 
     >>> table = compare_language("qwen", "ekk_Latn", sizes=[50], train=load_corpus("ntrex:est"))
-    >>> table[["way", "added", "merge_skipping", "unreachable_added"]].values.tolist()
+    >>> table[["method", "added", "merge_skipping", "unreachable_added"]].values.tolist()
     [['base', 0, False, 0], ['continued', 50, False, 0], ['naive', 50, False, 0]]
     """
     backend = load_tokenizer(tokenizer) if isinstance(tokenizer, str) else tokenizer
@@ -61,21 +61,21 @@ def compare_language(
     with warnings.catch_warnings(action="ignore", category=UserWarning):  # a text may yield fewer
         continued = continue_bpe(base, words, most)
         naive = supplement_tokens(backend, words, continued, most)
-    ways = {"continued": (continued, "append"), "naive": (naive, "regenerate")}
-    there = [n for n in sizes if n <= min(len(e.tokens) for e, _ in ways.values())]
+    methods = {"continued": (continued, "append"), "naive": (naive, "regenerate")}
+    there = [n for n in sizes if n <= min(len(e.tokens) for e, _ in methods.values())]
     switches = (True, False) if base.merge_skipping else (False,)
-    extended = evaluate_sizes(base, ways, there, test, skipping=switches)
+    extended = evaluate_sizes(base, methods, there, test, skipping=switches)
     tables = []
     for switch in switches:
         measured = evaluate(parts_with_skipping(base, switch), test)
-        plain = {"way": "base", "added": 0, **measured, "unreachable_added": 0}
+        plain = {"method": "base", "added": 0, **measured, "unreachable_added": 0}
         plain = pd.DataFrame([plain | {"merge_skipping": switch}])
         chosen = extended[extended.merge_skipping == switch] if there else extended
         tables += [plain, chosen]
     table = pd.concat(tables, ignore_index=True)
     measures = ["bytes_per_token", "renyi_efficiency", "unused_added", "unreachable_added"]
     table = table.astype({"unreachable_added": int})
-    return table[["way", "added", "merge_skipping", *measures]]
+    return table[["method", "added", "merge_skipping", *measures]]
 
 
 def _learned_from(language: str, train: Iterable[str] | None, chunks: int | None) -> Iterable[str]:

@@ -206,7 +206,7 @@ def renyi_efficiency(counts: np.ndarray, power: float = 2.5) -> float:
 
 def evaluate_sizes(
     tokenizer: Tokenizer | Parts,
-    ways: Mapping[str, tuple[Extension, str]],
+    methods: Mapping[str, tuple[Extension, str]],
     sizes: Sequence[int],
     test: Pretokens,
     *,
@@ -214,27 +214,27 @@ def evaluate_sizes(
 ) -> pd.DataFrame:
     """Measure several extensions of a tokenizer at several sizes, without building each one.
 
-    ``ways`` maps a name to an extension and the ``how`` of ``extend``; ``test`` is counted text.
-    Returns one row per name and size: ``way`` (the name), ``added`` (tokens), what ``evaluate``
+    ``methods`` maps a name to an extension and the ``how`` of ``extend``; ``test`` is counted text.
+    Returns one row per name and size: ``method`` (the name), ``added`` (tokens), what ``evaluate``
     measures, and ``unreachable_added`` (how many of the added tokens no merges produce). With
     ``skipping`` there is one row for each, with merge skipping switched so, and said in the column
     ``merge_skipping``.
 
     >>> base = th.train_byte_level_bpe(["bat bat bag"], vocab_size=257)
-    >>> ways = {"list": (Extension(tokens=["bat", "ag"]), "append")}
-    >>> table = evaluate_sizes(base, ways, [0, 2], th.count_pretokens(["bag bat"], base))
-    >>> table[["way", "added", "unreachable_added"]].values.tolist()
+    >>> methods = {"list": (Extension(tokens=["bat", "ag"]), "append")}
+    >>> table = evaluate_sizes(base, methods, [0, 2], th.count_pretokens(["bag bat"], base))
+    >>> table[["method", "added", "unreachable_added"]].values.tolist()
     [['list', 0, 0], ['list', 2, 0]]
     """
     base = read_parts(tokenizer)
     rows = []
     for size in sizes:
-        for way, (extension, how) in ways.items():
+        for method, (extension, how) in methods.items():
             new = extend_parts(base, extension, size, how=how)
             added = extension.tokens[:size]
             missed = {"unreachable_added": len(unreachable(new, added))}
             for switch in skipping or [new.merge_skipping]:
                 measured = evaluate(parts_with_skipping(new, switch), test, added=added)
                 switched = {"merge_skipping": switch} if skipping else {}
-                rows.append({"way": way, "added": size, **measured, **missed, **switched})
+                rows.append({"method": method, "added": size, **measured, **missed, **switched})
     return pd.DataFrame(rows)

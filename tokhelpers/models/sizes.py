@@ -55,7 +55,7 @@ def recommend_size(
     gain), and ``near_least``: whether ``net_cost`` is within 1 % of the least. The minimum is flat,
     so any of these sizes will do. A size chosen on ``test`` should be reported on a third text.
 
-    Time is modelled (``training_operations``): at 128 tokens per step a CPU took 1.6 times the
+    Time is modelled (``training_operations``): at 128 tokens per step a CPU took 1.5 to 2.2 times the
     modelled extra time (``data/measured/training_costs.csv``). The table does not say how well new
     rows learn, or whether the model is better for them.
 
