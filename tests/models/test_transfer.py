@@ -289,6 +289,22 @@ def test_peft_trains_the_rows_that_the_plan_names(old, longer, kind):
         assert not torch.equal(now[282:291], was[282:291])
 
 
+def test_drawn_rows_are_the_same_for_any_number_of_threads():
+    text = list(th.load_corpus("hpo", chars=50_000))
+    old = th.train_byte_level_bpe(text, vocab_size=1_000)
+    new = th.extend(old, th.continue_bpe(old, text, 50))
+    tiny = {"num_hidden_layers": 1, "num_attention_heads": 2, "num_key_value_heads": 2}
+    before = th.new_model("small-llama", 1_000, hidden_size=16, intermediate_size=32, **tiny)
+    threads, drawn = torch.get_num_threads(), []
+    for n in (1, 2, 3):
+        torch.set_num_threads(n)
+        after = th.transfer_embeddings(before, old, new, init="normal")
+        drawn.append(after.get_input_embeddings().weight[1_000:])
+        assert torch.get_num_threads() == n
+    torch.set_num_threads(threads)
+    assert torch.equal(drawn[0], drawn[1]) and torch.equal(drawn[0], drawn[2])
+
+
 def test_normal_has_the_mean_and_covariance_of_the_old_rows(old):
     """With many new tokens the sample's moments come near; in each direction, not only on average."""
     before = a_model("tied", old.get_vocab_size())

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Iterable
+from contextlib import contextmanager
 
 import numpy as np
 import pandas as pd
@@ -64,6 +65,17 @@ def averages(rows, recipe: Recipe, mean: torch.Tensor, at_once: int = 4_096) -> 
         means.append(embedding_bag(where, wide, ends[:-1], **options))
         means[-1][[i for i, p in enumerate(some) if not p]] = mean
     return torch.cat(means)
+
+
+@contextmanager
+def one_thread():
+    """Let one thread compute: several add numbers up in no promised order."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def draws(rows: torch.Tensor, mean: torch.Tensor, n: int, seed: int) -> torch.Tensor:

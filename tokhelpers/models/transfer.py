@@ -11,7 +11,7 @@ import torch
 from tokenizers import Tokenizer
 
 from ..tokenizer.parts import backend_of
-from .initialisation import INITS, as_long_as, averages, draws, recipes
+from .initialisation import INITS, as_long_as, averages, draws, one_thread, recipes
 from .rows import row_sources
 
 # Most released tables have up to about 900 rows more than their tokenizer has tokens (phi-2: 905).
@@ -240,6 +240,7 @@ def _parameter(values: torch.Tensor, like: torch.nn.Parameter) -> torch.nn.Param
     return torch.nn.Parameter(values.to(like.dtype).clone(), requires_grad=like.requires_grad)
 
 
+@one_thread()  # the same rows, however many threads there are
 def _new_rows(rows, sources: pd.DataFrame, spare, n: int, start) -> torch.Tensor:
     """The new table's rows from the old ones, as the sources say."""
     made = torch.empty((n, rows.shape[1]), dtype=rows.dtype, device=rows.device)
