@@ -14,6 +14,7 @@ SITE = Path(os.environ.get("TOKHELPERS_SITE", ROOT / "build" / "site" / "html"))
 HERE = Path(__file__).parent
 SHOTS = ROOT / "build" / "browser"  # screenshots, to be looked at
 AXE = ROOT / "site" / "node_modules" / "axe-core" / "axe.min.js"
+PATIENCE = 180_000  # milliseconds: a page takes long on a machine that does three other things
 TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]  # the rules of WCAG, level AA
 
 
@@ -86,6 +87,7 @@ def open_page(browser, address):
 
     def open_(path, **options):
         contexts.append(browser.new_context(**options))
+        contexts[-1].set_default_timeout(PATIENCE)
         page = contexts[-1].new_page()
         page.on("console", lambda m: said.append(m.text) if m.type == "error" else None)
         page.on("pageerror", lambda error: said.append(str(error)))
