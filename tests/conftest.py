@@ -64,9 +64,7 @@ def finnish():
 @pytest.fixture
 def one_thread():
     """Several threads of torch wait for each other where other tests are at work."""
-    import torch  # most tests do without
+    from tokhelpers.models import initialisation  # it imports torch; most tests do without
 
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
+    with initialisation.one_thread():
+        yield

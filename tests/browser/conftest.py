@@ -87,13 +87,12 @@ def open_page(browser, address):
 
     def open_(path, **options):
         contexts.append(browser.new_context(**options))
-        contexts[-1].set_default_timeout(PATIENCE)
         page = contexts[-1].new_page()
         page.on("console", lambda m: said.append(m.text) if m.type == "error" else None)
         page.on("pageerror", lambda error: said.append(str(error)))
         contexts[-1].on("request", lambda request: asked.append(request.url))
         contexts[-1].on("requestfailed", failed)
-        page.goto(path if "://" in path else address + path)
+        page.goto(path if "://" in path else address + path, timeout=PATIENCE)
         return page
 
     open_.said, open_.asked = said, asked

@@ -7,7 +7,7 @@ from test_boxes import NUMBERS, cpython, read_boxes, read_exercises
 
 from .conftest import AXE, TAGS
 
-COLD = 120_000  # milliseconds for a first result, generous: a machine at work
+COLD = 20_000  # milliseconds for a first result, generous: a machine at work
 
 
 @pytest.fixture(scope="session")

@@ -124,7 +124,7 @@ def slopes(model):
         "stage == 'pretraining' and model == @model"
     )
     steps = th.measured("training_costs").query("stage == 'pretraining' and model == @model")
-    assert set(steps.added) == set(runs.added) and set(steps.length) == {128}
+    assert sorted(steps.added) == sorted(10 * runs.added.tolist()) and set(steps.length) == {128}
     slope, start = np.polyfit(steps.added, steps.processor_seconds, 1)
     of = {"architecture": runs.architecture.iloc[0], "head": runs["head"].iloc[0], "length": 128}
     sizes = [runs.vocab_size.min(), runs.vocab_size.max()]
@@ -133,10 +133,10 @@ def slopes(model):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("model", ["BERT", "MobileLLM", "SmolLM2"])
-def test_measured_time_rises_as_far_as_the_docstring_says(model):
-    measured, modelled = slopes(model)
-    assert 1.5 <= round(measured / modelled, 1) <= 2.2
+def test_measured_time_rises_as_far_as_the_docstring_says():
+    pairs = [slopes(model) for model in ("BERT", "MobileLLM", "SmolLM2")]
+    ratios = [round(measured / modelled, 1) for measured, modelled in pairs]
+    assert f"{min(ratios)} to {max(ratios)} times" in th.recommend_size.__doc__
 
 
 # --- texts ---------------------------------------------------------------------------------------

@@ -164,10 +164,9 @@ def transfer_embeddings(
     _check_positions(model, old, new)
     model = model if inplace else deepcopy(model)
     spare = sorted(set(range(plan["table_rows"])) - set(old.get_vocab().values()))
-    by_pieces = recipes(init, sources, new, corpus)
     lengthened = plan["width"] if rescale else 0, 0  # columns of the input table, of the head
-    with torch.no_grad():
-        made = []
+    with torch.no_grad(), one_thread():  # the same rows, however many threads there are
+        made, by_pieces = [], recipes(init, sources, new, corpus)
         for rows, recipe, columns in zip(_tables(model), by_pieces, lengthened, strict=False):
             _check_finite(rows)
             start = _start(init, recipe, seed, columns)
@@ -240,7 +239,6 @@ def _parameter(values: torch.Tensor, like: torch.nn.Parameter) -> torch.nn.Param
     return torch.nn.Parameter(values.to(like.dtype).clone(), requires_grad=like.requires_grad)
 
 
-@one_thread()  # the same rows, however many threads there are
 def _new_rows(rows, sources: pd.DataFrame, spare, n: int, start) -> torch.Tensor:
     """The new table's rows from the old ones, as the sources say."""
     made = torch.empty((n, rows.shape[1]), dtype=rows.dtype, device=rows.device)
