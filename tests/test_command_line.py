@@ -102,20 +102,30 @@ def test_extend_and_prune(small, tmp_path):
     assert th.load_tokenizer(longer).get_vocab() == expected.get_vocab()
     card = (longer / "README.md").read_text("utf-8")
     assert "extend" in card and "wordfreq:fi" in card
-    held_out = th.load_corpus("wordfreq:fi", chars=50_000, split="test")
-    measured = th.evaluate(expected, held_out)
-    assert measured.bytes_per_token != th.evaluate(expected, words).bytes_per_token
+    flores = th.load_corpus("flores:fin_Latn")  # a list has no text of its own to measure on
+    measured = th.evaluate(expected, flores)
     rows = json.loads(told.stdout)
-    assert rows["measured_on"] == "held-out text"
+    assert rows["measured_on"] == "flores:fin_Latn"
     assert rows["rows"]["after"]["bytes_per_token"] == pytest.approx(measured.bytes_per_token)
-    assert "|  | before, on held-out text | after, on held-out text |" in card
+    assert "|  | before, on flores:fin_Latn | after, on flores:fin_Latn |" in card
     assert re.search(rf"\| bytes_per_token \| \S+ \| {measured.bytes_per_token:.6g} \|", card)
-    assert text_hash(th.count_pretokens(held_out, expected))[0] in card
-    assert "- wordfreq:fi, held out (split='test'): " in card
+    assert text_hash(th.count_pretokens(flores, expected))[0] in card
+    assert "- flores:fin_Latn, measured on: " in card
     told = run("prune", longer, "wordfreq:fi", "-n", 30, "--chars", 50_000, "--out", shorter)
     assert told.exit_code == 0, told.stderr
     assert "pruned: 30" in told.stdout
     assert th.load_tokenizer(shorter).get_vocab_size() == 610
+
+
+def test_text_is_measured_on_the_part_that_was_not_learned_from(small, tmp_path):
+    asked = ["hpo", "-n", 20, "--chars", 50_000, "--out", tmp_path / "out", "--json"]
+    told = run("extend", small / "tokenizer.json", *asked)
+    held = th.load_corpus("hpo", chars=50_000, split="test")
+    measured = th.evaluate(th.load_tokenizer(tmp_path / "out"), held)
+    rows = json.loads(told.stdout)
+    assert rows["measured_on"] == "held-out text"
+    assert rows["rows"]["after"]["bytes_per_token"] == pytest.approx(measured.bytes_per_token)
+    assert "- hpo, held out (split='test'): " in (tmp_path / "out" / "README.md").read_text("utf-8")
 
 
 def test_a_model_changes_with_its_tokenizer_or_not_at_all(small, tmp_path):

@@ -91,17 +91,18 @@ def opened(tokenizer: str, corpus: str | None = None, chars: int | None = None, 
 
 
 def held_out(corpus: str, chars: int | None, tokenizer, words):
-    """Return counts of a corpus's split "test", and in words what they are.
+    """Return counts of what a corpus has held out, and in words what they are.
 
-    Where a corpus is too small to have that split, these are ``words``, the counts learned from.
+    Where a corpus is too small for that, or its language has no FLORES text here, these are
+    ``words``, the counts learned from.
     """
     import tokhelpers as th
 
-    size = min(chars or HELD_OUT, HELD_OUT)
     try:
-        test = th.load_corpus(corpus, chars=size, split="test")
-        return th.count_pretokens(test, tokenizer), "held-out text"
-    except ValueError as error:
+        test = th.load_corpus(corpus).held_out(min(chars or HELD_OUT, HELD_OUT))
+        what = "held-out text" if test.name == corpus else test.name
+        return th.count_pretokens(test, tokenizer), what
+    except (ValueError, FileNotFoundError) as error:
         say(f"warning: {error}; the measures are of the text that was learned from")
         return words, "the text learned from"
 
@@ -128,7 +129,7 @@ def with_rows(folder: str | None, old, new, init: str = "fvt", corpus=None, char
 def saved(
     new, old, words, *, names: tuple[str, str], chars, out: str, like: str | None, call: str, **more
 ):
-    """Save a tokenizer with its card; return what held-out text was before and is after.
+    """Save a tokenizer with its card; return what the text to measure on was before and is after.
 
     ``names`` are those of the old tokenizer and of the corpus, ``words`` the counts learned from.
     """
@@ -141,7 +142,8 @@ def saved(
     rows = {"before": th.evaluate(old, test), "after": th.evaluate(new, test)}
     texts = {f"{corpus}, learned from": words}
     if test is not words:
-        texts[f"{corpus}, held out (split='test')"] = test
+        held = f"{corpus}, held out (split='test')"
+        texts[held if what == "held-out text" else f"{what}, measured on"] = test
     say(f"saving {out}")
     th.save_pretrained(
         new,
@@ -200,7 +202,7 @@ def explain(
         print(f"\n{told}")
 
 
-@app.command(epilog="Example: python -m tokhelpers compare llama-3 qwen --on wordfreq:fi")
+@app.command(epilog="Example: python -m tokhelpers compare llama-3 qwen --on flores:fin_Latn")
 @in_one_line
 def compare(
     tokenizers: Annotated[list[str], typer.Argument(metavar="TOKENIZER...", help=NAMED)],

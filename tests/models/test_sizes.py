@@ -152,15 +152,20 @@ def test_order_and_repetition_of_documents_do_not_matter(base, texts):
     pd.testing.assert_frame_equal(found, counts)
 
 
-def test_a_named_corpus_has_its_own_test_split(base):
-    found = th.recommend_size(
-        base, th.load_corpus("wordfreq:fi", chars=90_000), "small-llama", **FEW
-    )
-    held = th.load_corpus("wordfreq:fi", chars=10_000, split="test")
-    learn = th.count_pretokens(th.load_corpus("wordfreq:fi", chars=90_000), base)
+@pytest.mark.parametrize(
+    ("name", "held"),
+    [
+        ("hpo", th.load_corpus("hpo", chars=10_000, split="test")),
+        ("wordfreq:fi", th.load_corpus("flores:fin_Latn")),
+    ],
+)
+def test_a_named_corpus_is_measured_on_what_it_has_held_out(base, name, held):
+    corpus = th.load_corpus(name, chars=90_000)
+    found = th.recommend_size(base, corpus, "small-llama", **FEW)
+    learn = th.count_pretokens(corpus, base)
     same = th.recommend_size(base, learn, "small-llama", test=held, **FEW)
     pd.testing.assert_frame_equal(found, same)
-    with pytest.raises(ValueError, match="split='test'.* is what would be measured on"):
+    with pytest.raises(ValueError, match=f"{held.name}.* is what would be measured on"):
         th.recommend_size(base, held, "small-llama", **FEW)
 
 

@@ -22,7 +22,7 @@ from hypothesis import given, strategies as st
 from strategies import examples, one_fast
 
 from tokhelpers import load_corpus
-from tokhelpers.text import corpora, packaged_texts
+from tokhelpers.text import corpora, packaged_texts, stored_counts
 
 LINES = [f"line {i} of the file" for i in range(200)]
 
@@ -232,6 +232,33 @@ def test_words_that_round_to_zero_are_left_out(monkeypatch):
     monkeypatch.setattr(wordfreq, "get_frequency_dict", lambda *_: {"a": 0.5, "b": 4e-10})
     assert load_corpus("wordfreq:en").counts == {" a": 500_000_000}
     assert set(" ".join(load_corpus("wordfreq:en", chars=1000)).split()) == {"a"}
+
+
+@pytest.mark.parametrize(
+    ("name", "held"),
+    [
+        ("wordfreq:fi", "flores:fin_Latn"),
+        ("opensubtitles:et", "flores:ekk_Latn"),
+        ("training:kaz_Cyrl", "flores:kaz_Cyrl"),
+        ("ntrex:kaz", "ntrex:kaz"),
+        ("hpo", "hpo"),
+    ],
+)
+def test_what_a_corpus_has_held_out(name, held):
+    found = load_corpus(name, chars=5_000).held_out(1_000)
+    assert (found.name, found.split) == (held, "test")
+    assert found.chars == (None if held.startswith("flores") else 1_000)
+    with pytest.raises(ValueError, match=f"{held}.* is what would be measured on"):
+        found.held_out()
+
+
+def test_every_list_of_words_has_a_text_to_measure_on_but_three():
+    lists = [f"wordfreq:{code}" for code in wordfreq.available_languages("best")]
+    lists += [n for n in stored_counts.stored_texts().name if n.startswith(("opensub", "wikip"))]
+    without = [name for name in lists if stored_counts.flores_of(name) is None]
+    assert sorted(without) == ["wordfreq:fil", "wordfreq:ja", "wordfreq:zh"]
+    with pytest.raises(ValueError, match="wordfreq:zh has no text to measure on"):
+        load_corpus("wordfreq:zh").held_out()
 
 
 def test_only_whole_wordfreq_corpora_have_counts():

@@ -224,11 +224,13 @@ def test_an_unknown_name_is_told_the_nearest(name, near):
             ask(name)
 
 
-def test_what_is_kept_as_counts_has_no_test_split_but_ntrex():
+def test_what_is_kept_as_counts_has_no_test_split_but_ntrex_and_flores():
     with pytest.raises(
-        ValueError, match="flores:ekk_Latn is kept as counts and has no split 'test'"
+        ValueError, match="opensubtitles:et is kept as counts and has no split 'test'"
     ):
-        read_counts("flores:ekk_Latn", "test")
+        read_counts("opensubtitles:et", "test")
+    flores = th.load_corpus("flores:ekk_Latn", split="test")
+    assert flores.counts == read_counts("flores:ekk_Latn")
     for ask in (provenance, th.load_corpus):
         with pytest.raises(ValueError, match="has no split 'test'"):
             ask("training:ekk_Latn", split="test")

@@ -3,7 +3,6 @@
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 import pandas as pd
 import transformers
@@ -42,8 +41,9 @@ def recommend_size(
 
     The tokens come from continued training on ``corpus`` (documents, or counts by this tokenizer's
     rules). ``sizes`` are numbers of tokens to add; by default they double up to what the text
-    yields, or 128,000. Compression is measured on ``test``; without it on documents held out: the
-    test split of a corpus from ``load_corpus``, a tenth of other documents, by their digest.
+    yields, or 128,000. Compression is measured on ``test``; without it on what a corpus from
+    ``load_corpus`` has ``held_out`` (its test split; for a list of words FLORES), or on a tenth of
+    other documents, by their digest.
     ``model_config`` is the name of an architecture or a ``transformers`` configuration; its
     vocabulary is taken to be the tokenizer's, without padding. A step trains on ``batch`` texts of
     ``length`` tokens; ``head`` and ``dtype`` are as for ``training_memory``.
@@ -169,12 +169,7 @@ def _learned(base: Parts, words: Pretokens, sizes: list[int] | None, min_frequen
 def _two_texts(base: Parts, corpus, test) -> tuple[Pretokens, Pretokens | list[str]]:
     """Counts of the text to learn from, and the text to measure on: counts where these will do."""
     if test is None and isinstance(corpus, Corpus):
-        if corpus.split != "train":
-            raise ValueError(
-                f"{corpus!r} is what would be measured on: give split='train', or another test="
-            )
-        chars = corpus.chars and max(1, corpus.chars // 9)  # a tenth of all
-        test = replace(corpus, split="test", chars=chars)
+        test = corpus.held_out(corpus.chars and max(1, corpus.chars // 9))  # a tenth of all
     elif test is None:
         corpus, test = _apart(corpus)
     if any(not token["special"] for token in base.settings["added_tokens"]):

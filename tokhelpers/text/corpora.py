@@ -111,6 +111,32 @@ class Corpus:
             return None
         return ChunkCounts((f" {word}", count) for word, count in _word_counts(language).items())
 
+    def held_out(self, chars: int | None = None) -> "Corpus":
+        """Open the text on which to measure what was learned from this corpus.
+
+        It is the split "test" of the same source, `chars` characters of it. A list of words, drawn
+        from again, would give the words that were learned: for it, and for a text kept as counts
+        without that split, it is FLORES in the same language, all of it. Raises ValueError for a
+        corpus that is such a text itself, or whose language has no FLORES text here.
+
+        >>> load_corpus("wordfreq:fi").held_out(), load_corpus("hpo").held_out(chars=200)
+        (Corpus('flores:fin_Latn', split='test', chars=None), Corpus('hpo', split='test', chars=200))
+        """
+        kind, _, _ = self.name.partition(":")
+        if self.split == "test" or kind == "flores":
+            raise ValueError(
+                f"{self!r} is what would be measured on: learn from another text, or name another "
+                "one to measure on"
+            )
+        if kind != "ntrex" and (kind == "wordfreq" or stored_counts.is_stored(self.name)):
+            name = stored_counts.flores_of(self.name)
+            if name is None:
+                raise ValueError(
+                    f"{self.name} has no text to measure on: FLORES in its language is not in data/texts"
+                )
+            return load_corpus(name, split="test")
+        return replace(self, split="test", chars=chars)
+
     @property
     def is_fixed(self) -> bool:
         """Whether the text changes only with the package's version, which `source` names."""
@@ -153,7 +179,8 @@ def load_corpus(
     fit. None: all there is. `split`: "train", or "test" with about a tenth of the documents.
     wordfreq's whole lists stand for 10^9 words, have `counts`, and have no test split: with
     `split="test"` a sample of 10,000,000 characters is drawn. Of the texts that `data/texts` keeps
-    as counts NTREX alone has a "test". `seed`: the shuffle and the draw. `errors`: "strict", or
+    as counts NTREX alone has a "test"; FLORES is the same text under both names. `held_out` of a
+    corpus is the text on which to measure. `seed`: the shuffle and the draw. `errors`: "strict", or
     "replace" to read invalid UTF-8 and lone surrogates as U+FFFD.
 
     Raises ValueError for a bad argument and for content that cannot be read (naming the file

@@ -79,7 +79,8 @@ def read_counts(name: str, split: str = "train") -> dict[str, int]:
     """Read the chunks of a stored text and how often each occurs, the most frequent first.
 
     ``split`` matters for NTREX alone: ``train`` is its first 1,597 lines, ``test`` the last 400. Of
-    all others ``train`` is the whole text and ``test`` is refused. Raises ValueError as
+    all others ``train`` is the whole text; ``test`` is refused, but for FLORES, which is a text to
+    measure on and is the same under both names. Raises ValueError as
     ``provenance`` does, FileNotFoundError where only the package is installed.
 
     >>> counts = read_counts("flores:ekk_Latn")
@@ -96,6 +97,27 @@ def read_counts(name: str, split: str = "train") -> dict[str, int]:
     fields = (row.split("\t") for row in rows)
     found = ((row[0], int(row[column])) for row in fields)
     return dict(sorted(((c, n) for c, n in found if n), key=lambda pair: (-pair[1], pair[0])))
+
+
+def flores_of(name: str) -> str | None:
+    """Name the FLORES text in the language of a stored text, or of a list of words.
+
+    None for FLORES itself, and for a language that FLORES is not kept in here. Of the two languages
+    of wordfreq's `sh` it is the first, Bosnian. Raises FileNotFoundError where only the package is
+    installed.
+
+    >>> flores_of("wordfreq:fi"), flores_of("ntrex:kaz"), flores_of("wordfreq:zh")
+    ('flores:fin_Latn', 'flores:kaz_Cyrl', None)
+    """
+    kind, _, code = name.partition(":")
+    if kind == "flores":
+        return None
+    languages = [row["language"] for row in _table("texts.csv") if row["name"] == name]
+    if kind == "wordfreq":
+        rows = _table("chosen.csv")
+        languages = [row["language"] for row in rows if name in row["sources"].split(" + ")]
+    languages = [code] if kind == "training" else languages
+    return f"flores:{languages[0]}" if languages else None
 
 
 def training_sources(language: str) -> list[str]:
@@ -180,7 +202,8 @@ def _table(name: str) -> list[dict[str, str]]:
 
 
 def _check_split(name: str, split: str, splits: Iterable[str]) -> None:
-    if split not in splits and not (split == "train" and "all" in splits):
+    whole = ("train", "test") if name.startswith("flores:") else ("train",)
+    if split not in splits and not (split in whole and "all" in splits):
         raise ValueError(
             f"{name} is kept as counts and has no split {split!r}: learn from it, and measure on "
             "another text, such as flores:CODE"
