@@ -80,6 +80,14 @@ def test_a_text_file_and_a_sentencepiece_tokenizer(run, mine, tmp_path):
 
 
 @pytest.mark.long
+def test_a_list_of_words_is_reported_on_flores(run):
+    table, folder, size, _ = run(TEXT="wordfreq:fi", TOKENS=500)
+    card = (folder / "README.md").read_text(encoding="utf-8")
+    assert "Corpus('flores:fin_Latn', split='test'" in card and "Corpus('wordfreq:fi'" in card
+    assert size == 128_256 and table.loc["continued", "gain %"] > 0
+
+
+@pytest.mark.long
 def test_json_lines_a_tokenizer_file_and_a_fixed_size(run, mine):
     own, text = str(mine / "bytes.json"), str(mine / "reports.jsonl")
     table, folder, size, n = run(

@@ -156,7 +156,7 @@ def test_order_and_repetition_of_documents_do_not_matter(base, texts):
     ("name", "held"),
     [
         ("hpo", th.load_corpus("hpo", chars=10_000, split="test")),
-        ("wordfreq:fi", th.load_corpus("flores:fin_Latn")),
+        ("wordfreq:fi", th.load_corpus("flores:fin_Latn", chars=10_000)),
     ],
 )
 def test_a_named_corpus_is_measured_on_what_it_has_held_out(base, name, held):

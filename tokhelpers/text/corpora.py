@@ -114,10 +114,10 @@ class Corpus:
     def held_out(self, chars: int | None = None) -> "Corpus":
         """Open the text on which to measure what was learned from this corpus.
 
-        It is the split "test" of the same source, `chars` characters of it. A list of words, drawn
-        from again, would give the words that were learned: for it, and for a text kept as counts
-        without that split, it is FLORES in the same language, all of it. Raises ValueError for a
-        corpus that is such a text itself, or whose language has no FLORES text here.
+        It is the split "test" of the same source. A list of words, drawn from again, would give the
+        words that were learned: for it, and for a text kept as counts without that split, it is
+        FLORES in the same language. `chars` is as for `load_corpus`. Raises ValueError for a corpus
+        that is such a text itself, or whose language has no FLORES text here.
 
         >>> load_corpus("wordfreq:fi").held_out(), load_corpus("hpo").held_out(chars=200)
         (Corpus('flores:fin_Latn', split='test', chars=None), Corpus('hpo', split='test', chars=200))
@@ -134,7 +134,7 @@ class Corpus:
                 raise ValueError(
                     f"{self.name} has no text to measure on: FLORES in its language is not in data/texts"
                 )
-            return load_corpus(name, split="test")
+            return load_corpus(name, split="test", chars=chars, seed=self.seed)
         return replace(self, split="test", chars=chars)
 
     @property
