@@ -103,16 +103,21 @@ def test_unused_share_and_added_tokens(finnish):
 
 
 @pytest.mark.long
-def test_sweep_equals_extending_and_evaluating(llama, finnish):
+def test_evaluating_sizes_equals_extending_and_evaluating(llama, finnish):
     words = th.count_pretokens(finnish[:500], llama)
     continued = th.continue_bpe(llama, words, 60)
-    table = th.evaluate_sizes(llama, {"ours": (continued, "append")}, [0, 30, 60], words)
+    naive = th.measure.supplement_tokens(llama, words, continued, 60)
+    methods = {"continued": (continued, "append"), "naive": (naive, "regenerate")}
+    table = th.evaluate_sizes(llama, methods, [60, 0, 30], words)
     for row in table.itertuples():
-        new = th.extend(llama, continued, row.added)
-        alone = th.evaluate(new, words, added=continued.tokens[: row.added])
+        extension, how = methods[row.method]
+        new, added = th.extend(llama, extension, row.added, how=how), extension.tokens[: row.added]
+        alone = th.evaluate(new, words, added=added)
         assert row.bytes_per_token == alone.bytes_per_token
-        assert row.unreachable_added == 0
-    assert table.bytes_per_token.is_monotonic_increasing
+        assert row.renyi_efficiency == alone.renyi_efficiency
+        assert row.unreachable_added == len(th.unreachable(new, added))
+    of_size = table.set_index(["method", "added"]).bytes_per_token
+    assert of_size["continued"][[0, 30, 60]].is_monotonic_increasing
 
 
 def test_exact_counts_are_documents(llama):

@@ -272,6 +272,9 @@ def test_each_source_of_a_mixture_weighs_the_same(sources):
     assert abs(sum(mixed.values()) - len(sources) * 10**9) <= 6 * len(sources)
     random.Random(0).shuffle(sources)
     assert mixture(sources) == mixed
+    in_order = sorted(mixed.items(), key=lambda item: (-item[1], item[0]))
+    for most in (0, 1, 3, 9, None):
+        assert list(mixture(sources, most).items()) == in_order[:most]
 
 
 # --- training texts ------------------------------------------------------------------------------

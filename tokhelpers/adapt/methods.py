@@ -28,9 +28,16 @@ METHODS = ("append", "regenerate", "prepend", "scaffold", "add_tokens")
 
 
 def extend_parts(
-    parts: Parts, extension, n_tokens: int | None = None, *, how: str = "append"
+    parts: Parts,
+    extension,
+    n_tokens: int | None = None,
+    *,
+    how: str = "append",
+    splits: np.ndarray | None = None,
 ) -> Parts:
     """Extend parts, as ``extend`` extends a tokenizer: much cheaper for measuring many sizes.
+
+    To regenerate at several sizes, ``splits`` are those of the largest (``all_splits``), found once.
 
     >>> from tokenizers import Tokenizer, models
     >>> parts = th.read_parts(Tokenizer(models.BPE({"a": 0, "b": 1}, [])))
@@ -63,10 +70,11 @@ def extend_parts(
     if parts.wordpiece:
         return wider
     if how == "regenerate" or (new is None and not extension.merges):
-        new = all_splits(parts, wider.vocab, tokens)
-    elif new is None:
-        new = _own_merges(extension, wider.vocab, tokens)
-    rows = merge_ids(wider.vocab, new)
+        splits = all_splits(parts, wider.vocab, tokens) if splits is None else splits
+        rows = splits[splits.max(axis=1) < wider.next_id]
+    else:
+        new = _own_merges(extension, wider.vocab, tokens) if new is None else new
+        rows = merge_ids(wider.vocab, new)
     if how == "prepend":
         first, last = rows, _without(parts.merges, merge_table(rows))
     else:

@@ -4,7 +4,6 @@ import warnings
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import cache, partial
-from heapq import nsmallest
 from itertools import chain
 from multiprocessing import get_context
 
@@ -15,10 +14,9 @@ from ..adapt.extension import Extension, continue_bpe, naive_extension
 from ..text.corpora import load_corpus
 from ..text.counting import count_pretokens
 from ..text.pretokens import Pretokens
-from ..text.stored_counts import training_languages
+from ..text.stored_counts import mixture, most_frequent, training_languages, training_sources
 from ..tokenizer.checks import positive
-from ..tokenizer.parts import parts_with_skipping, read_parts
-from ..tokenizer.pretokenization import ChunkCounts
+from ..tokenizer.parts import Parts, parts_with_skipping, read_parts
 from ..tokenizer.vendors import load_tokenizer
 from ..train.trainers import train_byte_level_bpe, train_sentencepiece_bpe
 from .quality import evaluate, evaluate_sizes
@@ -55,12 +53,19 @@ def compare_language(
     [['base', 0, False, 0], ['continued', 50, False, 0], ['naive', 50, False, 0]]
     """
     backend = load_tokenizer(tokenizer) if isinstance(tokenizer, str) else tokenizer
-    base, most = read_parts(backend), max(positive("sizes", size) for size in sizes)
+    return _compared(backend, read_parts(backend), language, sizes, train, test, chunks)
+
+
+def _compared(
+    backend, base: Parts, language, sizes=SIZES, train=None, test=None, chunks=CHUNKS
+) -> pd.DataFrame:
+    """The table of ``compare_language``, for a tokenizer that is taken apart already."""
+    most = max(positive("sizes", size) for size in sizes)
     test = count_pretokens(load_corpus(f"flores:{language}") if test is None else test, base)
     words = count_pretokens(_learned_from(language, train, chunks), base)
     with warnings.catch_warnings(action="ignore", category=UserWarning):  # a text may yield fewer
         continued = continue_bpe(base, words, most)
-        naive = supplement_tokens(backend, words, continued, most)
+        naive = _supplement(backend, base, words, continued, most)
     methods = {"continued": (continued, "append"), "naive": (naive, "regenerate")}
     there = [n for n in sizes if n <= min(len(e.tokens) for e, _ in methods.values())]
     switches = (True, False) if base.merge_skipping else (False,)
@@ -80,11 +85,12 @@ def compare_language(
 
 def _learned_from(language: str, train: Iterable[str] | None, chunks: int | None) -> Iterable[str]:
     """What to learn a language from; of counts the most frequent chunks, equal ones in order of text."""
-    train = load_corpus(f"training:{language}") if train is None else train
+    if train is None:
+        return mixture(
+            (load_corpus(source).counts for source in training_sources(language)), chunks
+        )
     counts = getattr(train, "counts", None)
-    if counts is None or chunks is None:
-        return train
-    return ChunkCounts(nsmallest(chunks, counts.items(), key=lambda item: (-item[1], item[0])))
+    return train if counts is None or chunks is None else most_frequent(counts, chunks)
 
 
 def supplement_tokens(
@@ -103,7 +109,11 @@ def supplement_tokens(
     >>> supplement_tokens(base, words, continue_bpe(base, words, 1), 1).tokens
     ['cat', 'Ġcat']
     """
-    base = read_parts(tokenizer)
+    return _supplement(tokenizer, read_parts(tokenizer), words, continued, n_tokens)
+
+
+def _supplement(tokenizer, base: Parts, words, continued: Extension, n_tokens: int) -> Extension:
+    """The extension of ``supplement_tokens``, for a tokenizer that is taken apart already."""
     if base.byte_level:
         rules = {"normalizer": tokenizer.normalizer, "pre_tokenizer": tokenizer.pre_tokenizer}
         train, corpus = partial(train_byte_level_bpe, **rules), words
@@ -157,11 +167,14 @@ def _compare(names: Sequence[str], options: dict, language: str) -> list[pd.Data
     train = _learned_from(language, options.get("train"), options.get("chunks", CHUNKS))
     tables = []
     for name in names:
-        table = compare_language(_loaded(name), language, **(options | {"train": train}))
+        table = _compared(*_loaded(name), language, **(options | {"train": train}))
         table.insert(0, "tokenizer", name)
         table.insert(1, "language", language)
         tables.append(table)
     return tables
 
 
-_loaded = cache(load_tokenizer)  # once for all languages
+@cache  # once for all languages
+def _loaded(name: str) -> tuple[Tokenizer, Parts]:
+    tokenizer = load_tokenizer(name)
+    return tokenizer, read_parts(tokenizer)

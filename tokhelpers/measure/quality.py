@@ -14,9 +14,11 @@ from ..text.pretokens import Pretokens
 from ..tokenizer.parts import (
     BYTE_TOKENS,
     Parts,
+    all_splits,
     backend_of,
     build_tokenizer,
     parts_with_skipping,
+    parts_with_tokens,
     read_parts,
 )
 from ..tokenizer.pretokenization import documents_with_counts, token_text
@@ -146,19 +148,19 @@ def _counts_in_text(tokenizer: Tokenizer | Parts | AdaptBPE, corpus, rules: str)
 
 def _ids_of(tokenizer: Tokenizer | Parts, added_tokens, tokens: Sequence[str]) -> list[int]:
     """Ids of added tokens, whether they stand in the vocabulary or among the added tokens."""
-    known = {t["content"]: t["id"] for t in added_tokens}
-    if isinstance(tokenizer, Parts):
-        ids = {t: tokenizer.vocab.get(t) for t in tokens}
-        ids |= {t: known.get(token_text(tokenizer, t)) for t in tokens if ids[t] is None}
-    else:
-        ids = {t: tokenizer.token_to_id(t) for t in tokens}
-    missing = [t for t in tokens if ids[t] is None]
-    if missing:
+    find = tokenizer.vocab.get if isinstance(tokenizer, Parts) else tokenizer.token_to_id
+    ids = list(map(find, tokens))
+    if None in ids and isinstance(tokenizer, Parts):
+        known = {t["content"]: t["id"] for t in added_tokens}
+        there = zip(ids, tokens, strict=True)
+        ids = [known.get(token_text(tokenizer, t)) if i is None else i for i, t in there]
+    if None in ids:
+        missing = [t for i, t in zip(ids, tokens, strict=True) if i is None]
         raise ValueError(
             f"{len(missing):,} of the added tokens are not in this tokenizer, first {missing[0]!r}: "
             "give the tokens with which it was extended"
         )
-    return [ids[t] for t in tokens]
+    return ids
 
 
 def evaluate_counts(
@@ -227,10 +229,11 @@ def evaluate_sizes(
     [['list', 0, 0], ['list', 2, 0]]
     """
     base = read_parts(tokenizer)
+    splits = {method: _splits(base, *given, sizes) for method, given in methods.items()}
     rows = []
     for size in sizes:
         for method, (extension, how) in methods.items():
-            new = extend_parts(base, extension, size, how=how)
+            new = extend_parts(base, extension, size, how=how, splits=splits[method])
             added = extension.tokens[:size]
             missed = {"unreachable_added": len(unreachable(new, added))}
             for switch in skipping or [new.merge_skipping]:
@@ -238,3 +241,11 @@ def evaluate_sizes(
                 switched = {"merge_skipping": switch} if skipping else {}
                 rows.append({"method": method, "added": size, **measured, **missed, **switched})
     return pd.DataFrame(rows)
+
+
+def _splits(base: Parts, extension: Extension, how: str, sizes: Sequence[int]) -> np.ndarray | None:
+    """All splits of the tokens of the largest size, if they are to be regenerated."""
+    if how != "regenerate":
+        return None
+    tokens = extension.tokens[: max(sizes, default=0)]
+    return all_splits(base, parts_with_tokens(base, tokens).vocab, tokens)

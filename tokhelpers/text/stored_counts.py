@@ -11,8 +11,8 @@ chunks, for every such tokenizer, and so can characters, bytes and words.
 import csv
 import difflib
 import lzma
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from operator import itemgetter
 from pathlib import Path
 
 import numpy as np
@@ -146,26 +146,39 @@ def training_languages() -> list[str]:
     return sorted(chosen - {"eng_Latn"})
 
 
-def mixture(sources: Iterable[Mapping[str, int]]) -> ChunkCounts:
+def mixture(sources: Iterable[Mapping[str, int]], most: int | None = None) -> ChunkCounts:
     """Mix the counts of several corpora with equal weight; those of one stay as they are.
 
     The counts of each source, a corpus' ``counts`` or a mixture, are scaled to 10^9 in all and
-    rounded, then added up. What comes back is learned from as a corpus is.
+    rounded, then added up. What comes back, the most frequent first, is learned from as a corpus is.
+    ``most``: keep only so many of the most frequent chunks; of several, equal ones in order of text.
 
     >>> mixture([{" a": 3, " b": 1}, {" b": 5}])
     {' b': 1250000000, ' a': 750000000}
     """
     sources = list(sources)
     if len(sources) == 1:
-        return ChunkCounts(sources[0])
-    mixed = Counter()
+        return ChunkCounts(sources[0]) if most is None else most_frequent(sources[0], most)
+    mixed = {}
     for counts in sources:
         total = sum(counts.values())
+        # whole numbers throughout, so that no machine rounds otherwise
+        scaled = {n: (2 * n * MIXED + total) // (2 * total) for n in set(counts.values())}
         for chunk, n in counts.items():
-            # whole numbers throughout, so that no machine rounds otherwise
-            mixed[chunk] += (2 * n * MIXED + total) // (2 * total)
-    ordered = sorted(mixed.items(), key=lambda pair: (-pair[1], pair[0]))
-    return ChunkCounts((chunk, n) for chunk, n in ordered if n)
+            mixed[chunk] = mixed.get(chunk, 0) + scaled[n]
+    return most_frequent({chunk: n for chunk, n in mixed.items() if n}, most)
+
+
+def most_frequent(counts: Mapping[str, int], most: int | None) -> ChunkCounts:
+    """Keep the most frequent chunks, in this order, equal ones in order of text; None keeps all.
+
+    >>> most_frequent({" a": 1, " c": 2, " b": 2}, 2)
+    {' b': 2, ' c': 2}
+    """
+    cut = most is not None and len(counts) > most
+    least = sorted(counts.values())[-most] if cut else 0  # numbers are sorted faster than pairs
+    often = sorted((chunk, n) for chunk, n in counts.items() if n >= least)
+    return ChunkCounts(sorted(often, key=itemgetter(1), reverse=True)[:most])
 
 
 def shuffled_lines(counts: Mapping[str, int], key: str) -> Iterator[str]:

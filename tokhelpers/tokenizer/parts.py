@@ -265,16 +265,18 @@ def _knowing(made: Parts, old: Parts, *names: str) -> Parts:
     return made
 
 
-def all_splits(parts, vocab, tokens) -> list[tuple[str, str]]:
-    """List all splits of each of ``tokens`` into two ordinary tokens of ``vocab``.
+def all_splits(parts, vocab, tokens) -> np.ndarray:
+    """List all splits of each of ``tokens`` into two ordinary tokens of ``vocab``, as merges' rows.
 
     They come in order of ``tokens``, and of one token those with the longer left part first.
     """
-    return [
-        (left, right)
+    find = vocab.get
+    found = [
+        (left, right, vocab[token])
         for token in tokens
         for i in range(len(token) - 1, 0, -1)
-        if (left := token[:i]) in vocab
-        and (right := token[i:]) in vocab
-        and parts.special.isdisjoint((left, right))
+        if (left := find(token[:i])) is not None and (right := find(token[i:])) is not None
     ]
+    rows = np.array(found, np.int32).reshape(-1, 3)
+    special = [vocab[content] for content in parts.special if content in vocab]
+    return rows[~np.isin(rows[:, :2], special).any(1)]

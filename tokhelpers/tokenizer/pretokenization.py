@@ -77,7 +77,7 @@ def documents_with_counts(
         return
     twice = _space_twice(exact, rules)
     for document, n in exact.items():
-        if not isinstance(n, Integral) or n < 0:
+        if (type(n) is not int and not isinstance(n, Integral)) or n < 0:
             raise ValueError(
                 f"the document {document!r:.40} has the count {n!r}: give whole numbers"
             )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from tokenizers import Tokenizer
 
-from .parts import Parts, all_splits, build_tokenizer, merge_ids, parts_with_skipping, read_parts
+from .parts import Parts, all_splits, build_tokenizer, parts_with_skipping, read_parts
 from .pretokenization import proven_pattern
 from .segmentation import merges_of, segment, symbols_of
 from .token_bytes import byte_of
@@ -72,8 +72,7 @@ def tiktoken_merges(tokenizer: Tokenizer) -> Tokenizer:
     if not parts.byte_level:
         raise ValueError("the tokenizer is not byte-level BPE, and tiktoken knows bytes only")
     ordinary = sorted(parts.vocab.keys() - parts.special, key=parts.vocab.get)
-    merges = all_splits(parts, parts.vocab, ordinary)
-    made = Parts(parts.settings, parts.vocab, merge_ids(parts.vocab, merges))
+    made = Parts(parts.settings, parts.vocab, all_splits(parts, parts.vocab, ordinary))
     return build_tokenizer(parts_with_skipping(made, True))
 
 

@@ -1,6 +1,7 @@
 """What the token strings of a tokenizer stand for, as bytes, however it writes them."""
 
 from collections.abc import Iterable
+from functools import lru_cache
 
 from tokenizers import Tokenizer
 
@@ -32,6 +33,7 @@ def raw_tokens(tokens: Iterable[str], tokenizer: Tokenizer | Parts) -> list[byte
     return [byte.get(token) or token.replace("▁", " ").encode() for token in tokens]
 
 
+@lru_cache(maxsize=1 << 16)  # a text's tokens are much the same at every size of an extension
 def _from_alphabet(token: str) -> bytes:
     try:
         return token.translate(TO_LATIN).encode("latin-1")
