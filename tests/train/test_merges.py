@@ -7,8 +7,15 @@ from strategies import loaded, one_fast
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
 import tokhelpers as th
+from tokhelpers.tokenizer import segmentation
 from tokhelpers.tokenizer.parts import read_parts
-from tokhelpers.tokenizer.segmentation import segment, symbols_of, token_counts
+from tokhelpers.tokenizer.segmentation import (
+    merges_of,
+    segment,
+    segment_tracing,
+    symbols_of,
+    token_counts,
+)
 from tokhelpers.train.merges import learn_tokens
 
 
@@ -66,6 +73,16 @@ def test_segmentation_equals_the_library(corpora, name):
             for i in encoding.ids
         )
         assert {i: int(n) for i, n in enumerate(counts) if n} == produced
+
+
+def test_two_threads_segment_as_one_does(llama, finnish, monkeypatch):
+    words = th.count_pretokens(finnish[:300], llama)
+    parts = read_parts(llama)
+    given = (*symbols_of(words.strings, parts), merges_of(parts))
+    alone = segment_tracing(*given)
+    monkeypatch.setattr(segmentation, "MANY", 2)
+    for one, two in zip(alone, segment_tracing(*given), strict=True):
+        assert one.tolist() == two.tolist()
 
 
 def test_unknown_characters_follow_the_model():

@@ -57,6 +57,7 @@ def _power_of_two(n: int) -> int:
 
 
 # --- applying merges ----------------------------------------------------------------------------
+MANY = 20_000  # words, from which on two threads are faster than one
 SHORT = 64  # symbols of a word, in which the best pair is found faster without a heap
 NO_MERGE = np.int64(2**31 - 1)  # a rank behind all others
 MergeTable = namedtuple("MergeTable", "table keys results")
@@ -223,10 +224,13 @@ def segment_tracing(symbols, offsets, merges) -> tuple[np.ndarray, np.ndarray, n
         )
         return out[:n]
 
-    middle = len(lengths) // 2
-    with ThreadPoolExecutor(2) as pool:  # the compiled loop lets go of the interpreter's lock
-        halves = pool.map(part, (0, middle), (middle, len(lengths)))
-    return np.concatenate(list(halves)), np.concatenate([[0], np.cumsum(lengths)]), last
+    if len(lengths) < MANY:
+        tokens = part(0, len(lengths))
+    else:
+        middle = len(lengths) // 2
+        with ThreadPoolExecutor(2) as pool:  # the compiled loop lets go of the interpreter's lock
+            tokens = np.concatenate([*pool.map(part, (0, middle), (middle, len(lengths)))])
+    return tokens, np.concatenate([[0], np.cumsum(lengths)]), last
 
 
 def sum_by_id(ids: np.ndarray, weights: np.ndarray, size: int) -> np.ndarray:
