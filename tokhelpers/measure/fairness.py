@@ -10,9 +10,8 @@ from tokenizers import Tokenizer
 
 from ..text.corpora import load_corpus
 from ..text.stored_counts import stored_texts
-from ..tokenizer.parts import backend_of, read_parts
+from ..tokenizer.parts import backend_of, is_bpe, read_parts
 from ..tokenizer.pretokenization import ChunkCounts, cutting_rules, documents_with_counts
-from ..tokenizer.segmentation import is_bpe
 from .quality import evaluate
 
 MEASURES = ["bytes_per_token", "chars_per_token", "partial_tokens", "split_characters"]

@@ -17,12 +17,13 @@ from ..tokenizer.parts import (
     all_splits,
     backend_of,
     build_tokenizer,
+    is_bpe,
     parts_with_skipping,
     parts_with_tokens,
     read_parts,
 )
 from ..tokenizer.pretokenization import documents_with_counts, token_text
-from ..tokenizer.segmentation import is_bpe, merges_of, segment, size_of, symbols_of, token_counts
+from ..tokenizer.segmentation import merges_of, segment, size_of, symbols_of, token_counts
 from ..tokenizer.token_bytes import ends_inside, is_whole
 from ..tokenizer.written import raw_tokens
 

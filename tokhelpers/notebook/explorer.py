@@ -7,8 +7,8 @@ import numpy as np
 from tokenizers import Tokenizer
 
 from ..adapt.adaptbpe import AdaptBPE
-from ..tokenizer.parts import read_parts
-from ..tokenizer.segmentation import is_bpe, merges_of, segment_tracing, symbols_of
+from ..tokenizer.parts import is_bpe, read_parts
+from ..tokenizer.segmentation import merges_of, segment_tracing, symbols_of
 from .tokens import Row, Shown, labelled, show_rows, token_rows
 from .widgets import Widget, widget
 

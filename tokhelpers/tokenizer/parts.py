@@ -112,6 +112,15 @@ def backend_of(tokenizer) -> Tokenizer:
     return backend
 
 
+def is_bpe(tokenizer: Tokenizer | Parts) -> bool:
+    """Say whether a tokenizer's model is BPE, as that of all parts is.
+
+    >>> is_bpe(Tokenizer(models.BPE())), is_bpe(Tokenizer(models.WordPiece()))
+    (True, False)
+    """
+    return isinstance(tokenizer, Parts) or isinstance(backend_of(tokenizer).model, models.BPE)
+
+
 def is_byte_level(tokenizer: Tokenizer | Parts) -> bool:
     """Say whether a tokenizer writes its tokens in the byte alphabet, one character per byte.
 

@@ -10,9 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pyarrow as pa
 from numba import njit
-from tokenizers import Tokenizer, models
+from tokenizers import Tokenizer
 
-from .parts import BYTE_TOKENS, Parts, backend_of, read_parts
+from .parts import BYTE_TOKENS, Parts, backend_of, is_bpe, read_parts
 from .token_bytes import code_points
 
 
@@ -324,15 +324,6 @@ def token_counts(tokenizer: Tokenizer | Parts, words) -> np.ndarray:
         ids = np.concatenate([ids[merged], whole[whole >= 0]])
         weights = np.concatenate([weights[merged], words.counts[whole >= 0]])
     return sum_by_id(ids, weights, parts.next_id)
-
-
-def is_bpe(tokenizer: Tokenizer | Parts) -> bool:
-    """Say whether a tokenizer's model is BPE, as that of all parts is.
-
-    >>> is_bpe(Tokenizer(models.BPE())), is_bpe(Tokenizer(models.WordPiece()))
-    (True, False)
-    """
-    return isinstance(tokenizer, Parts) or isinstance(backend_of(tokenizer).model, models.BPE)
 
 
 def _model_counts(tokenizer, words) -> np.ndarray:
