@@ -82,6 +82,7 @@ def merge_table(merges: np.ndarray | MergeTable) -> MergeTable:
 def merges_of(parts: Parts) -> MergeTable:
     """Index the merges of a tokenizer, once for these parts and for copies with the same merges.
 
+    >>> from tokenizers import Tokenizer, models
     >>> merges_of(read_parts(Tokenizer(models.BPE({"a": 0, "b": 1, "ab": 2}, [("a", "b")])))).results
     array([2], dtype=int32)
     """
@@ -253,6 +254,7 @@ def symbols_of(words: list[str] | pa.Array, parts: Parts) -> tuple[np.ndarray, n
     vocabulary lacks becomes its byte tokens where the model falls back to them, else the unknown
     token, else nothing, as in the library.
 
+    >>> from tokenizers import Tokenizer, models
     >>> parts = read_parts(Tokenizer(models.BPE({"a": 0, "b": 1}, [])))
     >>> [array.tolist() for array in symbols_of(["ab", "bbc"], parts)]
     [[0, 1, 1, 1], [0, 2, 4]]
@@ -339,6 +341,7 @@ def _model_counts(tokenizer, words) -> np.ndarray:
 def size_of(tokenizer: Tokenizer) -> int:
     """Return how many ids a tokenizer's largest id asks for, holes included.
 
+    >>> from tokenizers import Tokenizer, models
     >>> size_of(Tokenizer(models.BPE({"a": 0, "b": 5}, [])))
     6
     """
