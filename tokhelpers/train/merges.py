@@ -151,7 +151,7 @@ def learn_tokens(
     (['bat'], [('b', 'at')], [2])
     """
     ids, offsets = segment(*symbols_of(words.strings, parts), merges_of(parts))
-    valid = (lambda token: len(token) <= max_token_length) if max_token_length else None
+    limit = max_token_length or float("inf")
     return learn_vocabulary(
         ids,
         offsets,
@@ -160,5 +160,5 @@ def learn_tokens(
         n_tokens,
         known=merges_of(parts),
         min_frequency=min_frequency,
-        valid=valid,
+        valid=lambda token: len(token) <= limit,
     )
