@@ -91,20 +91,22 @@ def opened(tokenizer: str, corpus: str | None = None, chars: int | None = None, 
 
 
 def held_out(corpus: str, chars: int | None, tokenizer, words):
-    """Return counts of what a corpus has held out, and in words what they are.
+    """Return counts of what a corpus has held out, in words what they are, and their place in a card.
 
     Where a corpus is too small for that, or its language has no FLORES text here, these are
-    ``words``, the counts learned from.
+    ``words``, the counts learned from, which have a place in the card already.
     """
     import tokhelpers as th
 
     try:
         test = th.load_corpus(corpus).held_out(min(chars or HELD_OUT, HELD_OUT))
-        what = "held-out text" if test.name == corpus else test.name
-        return th.count_pretokens(test, tokenizer), what
+        counts = th.count_pretokens(test, tokenizer)
+        if test.name == corpus:
+            return counts, "held-out text", {f"{corpus}, held out (split='test')": counts}
+        return counts, test.name, {f"{test.name}, measured on": counts}
     except (ValueError, FileNotFoundError) as error:
         say(f"warning: {error}; the measures are of the text that was learned from")
-        return words, "the text learned from"
+        return words, "the text learned from", {}
 
 
 def with_rows(folder: str | None, old, new, init: str = "fvt", corpus=None, chars=None) -> dict:
@@ -138,19 +140,15 @@ def saved(
     import tokhelpers as th
 
     base, corpus = names
-    test, what = held_out(corpus, chars, old, words)
+    test, what, measured_on = held_out(corpus, chars, old, words)
     rows = {"before": th.evaluate(old, test), "after": th.evaluate(new, test)}
-    texts = {f"{corpus}, learned from": words}
-    if test is not words:
-        held = f"{corpus}, held out (split='test')"
-        texts[held if what == "held-out text" else f"{what}, measured on"] = test
     say(f"saving {out}")
     th.save_pretrained(
         new,
         out,
         like=like,
         base={base: old},
-        texts=texts,
+        texts={f"{corpus}, learned from": words, **measured_on},
         calls=[call],
         measures={f"{when}, on {what}": row for when, row in rows.items()},
         **more,

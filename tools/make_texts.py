@@ -27,7 +27,14 @@ import pandas as pd
 
 import tokhelpers as th
 from tokhelpers.adapt.methods import extend_parts
-from tokhelpers.text.stored_counts import TEXTS, WITHOUT_SPACES, mixture, read_counts, stored_texts
+from tokhelpers.text.stored_counts import (
+    TEXTS,
+    WITHOUT_SPACES,
+    mixture,
+    most_frequent,
+    read_counts,
+    stored_texts,
+)
 from tokhelpers.tokenizer.files import CHECKOUT, write_whole
 
 PLACE = CHECKOUT / "data" / "texts"
@@ -193,8 +200,7 @@ def candidates(language: str) -> list[str]:
 def source_counts(name: str) -> dict[str, int]:
     """The most frequent chunks of one source to learn from, and their counts."""
     counts = th.load_corpus(name).counts if name.startswith("wordfreq") else read_counts(name)
-    ordered = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
-    return dict(ordered[:MOST_CHUNKS])
+    return dict(most_frequent(counts, MOST_CHUNKS))
 
 
 def make_choice(only: list[str]) -> None:

@@ -120,6 +120,18 @@ def test_evaluating_sizes_equals_extending_and_evaluating(llama, finnish):
     assert of_size["continued"][[0, 30, 60]].is_monotonic_increasing
 
 
+@pytest.mark.parametrize("how", ["append", "regenerate"])
+def test_sizes_refuse_what_extending_refuses(llama, how):
+    words = th.count_pretokens(["yö"], llama)
+    for extension, size, error, message in [
+        (["yö"], 1, TypeError, "an Extension is needed, got list"),
+        (th.Extension(tokens=["yö", "yö"]), 2, ValueError, "given more than once"),
+        (th.Extension(tokens=["Ġpäivää"]), 2, ValueError, "asked for 2 new tokens"),
+    ]:
+        with pytest.raises(error, match=message):
+            th.evaluate_sizes(llama, {"list": (extension, how)}, [size], words)
+
+
 def test_exact_counts_are_documents(llama):
     class Exact:
         counts = {" yö": 3, " päivä": 2}

@@ -37,30 +37,14 @@ def extend_parts(
 ) -> Parts:
     """Extend parts, as ``extend`` extends a tokenizer: much cheaper for measuring many sizes.
 
-    To regenerate at several sizes, ``splits`` are those of the largest (``all_splits``), found once.
+    To regenerate at several sizes, ``splits`` are ``regenerated_splits`` of the largest.
 
     >>> from tokenizers import Tokenizer, models
     >>> parts = th.read_parts(Tokenizer(models.BPE({"a": 0, "b": 1}, [])))
     >>> extend_parts(parts, th.Extension(tokens=["ab"])).pairs()
     [('a', 'b')]
     """
-    if how not in METHODS:
-        raise ValueError(f"how={how!r}: use one of {', '.join(METHODS)}")
-    if not hasattr(extension, "merges"):
-        raise TypeError(
-            f"an Extension is needed, got {type(extension).__name__}: make one of a list of tokens "
-            "with Extension(tokens=[...])"
-        )
-    if parts.wordpiece and how != "append":
-        raise ValueError(
-            f"how={how!r} decides where merges go, and WordPiece, which takes the longest match, has "
-            "none: use how='append'"
-        )
-    if parts.wordpiece and extension.merges:
-        raise ValueError(
-            "the extension has merges, so its tokens come from a BPE tokenizer; a WordPiece one "
-            "needs the tokens of a WordPiece supplement"
-        )
+    _check_method(parts, extension, how)
     tokens, new = _first_tokens(parts, extension, n_tokens), None
     if how == "add_tokens":
         return _with_added(parts, tokens)
@@ -80,6 +64,42 @@ def extend_parts(
     else:
         first, last = parts.merges, _without(rows, merges_of(parts))
     return parts_with_merges(wider, np.concatenate([first, last]))
+
+
+def regenerated_splits(parts: Parts, extension, n_tokens: int) -> np.ndarray:
+    """List all splits of an extension's first tokens, for ``extend_parts`` at this size and below.
+
+    Raises as ``extend_parts`` does with ``how="regenerate"``.
+
+    >>> from tokenizers import Tokenizer, models
+    >>> parts = th.read_parts(Tokenizer(models.BPE({"a": 0, "b": 1}, [])))
+    >>> regenerated_splits(parts, th.Extension(tokens=["ab", "abb"]), 2).tolist()
+    [[0, 1, 2], [2, 1, 3]]
+    """
+    _check_method(parts, extension, "regenerate")
+    tokens = _first_tokens(parts, extension, n_tokens)
+    return all_splits(parts, parts_with_tokens(parts, tokens).vocab, tokens)
+
+
+def _check_method(parts: Parts, extension, how: str) -> None:
+    """Refuse an unknown method, what is no extension, and what does not fit WordPiece."""
+    if how not in METHODS:
+        raise ValueError(f"how={how!r}: use one of {', '.join(METHODS)}")
+    if not hasattr(extension, "merges"):
+        raise TypeError(
+            f"an Extension is needed, got {type(extension).__name__}: make one of a list of tokens "
+            "with Extension(tokens=[...])"
+        )
+    if parts.wordpiece and how != "append":
+        raise ValueError(
+            f"how={how!r} decides where merges go, and WordPiece, which takes the longest match, has "
+            "none: use how='append'"
+        )
+    if parts.wordpiece and extension.merges:
+        raise ValueError(
+            "the extension has merges, so its tokens come from a BPE tokenizer; a WordPiece one "
+            "needs the tokens of a WordPiece supplement"
+        )
 
 
 def _first_tokens(parts, extension, n_tokens) -> list[str]:

@@ -8,18 +8,16 @@ from tokenizers import Tokenizer
 
 from ..adapt.adaptbpe import AdaptBPE
 from ..adapt.extension import Extension
-from ..adapt.methods import extend_parts
+from ..adapt.methods import extend_parts, regenerated_splits
 from ..text.counting import counted
 from ..text.pretokens import Pretokens
 from ..tokenizer.parts import (
     BYTE_TOKENS,
     Parts,
-    all_splits,
     backend_of,
     build_tokenizer,
     is_bpe,
     parts_with_skipping,
-    parts_with_tokens,
     read_parts,
 )
 from ..tokenizer.pretokenization import documents_with_counts, token_text
@@ -230,7 +228,11 @@ def evaluate_sizes(
     [['list', 0, 0], ['list', 2, 0]]
     """
     base = read_parts(tokenizer)
-    splits = {method: _splits(base, *given, sizes) for method, given in methods.items()}
+    largest = max(sizes, default=0)
+    splits = {
+        method: regenerated_splits(base, extension, largest) if how == "regenerate" else None
+        for method, (extension, how) in methods.items()
+    }
     rows = []
     for size in sizes:
         for method, (extension, how) in methods.items():
@@ -242,11 +244,3 @@ def evaluate_sizes(
                 switched = {"merge_skipping": switch} if skipping else {}
                 rows.append({"method": method, "added": size, **measured, **missed, **switched})
     return pd.DataFrame(rows)
-
-
-def _splits(base: Parts, extension: Extension, how: str, sizes: Sequence[int]) -> np.ndarray | None:
-    """All splits of the tokens of the largest size, if they are to be regenerated."""
-    if how != "regenerate":
-        return None
-    tokens = extension.tokens[: max(sizes, default=0)]
-    return all_splits(base, parts_with_tokens(base, tokens).vocab, tokens)

@@ -96,28 +96,27 @@ def read_counts(name: str, split: str = "train") -> dict[str, int]:
     column = header.split("\t").index(split) if split in header.split("\t") else 1
     fields = (row.split("\t") for row in rows)
     found = ((row[0], int(row[column])) for row in fields)
-    return dict(sorted(((c, n) for c, n in found if n), key=lambda pair: (-pair[1], pair[0])))
+    return dict(most_frequent({chunk: n for chunk, n in found if n}))
 
 
 def flores_of(name: str) -> str | None:
     """Name the FLORES text in the language of a stored text, or of a list of words.
 
-    None for FLORES itself, and for a language that FLORES is not kept in here. Of the two languages
-    of wordfreq's `sh` it is the first, Bosnian. Raises FileNotFoundError where only the package is
-    installed.
+    None for a language that FLORES is not kept in here. Of the two languages of wordfreq's `sh` it
+    is the first, Bosnian. Raises FileNotFoundError where only the package is installed.
 
     >>> flores_of("wordfreq:fi"), flores_of("ntrex:kaz"), flores_of("wordfreq:zh")
     ('flores:fin_Latn', 'flores:kaz_Cyrl', None)
     """
     kind, _, code = name.partition(":")
-    if kind == "flores":
-        return None
-    languages = [row["language"] for row in _table("texts.csv") if row["name"] == name]
+    if kind == "training":
+        return f"flores:{code}"
     if kind == "wordfreq":
-        rows = _table("chosen.csv")
-        languages = [row["language"] for row in rows if name in row["sources"].split(" + ")]
-    languages = [code] if kind == "training" else languages
-    return f"flores:{languages[0]}" if languages else None
+        of = (row for row in _table("chosen.csv") if name in row["sources"].split(" + "))
+    else:
+        of = (row for row in _table("texts.csv") if row["name"] == name)
+    row = next(of, None)
+    return row and f"flores:{row['language']}"
 
 
 def training_sources(language: str) -> list[str]:
@@ -169,7 +168,7 @@ def mixture(sources: Iterable[Mapping[str, int]], most: int | None = None) -> Ch
     return most_frequent({chunk: n for chunk, n in mixed.items() if n}, most)
 
 
-def most_frequent(counts: Mapping[str, int], most: int | None) -> ChunkCounts:
+def most_frequent(counts: Mapping[str, int], most: int | None = None) -> ChunkCounts:
     """Keep the most frequent chunks, in this order, equal ones in order of text; None keeps all.
 
     >>> most_frequent({" a": 1, " c": 2, " b": 2}, 2)

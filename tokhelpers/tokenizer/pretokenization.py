@@ -77,6 +77,7 @@ def documents_with_counts(
         return
     twice = _space_twice(exact, rules)
     for document, n in exact.items():
+        # an int is known at once; the abstract class is asked for other kinds only
         if (type(n) is not int and not isinstance(n, Integral)) or n < 0:
             raise ValueError(
                 f"the document {document!r:.40} has the count {n!r}: give whole numbers"
