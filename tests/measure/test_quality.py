@@ -4,6 +4,7 @@ import io
 from contextlib import redirect_stderr
 
 import numpy as np
+import pandas as pd
 import pytest
 import tokenization_scorer
 from hypothesis import given, strategies as st
@@ -118,6 +119,32 @@ def test_evaluating_sizes_equals_extending_and_evaluating(llama, finnish):
         assert row.unreachable_added == len(th.unreachable(new, added))
     of_size = table.set_index(["method", "added"]).bytes_per_token
     assert of_size["continued"][[0, 30, 60]].is_monotonic_increasing
+
+
+@pytest.mark.parametrize("how", ["append", "regenerate", "prepend", "scaffold"])
+@pytest.mark.parametrize("byte_level", [True, False], ids=["bytes", "characters"])
+def test_sizes_are_measured_as_each_extended_tokenizer_is(finnish, how, byte_level):
+    """Also where the tokens to add are characters, of which the smaller sizes have some."""
+    train = th.train_byte_level_bpe if byte_level else th.train_sentencepiece_bpe
+    plain = [line.translate({ord(c): None for c in "äöåkv"}) for line in finnish[:40]]
+    base = train(plain, vocab_size=330)
+    words = th.count_pretokens(finnish[:200], base)
+    naive = th.naive_extension(base, train(finnish[:200], vocab_size=500))
+    mixed = naive.tokens[30:60] + naive.tokens[:30]  # characters behind tokens that hold them
+    methods = {"own": (th.Extension(mixed), how), "naive": (naive, how)}
+    if how == "scaffold" and not byte_level:
+        methods.pop("own")  # it asks for characters first
+    table = th.evaluate_sizes(base, methods, [0, 10, 31, 60], words, skipping=(False, True))
+    assert table.added.tolist() == sorted(table.added) and len(table) == 8 * len(methods)
+    for row in table.itertuples():
+        extension, added = methods[row.method][0], methods[row.method][0].tokens[: row.added]
+        new = th.with_merge_skipping(
+            th.extend(base, extension, row.added, how=how), row.merge_skipping
+        )
+        alone = th.evaluate(new, words, added=added)
+        found = pd.Series(row._asdict())[alone.index].astype(float)
+        pd.testing.assert_series_equal(found, alone, check_names=False, check_exact=True)
+        assert row.unreachable_added == len(th.unreachable(new, added))
 
 
 @pytest.mark.parametrize("how", ["append", "regenerate"])

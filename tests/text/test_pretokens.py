@@ -200,6 +200,15 @@ def test_what_is_composed_to_python_the_library_leaves_alone():
     assert [text for text in composed if compose(text) != text] == []
 
 
+@pytest.mark.parametrize("form", ["NFC", "NFD", "NFKC", "NFKD"])
+def test_letters_in_a_form_to_python_are_in_it_to_the_library(form):
+    normalize, draw = getattr(normalizers, form)().normalize_str, random.Random(6)
+    letters = [c for c in ASSIGNED if c.isalpha()]
+    texts = [c + "".join(draw.choices(letters, k=2)) + c for c in letters]
+    texts = [unicodedata.normalize(form, text) for text in texts]
+    assert [t for t in texts if t.isalpha() and normalize(t) != t] == []
+
+
 def test_nfc_joins_nothing_to_a_space():
     """So composing commutes with cutting before a space."""
     texts = [f"a {c}" for c in ASSIGNED if not c.isspace()]

@@ -1,7 +1,7 @@
 """The methods of ``extend``: how new tokens enter a tokenizer's vocabulary and merges, on parts."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -28,24 +28,44 @@ METHODS = ("append", "regenerate", "prepend", "scaffold", "add_tokens")
 
 
 def extend_parts(
-    parts: Parts,
-    extension,
-    n_tokens: int | None = None,
-    *,
-    how: str = "append",
-    splits: np.ndarray | None = None,
+    parts: Parts, extension, n_tokens: int | None = None, *, how: str = "append"
 ) -> Parts:
-    """Extend parts, as ``extend`` extends a tokenizer: much cheaper for measuring many sizes.
-
-    To regenerate at several sizes, ``splits`` are ``regenerated_splits`` of the largest.
+    """Extend parts, as ``extend`` extends a tokenizer: much cheaper for measuring.
 
     >>> from tokenizers import Tokenizer, models
     >>> parts = th.read_parts(Tokenizer(models.BPE({"a": 0, "b": 1}, [])))
     >>> extend_parts(parts, th.Extension(tokens=["ab"])).pairs()
     [('a', 'b')]
     """
+    return next(extended_by_sizes(parts, extension, [n_tokens], how=how))
+
+
+def extended_by_sizes(
+    parts: Parts, extension, sizes: Sequence[int | None], *, how: str = "append"
+) -> Iterator[Parts]:
+    """Extend parts by an extension's first tokens, once for each of several numbers of them.
+
+    Yields what ``extend_parts`` returns for each number; what is the same at all of them, checks and
+    splits of tokens, is done once. Raises as it does, before the first.
+
+    >>> from tokenizers import Tokenizer, models
+    >>> parts = th.read_parts(Tokenizer(models.BPE({"a": 0, "b": 1}, [])))
+    >>> new = th.Extension(tokens=["ab", "abb"])
+    >>> [made.pairs() for made in extended_by_sizes(parts, new, [1, 2], how="regenerate")]
+    [[('a', 'b')], [('a', 'b'), ('ab', 'b')]]
+    """
     _check_method(parts, extension, how)
-    tokens, new = _first_tokens(parts, extension, n_tokens), None
+    tokens = _first_tokens(parts, extension, sizes)
+    splits, own = None, bool(extension.merges) or parts.wordpiece
+    if how == "regenerate" or (how in ("append", "prepend") and not own):
+        splits = all_splits(parts, parts_with_tokens(parts, tokens).vocab, tokens)
+    firsts = (tokens if n is None else tokens[:n] for n in sizes)
+    return (_extended(parts, extension, first, how, splits) for first in firsts)
+
+
+def _extended(parts: Parts, extension, tokens: list[str], how: str, splits) -> Parts:
+    """Parts with these tokens, checked; ``splits`` are those of at least these, if they are merges."""
+    new = None
     if how == "add_tokens":
         return _with_added(parts, tokens)
     if how == "scaffold":
@@ -53,8 +73,7 @@ def extend_parts(
     wider = parts_with_tokens(parts, tokens)
     if parts.wordpiece:
         return wider
-    if how == "regenerate" or (new is None and not extension.merges):
-        splits = all_splits(parts, wider.vocab, tokens) if splits is None else splits
+    if splits is not None:
         rows = splits[splits.max(axis=1) < wider.next_id]
     else:
         new = _own_merges(extension, wider.vocab, tokens) if new is None else new
@@ -64,21 +83,6 @@ def extend_parts(
     else:
         first, last = parts.merges, _without(rows, merges_of(parts))
     return parts_with_merges(wider, np.concatenate([first, last]))
-
-
-def regenerated_splits(parts: Parts, extension, n_tokens: int) -> np.ndarray:
-    """List all splits of an extension's first tokens, for ``extend_parts`` at this size and below.
-
-    Raises as ``extend_parts`` does with ``how="regenerate"``.
-
-    >>> from tokenizers import Tokenizer, models
-    >>> parts = th.read_parts(Tokenizer(models.BPE({"a": 0, "b": 1}, [])))
-    >>> regenerated_splits(parts, th.Extension(tokens=["ab", "abb"]), 2).tolist()
-    [[0, 1, 2], [2, 1, 3]]
-    """
-    _check_method(parts, extension, "regenerate")
-    tokens = _first_tokens(parts, extension, n_tokens)
-    return all_splits(parts, parts_with_tokens(parts, tokens).vocab, tokens)
 
 
 def _check_method(parts: Parts, extension, how: str) -> None:
@@ -102,14 +106,17 @@ def _check_method(parts: Parts, extension, how: str) -> None:
         )
 
 
-def _first_tokens(parts, extension, n_tokens) -> list[str]:
-    """The first tokens of an extension, checked."""
-    if n_tokens is not None and not 0 <= n_tokens <= len(extension.tokens):
+def _first_tokens(parts, extension, sizes) -> list[str]:
+    """The first tokens of an extension, as many as the largest size asks for, checked."""
+    there = len(extension.tokens)
+    numbers = [there if n is None else n for n in sizes]
+    wrong = [n for n in numbers if not 0 <= n <= there]
+    if wrong:
         raise ValueError(
-            f"asked for {n_tokens:,} new tokens; the extension has {len(extension.tokens):,}: ask for "
-            "at most these, or learn more"
+            f"asked for {wrong[0]:,} new tokens; the extension has {there:,}: ask for at most these, "
+            "or learn more"
         )
-    tokens = checked_tokens(parts, extension.tokens[:n_tokens])
+    tokens = checked_tokens(parts, extension.tokens[: max(numbers, default=0)])
     known = [t for t in tokens if t in parts.vocab or t in parts.special]
     if known:
         raise ValueError(

@@ -1,6 +1,7 @@
 """How well a tokenizer does: compression, fertility, Rényi efficiency, unused and unreachable tokens."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 
 import numpy as np
 import pandas as pd
@@ -8,7 +9,7 @@ from tokenizers import Tokenizer
 
 from ..adapt.adaptbpe import AdaptBPE
 from ..adapt.extension import Extension
-from ..adapt.methods import extend_parts, regenerated_splits
+from ..adapt.methods import extended_by_sizes
 from ..text.counting import counted
 from ..text.pretokens import Pretokens
 from ..tokenizer.parts import (
@@ -54,9 +55,14 @@ def unreachable(tokenizer: Tokenizer | Parts, tokens: Iterable[str] | None = Non
             f"{len(unknown):,} tokens are not in this tokenizer, first {unknown[0]!a:.60}: give token "
             "strings of its vocabulary, such as 'Ġcat' for a space and cat"
         )
-    _, offsets = segment(*symbols_of(tokens, parts), merges_of(parts))
-    missed = [tokens[i] for i in np.flatnonzero(np.diff(offsets) != 1)]
-    return sorted(missed, key=parts.vocab.__getitem__)
+    missed = _missed(parts, symbols_of(tokens, parts))
+    return sorted((tokens[i] for i in missed), key=parts.vocab.__getitem__)
+
+
+def _missed(parts: Parts, start) -> np.ndarray:
+    """Which words, flat symbols and offsets, do not become one token."""
+    _, offsets = segment(*start, merges_of(parts))
+    return np.flatnonzero(np.diff(offsets) != 1)
 
 
 def evaluate(
@@ -92,15 +98,20 @@ def evaluate(
     elif is_bpe(tokenizer):
         tokenizer = read_parts(tokenizer)  # taken apart once
     added_tokens = _added_tokens(tokenizer)
-    cuts_text = any(not token["special"] for token in added_tokens)
+    cuts_text = _cut_text(added_tokens)
     if cuts_text and isinstance(corpus, Iterator):
         corpus = list(corpus)  # it is read twice
     words = counted(corpus, tokenizer)
     if cuts_text:
+        _check_documents(corpus)
         counts = _counts_in_text(encoder or tokenizer, corpus, words.rules)
     else:
         counts = encoder.token_counts(words) if encoder else token_counts(tokenizer, words)
-    ids = _ids_of(tokenizer, added_tokens, added)
+    return _measures(tokenizer, words, counts, _ids_of(tokenizer, added_tokens, added))
+
+
+def _measures(tokenizer: Tokenizer | Parts, words: Pretokens, counts, added: Sequence[int]):
+    """What ``evaluate`` returns, from the counts of a text's tokens; ``added`` are ids."""
     measured = evaluate_counts(tokenizer, counts, words.chars, words.bytes)
     total, nan = measured.pop("tokens"), float("nan")
     return pd.Series(
@@ -110,7 +121,7 @@ def evaluate(
             "tokens_per_word": total / words.spaced_words if words.spaced_words else nan,
             "renyi_efficiency": renyi_efficiency(counts),
             **measured,
-            "unused_added": float(np.mean(counts[ids] == 0)) if ids else nan,
+            "unused_added": float(np.mean(counts[added] == 0)) if len(added) else nan,
             "tokens": total,
             "words": words.spaced_words,
             "chars": words.chars,
@@ -126,12 +137,20 @@ def _added_tokens(tokenizer: Tokenizer | Parts) -> list[dict]:
     return [{"id": i, "content": t.content, "special": t.special} for i, t in added]
 
 
-def _counts_in_text(tokenizer: Tokenizer | Parts | AdaptBPE, corpus, rules: str) -> np.ndarray:
-    """Count tokens by encoding whole documents, as is needed when added tokens cut raw text."""
+def _cut_text(added_tokens: list[dict]) -> bool:
+    """Whether some of the added tokens are not special: these are found in raw text."""
+    return any(not token["special"] for token in added_tokens)
+
+
+def _check_documents(corpus) -> None:
     if isinstance(corpus, Pretokens):
         raise ValueError(
             "this tokenizer has added tokens, which cut raw text: give documents, not counts"
         )
+
+
+def _counts_in_text(tokenizer: Tokenizer | Parts | AdaptBPE, corpus, rules: str) -> np.ndarray:
+    """Count tokens by encoding whole documents, as is needed when added tokens cut raw text."""
     texts, times = zip(*documents_with_counts(corpus, rules), strict=True)
     if isinstance(tokenizer, AdaptBPE):
         size, ids = tokenizer.parts.next_id, tokenizer.ids_batch(texts)
@@ -174,7 +193,7 @@ def evaluate_counts(
     used = np.flatnonzero(counts)
     name = tokenizer.tokens.get if isinstance(tokenizer, Parts) else tokenizer.id_to_token
     raw = raw_tokens((name(i) or "" for i in used.tolist()), tokenizer)
-    partial = {i: token for i, token in zip(used, raw, strict=True) if not is_whole(token)}
+    partial = {i: t for i, t in zip(used.tolist(), raw, strict=True) if not is_whole(t)}
     begun = [i for i, token in partial.items() if ends_inside(token)]
     total, nan = int(counts.sum()), float("nan")
     return {
@@ -228,19 +247,47 @@ def evaluate_sizes(
     [['list', 0, 0], ['list', 2, 0]]
     """
     base = read_parts(tokenizer)
-    largest = max(sizes, default=0)
-    splits = {
-        method: regenerated_splits(base, extension, largest) if how == "regenerate" else None
+    words = counted(test, base)
+    by_method = [
+        _rows_of(base, method, extension, how, sizes, words, skipping)
         for method, (extension, how) in methods.items()
-    }
-    rows = []
-    for size in sizes:
-        for method, (extension, how) in methods.items():
-            new = extend_parts(base, extension, size, how=how, splits=splits[method])
-            added = extension.tokens[:size]
-            missed = {"unreachable_added": len(unreachable(new, added))}
-            for switch in skipping or [new.merge_skipping]:
-                measured = evaluate(parts_with_skipping(new, switch), test, added=added)
-                switched = {"merge_skipping": switch} if skipping else {}
-                rows.append({"method": method, "added": size, **measured, **missed, **switched})
-    return pd.DataFrame(rows)
+    ]
+    return pd.DataFrame(chain.from_iterable(chain.from_iterable(zip(*by_method, strict=True))))
+
+
+def _rows_of(base: Parts, method, extension, how, sizes, words, skipping) -> Iterator[list[dict]]:
+    """The rows of one method, size by size."""
+    extended = extended_by_sizes(base, extension, sizes, how=how)
+    added = extension.tokens[: max(sizes, default=0)]
+    text, tokens = (_begun(base, strings, how) for strings in (words.strings, added))
+    for size, new in zip(sizes, extended, strict=True):
+        if _cut_text(_added_tokens(new)):
+            _check_documents(words)
+        words, ids = counted(words, new), _ids_of(new, [], added[:size])
+        rows, (symbols, offsets) = [], tokens(new)
+        missed = {"unreachable_added": len(_missed(new, (symbols, offsets[: size + 1])))}
+        for switch in skipping or [new.merge_skipping]:
+            switched = {"merge_skipping": switch} if skipping else {}
+            counts = token_counts(parts_with_skipping(new, switch), words, start=text(new))
+            measured = _measures(new, words, counts, ids)
+            rows.append({"method": method, "added": size, **measured, **missed, **switched})
+        yield rows
+
+
+def _begun(base: Parts, words: Sequence[str], how: str) -> Callable[[Parts], tuple]:
+    """A function that gives words, flat, from which a longer tokenizer's merges may begin.
+
+    Where its merges are those of `base`, then others, words can begin as `base` leaves them, found
+    once as long as no character joins the alphabet.
+    """
+    known = {}
+
+    def of(longer: Parts) -> tuple[np.ndarray, np.ndarray]:
+        if how == "prepend":
+            return symbols_of(words, longer)
+        size = len(longer.alphabet)
+        if size not in known:
+            known[size] = segment(*symbols_of(words, longer), merges_of(base))
+        return known[size]
+
+    return of

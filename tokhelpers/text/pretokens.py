@@ -127,6 +127,15 @@ def _of_letters(chunks: pa.Array, is_letter: Callable[[str], bool], spaces: bool
     return np.logical_and.reduceat(fits, starts)
 
 
+def _normalised(chunks: pa.Array, form: str | None) -> np.ndarray:
+    """Which chunks are in this Unicode form; none are in what is no such form."""
+    if form is not None and form not in ("NFC", "NFD", "NFKC", "NFKD"):
+        return np.zeros(len(chunks), bool)
+    if form is None or unicodedata.is_normalized(form, bytes_of(chunks)[0].tobytes().decode()):
+        return np.ones(len(chunks), bool)
+    return np.array([unicodedata.is_normalized(form, chunk) for chunk in chunks.to_pylist()], bool)
+
+
 def _with_pieces(whole: pa.Array, counts: np.ndarray, pieces: Counter) -> tuple:
     """Pre-tokens that are whole chunks, and the pieces of other chunks, added up."""
     both = compute.is_in(whole, pa.array(list(pieces), whole.type)).to_numpy(zero_copy_only=False)
@@ -143,12 +152,13 @@ def _chunk_counts(chunks: pa.Array, counts: np.ndarray, rules: str) -> tuple:
     normal = _steps(settings["normalizer"], "normalizers")
     later = _steps(settings["pre_tokenizer"], "pretokenizers")
     cut, pieces = library_cutter(rules), Counter()
+    form = normal.pop(0)["type"] if normal[1:] == META else None
     meta = "▁" if normal == META else ""
     marks = {step["type"] for step in (later[1:] if meta else later)} <= CUT_AT_MARKS
-    if meta and len(later) < 2:
+    if meta and len(later) < 2 and form is None:
         whole = ~compute.match_substring_regex(chunks, "[ ▁]").to_numpy(zero_copy_only=False)
     elif meta and marks:
-        whole = _of_letters(chunks, str.isalpha, False)
+        whole = _of_letters(chunks, str.isalpha, False) & _normalised(chunks, form)
     elif marks and cut(ascii_letters) == [ascii_letters]:
         whole = _of_letters(chunks, ascii_letters.__contains__, False)
     else:
@@ -168,12 +178,11 @@ def _pattern_counts(chunks: pa.Array, counts: np.ndarray, rules: str) -> tuple:
     pattern, cut = proven_pattern(rules), library_cutter(rules)
     # the end of the text has another name there, at least in older versions
     find, kinds = regex.compile(pattern.replace(r"\z", r"\Z")).findall, PATTERNS[pattern]
-    composed, compose = json.loads(rules)["normalizer"] is not None, NFC().normalize_str
+    compose = NFC().normalize_str
+    form = "NFC" if json.loads(rules)["normalizer"] is not None else None
     whole = _of_letters(
         chunks, lambda c: unicodedata.category(c) in kinds and not is_doubtful(c), True
-    )
-    if composed and not unicodedata.is_normalized("NFC", bytes_of(chunks)[0].tobytes().decode()):
-        whole &= [unicodedata.is_normalized("NFC", chunk) for chunk in chunks.to_pylist()]
+    ) & _normalised(chunks, form)
     pieces = Counter()
     others = chunks.filter(~whole).to_pylist()
     for chunk, n in zip(others, counts[~whole].tolist(), strict=True):
@@ -182,7 +191,7 @@ def _pattern_counts(chunks: pa.Array, counts: np.ndarray, rules: str) -> tuple:
                 for piece in cut(chunk):
                     pieces[bytes(map(byte_of().__getitem__, piece))] += n
                 continue
-            if composed and not unicodedata.is_normalized("NFC", chunk):
+            if form and not unicodedata.is_normalized(form, chunk):
                 chunk = compose(chunk)  # by the library: its Unicode is older than Python's
         for piece in find(chunk):
             pieces[piece.encode()] += n

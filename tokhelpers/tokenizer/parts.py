@@ -280,12 +280,12 @@ def all_splits(parts, vocab, tokens) -> np.ndarray:
     They come in order of ``tokens``, and of one token those with the longer left part first.
     """
     find = vocab.get
-    found = [
+    found = (
         (left, right, vocab[token])
         for token in tokens
         for i in range(len(token) - 1, 0, -1)
         if (left := find(token[:i])) is not None and (right := find(token[i:])) is not None
-    ]
-    rows = np.array(found, np.int32).reshape(-1, 3)
+    )
+    rows = np.fromiter(chain.from_iterable(found), np.int32).reshape(-1, 3)
     special = [vocab[content] for content in parts.special if content in vocab]
     return rows[~np.isin(rows[:, :2], special).any(1)]

@@ -137,7 +137,8 @@ def cutting_rules(tokenizer: Tokenizer | Parts) -> str:
         vocab = () if cuts else backend.get_vocab(with_added_tokens=False)
     rules = {part: settings[part] for part in ("normalizer", "pre_tokenizer")}
     if not cuts_text(rules["pre_tokenizer"]):
-        crossing = [token for token in vocab if BEFORE_META.search(token)]
+        inside = (token for token in vocab if token.rfind("▁") > 0)  # most have none: much faster
+        crossing = list(filter(BEFORE_META.search, inside))
         if crossing or "▁" not in json.dumps(rules, ensure_ascii=False):
             raise ValueError(
                 "the tokenizer has no pre-tokenizer, so every document would be one word"

@@ -120,6 +120,7 @@ def _decode(raw, offsets, codes, ends):
     return n
 
 
+@lru_cache(maxsize=1 << 17)  # the same tokens are asked about for every text and size
 def is_whole(raw: bytes) -> bool:
     """Say whether bytes are whole characters, in UTF-8."""
     try:
