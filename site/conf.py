@@ -31,6 +31,7 @@ templates_path = [str(HERE / "_templates")]
 html_static_path = [str(HERE / "_static")]
 html_extra_path = [str(HERE.parent / "build" / "site" / "extra")]
 html_css_files = ["site.css"]
+html_js_files = ["print.js"]
 html_favicon = str(HERE / "_static" / "icon.svg")
 html_copy_source = False
 html_use_index = False

@@ -15,6 +15,13 @@ PAGES = sorted(
     if path.relative_to(SITE).parts[0] != "_static"
 )
 each_page = pytest.mark.parametrize("path", PAGES)
+BEYOND_PAPER = """
+const edge = e => e.getBoundingClientRect().right;
+[...document.querySelectorAll("article table, article pre, article img")]
+  .filter(e => e.checkVisibility())
+  .filter(e => edge(e) > edge(e.closest("article")) + 1 || e.scrollWidth > e.clientWidth + 1)
+  .map(e => e.outerHTML.slice(0, 200))
+"""
 TALL = {"width": 1200, "height": 60_000}  # pictures load when they come into view: here all do
 
 
@@ -85,6 +92,10 @@ def test_page_loads_whole_and_fits(open_page, path, site):
     assert sum((site / (name or "index.html")).stat().st_size for name in names) < 2_000_000
     page.set_viewport_size({"width": 390, "height": 844})
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    page.emulate_media(media="print")
+    page.set_viewport_size({"width": 680, "height": 960})  # A4 between its margins
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert page.evaluate(BEYOND_PAPER) == []
 
 
 def serious(found):
