@@ -22,7 +22,10 @@ const edge = e => e.getBoundingClientRect().right;
   .filter(e => edge(e) > edge(e.closest("article")) + 1 || e.scrollWidth > e.clientWidth + 1)
   .map(e => e.outerHTML.slice(0, 200))
 """
-TALL = {"width": 1200, "height": 60_000}  # pictures load when they come into view: here all do
+SCREEN = {"width": 1200, "height": 800}
+ALL_PICTURES = """
+for (const picture of document.images) picture.loading = "eager";  // not when it comes into view
+"""
 
 
 class Read(HTMLParser):
@@ -82,7 +85,8 @@ def test_buttons_that_need_the_repository_are_there_where_its_address_is(monkeyp
 # --- in the browser ------------------------------------------------------------------------------
 @each_page
 def test_page_loads_whole_and_fits(open_page, path, site):
-    page = open_page(path, viewport=TALL)
+    page = open_page(path, viewport=SCREEN)
+    page.evaluate(ALL_PICTURES)
     page.wait_for_load_state("networkidle")
     page.wait_for_function("[...document.images].every(i => i.complete)")
     pictures = page.evaluate("[...document.images].map(i => [i.src, i.complete, i.naturalWidth])")
@@ -112,7 +116,7 @@ def serious(found):
 def test_everybody_can_read_it(open_page, path):
     if not AXE.is_file():
         pytest.skip("axe-core is not installed: npm ci in site")
-    page = open_page(path, viewport={"width": 1200, "height": 800}, color_scheme="light")
+    page = open_page(path, viewport=SCREEN, color_scheme="light")
     page.add_script_tag(path=AXE)
     found = page.evaluate("tags => axe.run(document, {runOnly: tags})", TAGS)
     assert not serious(found) and len(found["passes"]) > 10
@@ -128,7 +132,7 @@ def test_everybody_can_read_it(open_page, path):
 @pytest.mark.parametrize("scheme", ["http", "file"])
 def test_search_finds_unreachable(open_page, site, scheme):
     start = "index.html" if scheme == "http" else (site / "index.html").resolve().as_uri()
-    page = open_page(start, viewport={"width": 1200, "height": 800})
+    page = open_page(start, viewport=SCREEN)
     page.keyboard.press("Control+k")
     page.keyboard.type("unreachable")
     page.keyboard.press("Enter")
@@ -144,8 +148,10 @@ def test_search_finds_unreachable(open_page, site, scheme):
 
 @pytest.mark.parametrize("path", ["index.html", "notebooks/08_naive_versus_continued.html"])
 def test_page_can_be_read_from_a_file(open_page, site, path):
-    page = open_page((site / path).resolve().as_uri(), viewport=TALL)
+    page = open_page((site / path).resolve().as_uri(), viewport=SCREEN)
+    page.evaluate(ALL_PICTURES)
     page.wait_for_load_state("networkidle")
+    page.wait_for_function("[...document.images].every(i => i.complete)")
     assert page.locator("h1").first.inner_text()
     widths = page.evaluate("[...document.images].map(image => image.naturalWidth)")
     assert widths and all(widths)
@@ -164,7 +170,7 @@ def test_pictures_are_taken_to_be_looked_at(open_page, path, width, scheme):
 
 
 def test_landing_page_shows_the_figure_before_one_scrolls(open_page):
-    page = open_page("index.html", viewport={"width": 1200, "height": 800})
+    page = open_page("index.html", viewport=SCREEN)
     page.wait_for_load_state("networkidle")
     box = page.locator("figure.drawing img").bounding_box()
     assert box["y"] > 0 and box["y"] + box["height"] <= 800
