@@ -8,9 +8,12 @@ import sysconfig
 import tarfile
 import venv
 import zipfile
+from importlib import metadata
+from itertools import chain
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 import tokhelpers as th
 
@@ -97,16 +100,33 @@ print(json.dumps([th.__file__, th.__version__, heavy, made.encode(" lowest").tok
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.skipif(
-    not os.environ.get("CI"),
-    reason="downloads every dependency once more, gigabytes with CUDA: run it with CI=1",
-)
-def test_the_wheel_brings_what_it_needs(dist, tmp_path):
-    """Installed into an empty environment, from the index, within the tested versions."""
+def needed(asked: list[str]) -> set[str]:
+    """The installed distributions that requirements ask for, and what these ask for in turn."""
+    found, left = set(), [Requirement(line) for line in asked]
+    while left:
+        asked = left.pop()
+        assert asked.specifier.contains(metadata.version(asked.name)), asked
+        for extra in {"", *asked.extras} - {extra for name, extra in found if name == asked.name}:
+            found.add((asked.name, extra))
+            lines = map(Requirement, metadata.requires(asked.name) or [])
+            left += (r for r in lines if not r.marker or r.marker.evaluate({"extra": extra}))
+    return {name for name, _ in found}
+
+
+def test_the_wheel_asks_for_all_that_it_needs(dist, tmp_path):
+    """Beside the tested versions of what its metadata ask for, and nothing else."""
     venv.create(tmp_path / "empty", with_pip=True)
     python = tmp_path / "empty" / "bin" / "python"
-    wheel = dist / f"{NAME}-py3-none-any.whl"
-    run(python, "-m", "pip", "install", "-q", "-c", ROOT / "requirements.txt", wheel)
+    [site] = (tmp_path / "empty").glob("lib/python*/site-packages")
+    run(python, "-m", "pip", "install", "-q", "--no-deps", dist / f"{NAME}-py3-none-any.whl")
+    wheel = metadata.Distribution.at(site / f"{NAME}.dist-info")
+    asked = [line for line in wheel.requires if "extra ==" not in line]
+    assert len(asked) > 20
+    for file in chain.from_iterable(metadata.files(name) for name in needed(asked)):
+        if ".." not in file.parts and not (site / file).exists():
+            (site / file).parent.mkdir(parents=True, exist_ok=True)
+            (site / file).symlink_to(file.locate().resolve())
+    assert not list(site.glob("jupyterlab*")) and not list(site.glob("pytest*"))
     run(python, "-m", "pip", "check")
     run(python, "-m", "tokhelpers", "inspect", "mistral-v1", cwd=tmp_path)
     names = "import tokhelpers as th; [getattr(th, name) for name in th.__all__]"
