@@ -65,7 +65,8 @@ def _compared(
     words = count_pretokens(_learned_from(language, train, chunks), base)
     with warnings.catch_warnings(action="ignore", category=UserWarning):  # a text may yield fewer
         continued = continue_bpe(base, words, most)
-        naive = _supplement(backend, base, words, continued, most)
+        _, tokens = _supplement(backend, base, words, continued, most)
+    naive = Extension(tokens)  # its merges are regenerated
     methods = {"continued": (continued, "append"), "naive": (naive, "regenerate")}
     there = [n for n in sizes if n <= min(len(e.tokens) for e, _ in methods.values())]
     switches = (True, False) if base.merge_skipping else (False,)
@@ -109,11 +110,14 @@ def supplement_tokens(
     >>> supplement_tokens(base, words, continue_bpe(base, words, 1), 1).tokens
     ['cat', 'Ġcat']
     """
-    return _supplement(tokenizer, read_parts(tokenizer), words, continued, n_tokens)
+    base = read_parts(tokenizer)
+    return naive_extension(base, _supplement(tokenizer, base, words, continued, n_tokens)[0])
 
 
-def _supplement(tokenizer, base: Parts, words, continued: Extension, n_tokens: int) -> Extension:
-    """The extension of ``supplement_tokens``, for a tokenizer that is taken apart already."""
+def _supplement(
+    tokenizer, base: Parts, words, continued: Extension, n_tokens: int
+) -> tuple[Tokenizer, list[str]]:
+    """The supplement of ``supplement_tokens``, and its tokens that are new, in its order."""
     if base.byte_level:
         rules = {"normalizer": tokenizer.normalizer, "pre_tokenizer": tokenizer.pre_tokenizer}
         train, corpus = partial(train_byte_level_bpe, **rules), words
@@ -127,10 +131,11 @@ def _supplement(tokenizer, base: Parts, words, continued: Extension, n_tokens: i
     while True:
         with warnings.catch_warnings(action="ignore", category=UserWarning):  # of fewer
             supplement = train(corpus, vocab_size=size)
-        naive = naive_extension(base, supplement)
-        if len(naive.tokens) >= n_tokens or supplement.get_vocab_size() < size:
-            return naive
-        size *= 2
+        vocab = supplement.get_vocab()
+        new = vocab.keys() - base.vocab.keys() - base.special
+        if len(new) >= n_tokens or len(vocab) < size:
+            return supplement, sorted(new, key=vocab.get)
+        size += 2 * (n_tokens - len(new))
 
 
 def compare_languages(

@@ -192,15 +192,16 @@ def evaluate_counts(
     """
     used = np.flatnonzero(counts)
     name = tokenizer.tokens.get if isinstance(tokenizer, Parts) else tokenizer.id_to_token
-    raw = raw_tokens((name(i) or "" for i in used.tolist()), tokenizer)
-    partial = {i: t for i, t in zip(used.tolist(), raw, strict=True) if not is_whole(t)}
-    begun = [i for i, token in partial.items() if ends_inside(token)]
+    raw = raw_tokens([name(i) or "" for i in used.tolist()], tokenizer)
+    partial = np.flatnonzero(~np.fromiter(map(is_whole, raw), bool, len(raw)))
+    begun = [k for k in partial.tolist() if ends_inside(raw[k])]
+    counts = counts[used]
     total, nan = int(counts.sum()), float("nan")
     return {
         "tokens": total,
         "bytes_per_token": size / total if total else nan,
         "chars_per_token": chars / total if total else nan,
-        "partial_tokens": int(counts[list(partial)].sum()) / total if total else nan,
+        "partial_tokens": int(counts[partial].sum()) / total if total else nan,
         "split_characters": int(counts[begun].sum()) / chars if chars else nan,
     }
 
