@@ -135,7 +135,7 @@ def _supplement(
         new = vocab.keys() - base.vocab.keys() - base.special
         if len(new) >= n_tokens or len(vocab) < size:
             return supplement, sorted(new, key=vocab.get)
-        size += 2 * (n_tokens - len(new))
+        size *= 2
 
 
 def compare_languages(
