@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import zipfile
@@ -14,6 +15,7 @@ from tokhelpers.notebook import check, check_answer
 from tools.student import graded, read, solved, tags, write_student
 
 CHAPTERS = [path for path in NOTEBOOKS if solved(read(path))]
+LINK = re.compile(r"\]\(([^)#:]+)\)")
 each_chapter = pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem[:2])
 
 
@@ -93,7 +95,10 @@ def test_student_version_has_no_outputs_and_no_solutions(tmp_path):
     for path in made:
         nbformat.validate(nbformat.read(path, as_version=4))
         assert not any(cell["outputs"] or cell["execution_count"] for cell in code(path))
-        assert "](solutions/" not in path.read_text(encoding="utf-8")
+    glossary = tmp_path / "student" / "notebooks" / "GLOSSARY.md"
+    texts = [cell["source"] for path in made for cell in cells(path) if "outputs" not in cell]
+    for link in LINK.findall("\n".join([*texts, glossary.read_text(encoding="utf-8")])):
+        assert (glossary.parent / link).is_file(), link  # none leads to solutions or exam answers
     with zipfile.ZipFile(tmp_path / "student.zip") as packed:
         assert "student/notebooks/01_bpe_by_hand.ipynb" in packed.namelist()
     before = (tmp_path / "student.zip").read_bytes()

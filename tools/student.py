@@ -1,7 +1,8 @@
 """Write the notebooks as students get them: `make student`, and for nbgrader `make student NBGRADER=1`.
 
 `build/student` holds the chapters without outputs and without links to the solutions, beside the
-tables that they read, as a folder and as `build/student.zip`: with the installed package it runs.
+glossary and the tables that they read, as a folder and as `build/student.zip`: with the installed
+package it runs.
 `build/nbgrader/source` holds nbgrader's source version: each exercise with its solution between
 `### BEGIN SOLUTION` and `### END SOLUTION`, and checks that raise.
 """
@@ -23,6 +24,7 @@ WELCOME = """The notebooks of tokhelpers, for students.
    sentence what is still wrong.
 """
 TO_SOLUTIONS = re.compile(r"\n*(?:Solutions: )?\[[^]]*\]\(solutions/[^)]*\)\.?")
+TO_TEACHERS = re.compile(r" \(\[TEACHING\.md\]\(TEACHING\.md\)[^)]*\)")  # it has the exam's answers
 
 
 def tags(cell: dict) -> list[str]:
@@ -35,13 +37,13 @@ def tags(cell: dict) -> list[str]:
 
 
 def without_outputs(notebook: dict) -> dict:
-    """A notebook as nobody has run it, and without the way to its solutions."""
+    """A notebook as nobody has run it, and without the way to solutions and to the teacher's page."""
     cells = []
     for cell in notebook["cells"]:
         if cell["cell_type"] == "code":
             cells.append({**cell, "outputs": [], "execution_count": None})
         else:
-            source = TO_SOLUTIONS.sub("", "".join(cell["source"]))
+            source = TO_TEACHERS.sub("", TO_SOLUTIONS.sub("", "".join(cell["source"])))
             cells.append({**cell, "source": source.splitlines(keepends=True)})
     return {**notebook, "cells": cells}
 
@@ -107,6 +109,7 @@ def write_student(target: Path) -> list[Path]:
     for path in sorted((ROOT / "notebooks").glob("[0-9]*.ipynb")):
         made.append(target / "notebooks" / path.name)
         write(made[-1], without_outputs(read(path)))
+    shutil.copy(ROOT / "notebooks" / "GLOSSARY.md", target / "notebooks")
     for name in READ:
         place = ROOT / "data" / name
         copy = shutil.copytree if place.is_dir() else shutil.copy
