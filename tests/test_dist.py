@@ -47,15 +47,20 @@ def dist(tmp_path_factory):
     return made
 
 
-@pytest.fixture(scope="module")
-def installed(dist, tmp_path_factory):
-    """The Python of an environment that has the wheel, and the tested packages to look up."""
-    home = tmp_path_factory.mktemp("empty")
+def with_the_wheel(home, dist):
+    """The Python and the packages' folder of a new environment that has the wheel alone."""
     venv.create(home, with_pip=True)
     python = home / "bin" / "python"
     [site] = home.glob("lib/python*/site-packages")
     assert not list(site.glob("tokhelpers*"))
     run(python, "-m", "pip", "install", "-q", "--no-deps", dist / f"{NAME}-py3-none-any.whl")
+    return python, site
+
+
+@pytest.fixture(scope="module")
+def installed(dist, tmp_path_factory):
+    """The Python of an environment that has the wheel, and the tested packages to look up."""
+    python, site = with_the_wheel(tmp_path_factory.mktemp("empty"), dist)
     # A folder named in a .pth file is searched; the editable install in it does not come along.
     (site / "tested.pth").write_text(sysconfig.get_paths()["purelib"])
     return python
@@ -115,10 +120,7 @@ def needed(asked: list[str]) -> set[str]:
 
 def test_the_wheel_asks_for_all_that_it_needs(dist, tmp_path):
     """Beside the tested versions of what its metadata ask for, and nothing else."""
-    venv.create(tmp_path / "empty", with_pip=True)
-    python = tmp_path / "empty" / "bin" / "python"
-    [site] = (tmp_path / "empty").glob("lib/python*/site-packages")
-    run(python, "-m", "pip", "install", "-q", "--no-deps", dist / f"{NAME}-py3-none-any.whl")
+    python, site = with_the_wheel(tmp_path / "empty", dist)
     wheel = metadata.Distribution.at(site / f"{NAME}.dist-info")
     asked = [line for line in wheel.requires if "extra ==" not in line]
     assert len(asked) > 20

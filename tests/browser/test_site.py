@@ -23,9 +23,6 @@ const edge = e => e.getBoundingClientRect().right;
   .map(e => e.outerHTML.slice(0, 200))
 """
 SCREEN = {"width": 1200, "height": 800}
-ALL_PICTURES = """
-for (const picture of document.images) picture.loading = "eager";  // not when it comes into view
-"""
 
 
 class Read(HTMLParser):
@@ -83,12 +80,17 @@ def test_buttons_that_need_the_repository_are_there_where_its_address_is(monkeyp
 
 
 # --- in the browser ------------------------------------------------------------------------------
+def load_pictures(page):
+    """Waits for all pictures, which otherwise load when they come into view."""
+    page.evaluate("for (const picture of document.images) picture.loading = 'eager'")
+    page.wait_for_load_state("networkidle")
+    page.wait_for_function("[...document.images].every(i => i.complete)")
+
+
 @each_page
 def test_page_loads_whole_and_fits(open_page, path, site):
     page = open_page(path, viewport=SCREEN)
-    page.evaluate(ALL_PICTURES)
-    page.wait_for_load_state("networkidle")
-    page.wait_for_function("[...document.images].every(i => i.complete)")
+    load_pictures(page)
     pictures = page.evaluate("[...document.images].map(i => [i.src, i.complete, i.naturalWidth])")
     assert not [src for src, complete, width in pictures if not (complete and width)]
     assert len(pictures) >= len(read(site / path).pictures)
@@ -149,9 +151,7 @@ def test_search_finds_unreachable(open_page, site, scheme):
 @pytest.mark.parametrize("path", ["index.html", "notebooks/08_naive_versus_continued.html"])
 def test_page_can_be_read_from_a_file(open_page, site, path):
     page = open_page((site / path).resolve().as_uri(), viewport=SCREEN)
-    page.evaluate(ALL_PICTURES)
-    page.wait_for_load_state("networkidle")
-    page.wait_for_function("[...document.images].every(i => i.complete)")
+    load_pictures(page)
     assert page.locator("h1").first.inner_text()
     widths = page.evaluate("[...document.images].map(image => image.naturalWidth)")
     assert widths and all(widths)
