@@ -62,7 +62,7 @@ def check_answer(given, right, wrong: dict | None = None) -> Verdict:
     >>> check_answer(..., 3)
     Not solved yet: put your answer in place of the dots.
     >>> check_answer(("a", "c"), ("a", "b"))
-    Not right yet: the first 1 of 2 are right, look at number 2.
+    Not right yet: look at number 2 of 2.
     >>> check_answer(4, 3, {4: "The two a's of aaa overlap."})
     Not right yet: The two a's of aaa overlap.
     """
@@ -79,7 +79,7 @@ def check_answer(given, right, wrong: dict | None = None) -> Verdict:
             told = f"your answer has {len(given)} parts, the question asks for {len(right)}."
         else:
             n = next(i for i, pair in enumerate(zip(given, right, strict=True)) if not _same(*pair))
-            told = f"the first {n} of {len(right)} are right, look at number {n + 1}."
+            told = f"look at number {n + 1} of {len(right)}."
         return Verdict(False, f"Not right yet: {told}")
     return Verdict(False, f"Not right yet: it is not {_shown(given)}.")
 
