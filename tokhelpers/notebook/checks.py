@@ -78,8 +78,9 @@ def check_answer(given, right, wrong: dict | None = None) -> Verdict:
         if len(given) != len(right):
             told = f"your answer has {len(given)} parts, the question asks for {len(right)}."
         else:
-            n = next(i for i, pair in enumerate(zip(given, right, strict=True)) if not _same(*pair))
-            told = f"look at number {n + 1} of {len(right)}."
+            pairs = enumerate(zip(given, right, strict=True), start=1)
+            number = next(i for i, pair in pairs if not _same(*pair))
+            told = f"look at number {number} of {len(right)}."
         return Verdict(False, f"Not right yet: {told}")
     return Verdict(False, f"Not right yet: it is not {_shown(given)}.")
 
