@@ -7,7 +7,8 @@ the rules allow it, text is cut at the ends of lines, too.
 
 from collections import namedtuple
 from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import islice
 
 import numpy as np
 import pyarrow as pa
@@ -15,13 +16,18 @@ from numba import njit
 
 from ..tokenizer.segmentation import longer
 
+THREADS = 2  # compiled code lets go of the interpreter's lock; each adds half of the chunks
 WORD, SPACE, META = 0, 1, 2
 # what a unique chunk takes, and each byte of it, until it is pre-token counts (measured)
 CHUNK_BYTES, TEXT_BYTES = 250, 4
 
-# The unique chunks: their bytes one after the other in `text`, chunk `i` from `ends[i]` to
-# `ends[i + 1]`, and how often each occurs; `table` leads from a chunk's hash to its number.
-Found = namedtuple("Found", "text ends times hashes table")
+# A chunk as it was cut out of a text, from byte `begin` to `end`, and how often it counts
+CUT = np.dtype([("begin", np.int64), ("end", np.int64), ("times", np.int64), ("hash", np.uint32)])
+# A unique chunk, whose bytes go from `begin` to the next one's, and how often it occurs
+CHUNK = np.dtype([("begin", np.int64), ("count", np.int64)])
+# The unique chunks: their bytes one after the other, a record of each, and a hash table whose slots
+# hold a chunk's hash in the upper half and its number in the lower one; -1: free
+Found = namedtuple("Found", "text records table")
 
 
 @njit(cache=True, nogil=True)
@@ -57,70 +63,67 @@ def _line_ends(text, i, end):
 
 # --- one pass over the text ---------------------------------------------------------------------
 @njit(cache=True, nogil=True)
-def _cut(text, offsets, weights, spaces, lines, chunks, ends, times):
+def _hash(text, begin, end):
+    """FNV-1a of 64 bits, folded into 32."""
+    value = np.uint64(0xCBF29CE484222325)
+    for k in range(begin, end):
+        value = (value ^ np.uint64(text[k])) * np.uint64(0x100000001B3)
+    return np.uint32((value ^ value >> np.uint64(32)) & np.uint64(0xFFFFFFFF))
+
+
+@njit(cache=True, nogil=True)
+def _end_chunk(text, cuts, n, begin, end, times):
+    """Write a chunk behind the `n` that were cut, unless it is empty; returns how many they are now."""
+    if end == begin:
+        return n
+    cuts[n].begin, cuts[n].end, cuts[n].times = begin, end, times
+    cuts[n].hash = _hash(text, begin, end)
+    return n + 1
+
+
+@njit(cache=True, nogil=True)
+def _cut(text, offsets, weights, spaces, lines, cuts):
     """Cut documents into chunks; returns how many, and the sizes of the text.
 
-    Chunk `i` goes into `chunks` behind byte `ends[i]`, up to `ends[i + 1]`; `times[i]` says how
-    often it counts. `spaces`: a chunk keeps the space before it. `lines`: cut at the ends of lines,
-    too. The sizes are characters, bytes, words between white space, and documents.
+    `spaces`: a chunk keeps the space before it. `lines`: cut at the ends of lines, too. The sizes are
+    characters, bytes, words between white space, and documents.
     """
-    n, used, sizes = 0, 0, np.zeros(4, np.int64)
+    n, sizes = 0, np.zeros(4, np.int64)
     for d in range(len(weights)):
-        i, end = offsets[d], offsets[d + 1]
-        before, chars, words = SPACE, 0, 0
+        begin = i = offsets[d]
+        end, before, chars, words = offsets[d + 1], SPACE, 0, 0
         while i < end:
             b = text[i]
             kind = WORD if 32 < b < 128 else _kind(text, i)
-            between = b == 32 and before == WORD and i + 1 < end and _kind(text, i + 1) == WORD
+            if b == 32 and before == WORD and i + 1 < end and _kind(text, i + 1) == WORD:
+                n = _end_chunk(text, cuts, n, begin, i, weights[d])
+                begin = i if spaces else i + 1
             chars += 1
             words += kind == SPACE and before != SPACE
             before = kind
-            if between:
-                ends[n + 1], times[n] = used, weights[d]
-                n += 1
-            if spaces or not between:
-                chunks[used] = b
-                used += 1
             i += 1
             while i < end and text[i] & 0xC0 == 0x80:  # the other bytes of the character
-                chunks[used] = text[i]
-                used += 1
                 i += 1
-            line = lines and (b == 10 or b == 13) and _line_ends(text, i, end)
-            if (line or i == end) and used > ends[n]:
-                ends[n + 1], times[n] = used, weights[d]
-                n += 1
+            if lines and (b == 10 or b == 13) and _line_ends(text, i, end):
+                n = _end_chunk(text, cuts, n, begin, i, weights[d])
+                begin = i
+        n = _end_chunk(text, cuts, n, begin, end, weights[d])
         size = np.array((chars, end - offsets[d], words + (before != SPACE), 1))
         sizes += weights[d] * size
     return n, sizes
 
 
+def _cut_batch(texts: list[bytes], times: list[int], spaces: bool, lines: bool) -> tuple:
+    """The text of a batch, its chunks, and its sizes."""
+    text = np.frombuffer(b"".join(texts) or b"\0", np.uint8)
+    offsets, weights = np.cumsum([0, *map(len, texts)]), np.array(times, np.int64)
+    most = len(texts) + np.count_nonzero((text == 32) | (text == 10) | (text == 13))
+    cuts = np.empty(most, CUT)
+    n, sizes = _cut(text, offsets, weights, spaces, lines, cuts)
+    return text, cuts[:n], sizes
+
+
 # --- the table of unique chunks -----------------------------------------------------------------
-def _nothing_found() -> Found:
-    size = 1 << 12
-    text, ends, times = np.empty(1 << 16, np.uint8), np.zeros(size + 1, int), np.zeros(size, int)
-    return Found(text, ends, times, np.zeros(size, np.uint64), np.full(2 * size, -1, np.int32))
-
-
-@njit(cache=True, nogil=True)
-def _hash(text, begin, end):
-    """FNV-1a of 64 bits."""
-    value = np.uint64(0xCBF29CE484222325)
-    for k in range(begin, end):
-        value = (value ^ np.uint64(text[k])) * np.uint64(0x100000001B3)
-    return value
-
-
-@njit(cache=True, nogil=True)
-def _first_slot(table, value):
-    return (value ^ value >> np.uint64(32)) & np.uint64(len(table) - 1)
-
-
-@njit(cache=True, nogil=True)
-def _next_slot(table, i):
-    return (i + np.uint64(1)) & np.uint64(len(table) - 1)
-
-
 @njit(cache=True, nogil=True)
 def _are_equal(a, begin, b, start, size):
     """Whether so many bytes are the same from `begin` on in one text, from `start` on in the other."""
@@ -133,80 +136,80 @@ def _are_equal(a, begin, b, start, size):
 @njit(cache=True, nogil=True)
 def _grown(found, n, size):
     """The same chunks in arrays into which one more, of `size` bytes, fits."""
-    text, ends, times, hashes, table = found
-    if ends[n] + size > len(text):
-        text = longer(text, 2 * (ends[n] + size))
-    if n == len(times):
-        ends, times, hashes = (
-            longer(ends, 2 * n + 1),
-            longer(times, 2 * n),
-            longer(hashes, 2 * n),
-        )
-        table = np.full(4 * n, -1, np.int32)
-        for c in range(n):
-            i = _first_slot(table, hashes[c])
-            while table[i] >= 0:
-                i = _next_slot(table, i)
-            table[i] = c
-    return Found(text, ends, times, hashes, table)
+    text, records, table = found
+    if records[n].begin + size > len(text):
+        text = longer(text, 2 * (records[n].begin + size))
+    if n + 1 == len(records):
+        records, larger = longer(records, 2 * n + 1), np.full(4 * n, -1, np.int64)
+        for slot in table[table >= 0]:
+            i = (slot >> 32) & (len(larger) - 1)
+            while larger[i] >= 0:
+                i = (i + 1) & (len(larger) - 1)
+            larger[i] = slot
+        table = larger
+    return Found(text, records, table)
 
 
 @njit(cache=True, nogil=True)
-def _add(chunks, offsets, weights, found, n):
-    """Add chunks to the `n` unique ones that are found; returns these, and how many they are now."""
-    text, ends, times, hashes, table = found
-    for k in range(len(weights)):
-        begin, size = offsets[k], offsets[k + 1] - offsets[k]
-        if n == len(times) or ends[n] + size > len(text):
-            found = _grown(Found(text, ends, times, hashes, table), n, size)
-            text, ends, times, hashes, table = found
+def _add(chunks, cuts, share, found, n):
+    """Add the chunks of which the lowest bit of the hash is `share` to the `n` unique ones.
+
+    Returns the unique chunks, and how many they are now.
+    """
+    text, records, table = found
+    for k in range(len(cuts)):
+        if cuts[k].hash & 1 != share:
+            continue
+        begin, size = cuts[k].begin, cuts[k].end - cuts[k].begin
+        if n + 1 == len(records) or records[n].begin + size > len(text):
+            text, records, table = _grown(Found(text, records, table), n, size)
         # 1. Look the chunk up: its slot, or a free one.
-        value = _hash(chunks, begin, begin + size)
-        i = _first_slot(table, value)
+        value, mask = np.int64(cuts[k].hash) >> 1, len(table) - 1
+        i = value & mask
         while table[i] >= 0:
-            c = table[i]
-            same = hashes[c] == value and ends[c + 1] - ends[c] == size
-            if same and _are_equal(text, ends[c], chunks, begin, size):
+            c = table[i] & 0xFFFFFFFF
+            there, end = records[c].begin, records[c + 1].begin
+            same = table[i] >> 32 == value and end - there == size
+            if same and _are_equal(text, there, chunks, begin, size):
                 break
-            i = _next_slot(table, i)
+            i = (i + 1) & mask
         # 2. Write a new one behind the others.
         if table[i] < 0:
-            table[i], hashes[n] = n, value
-            text[ends[n] : ends[n] + size] = chunks[begin : begin + size]
-            ends[n + 1] = ends[n] + size
+            table[i] = value << 32 | n
+            start = records[n].begin
+            text[start : start + size] = chunks[begin : begin + size]
             n += 1
-        times[table[i]] += weights[k]
-    return Found(text, ends, times, hashes, table), n
+            records[n].begin, records[n].count = start + size, 0
+        records[table[i] & 0xFFFFFFFF].count += cuts[k].times
+    return Found(text, records, table), n
 
 
-class Chunks:
-    """The unique chunks of the documents that were added, as they came first, and their counts."""
+class _Chunks:
+    """Unique chunks with a share of all hashes, as they came first, and their counts."""
 
-    def __init__(self, spaces: bool, lines: bool):
-        self._cuts = spaces, lines
-        self._found, self._n, self.sizes = _nothing_found(), 0, np.zeros(4, np.int64)
+    def __init__(self, share: int):
+        size = 1 << 12
+        records, table = np.zeros(size + 1, CHUNK), np.full(2 * size, -1, np.int64)
+        self._share, self._n = share, 0
+        self._found = Found(np.empty(1 << 16, np.uint8), records, table)
 
-    def add(self, texts: list[bytes], times: list[int]) -> None:
-        """Cut documents (UTF-8) that occur so often, and count their chunks."""
-        text = np.frombuffer(b"".join(texts) or b"\0", np.uint8)
-        offsets, weights = np.cumsum([0, *map(len, texts)]), np.array(times, np.int64)
-        most = len(texts) + np.count_nonzero((text == 32) | (text == 10) | (text == 13))
-        chunks, ends, often = np.empty_like(text), np.zeros(most + 1, int), np.empty(most, int)
-        n, sizes = _cut(text, offsets, weights, *self._cuts, chunks, ends, often)
-        self._found, self._n = _add(chunks, ends, often[:n], self._found, self._n)
-        self.sizes += sizes
+    def add(self, batches: list[tuple]) -> None:
+        """Count the chunks of this share in batches, as `_cut_batch` returns them."""
+        for text, cuts, _ in batches:
+            self._found, self._n = _add(text, cuts, self._share, self._found, self._n)
 
     @property
     def memory(self) -> int:
         """The bytes that the chunks take until they are pre-token counts."""
-        return CHUNK_BYTES * self._n + TEXT_BYTES * int(self._found.ends[self._n])
+        return CHUNK_BYTES * self._n + TEXT_BYTES * int(self._found.records["begin"][self._n])
 
-    def counted(self) -> tuple[pa.Array, np.ndarray, np.ndarray]:
-        """The chunks, their counts, and the sizes of the text."""
-        text, ends, times, *_ = self._found
-        buffers = pa.py_buffer(ends[: self._n + 1]), pa.py_buffer(text[: ends[self._n]])
-        strings = pa.LargeStringArray.from_buffers(self._n, *buffers)
-        return strings, times[: self._n], self.sizes
+    def counted(self) -> tuple[pa.Array, np.ndarray]:
+        """The chunks, and their counts."""
+        text, records, _ = self._found
+        ends = np.ascontiguousarray(records["begin"][: self._n + 1])
+        buffers = pa.py_buffer(ends), pa.py_buffer(text[: ends[-1]])
+        counts = np.ascontiguousarray(records["count"][: self._n])
+        return pa.LargeStringArray.from_buffers(self._n, *buffers), counts
 
 
 def count_chunks(
@@ -229,14 +232,30 @@ def count_chunks(
     >>> chunks.to_pylist(), counts.tolist(), sizes.tolist()
     (['a', 'cat', 'a  cat'], [1, 1, 2], [17, 17, 6, 3])
     """
-    chunks = Chunks(spaces, lines)
-    with ThreadPoolExecutor(1) as pool:  # compiled code lets go of Python's lock: meanwhile
-        counting = pool.submit(chunks.add, [], [])  # the next batch is made
-        for batch in batches:
-            counting.result()
-            if memory is not None and chunks.memory > memory:
-                yield chunks.counted()
-                chunks = Chunks(spaces, lines)
-            counting = pool.submit(chunks.add, *batch)
-        counting.result()
-    yield chunks.counted()
+
+    def fresh() -> tuple[list[_Chunks], np.ndarray]:
+        return [_Chunks(share) for share in range(THREADS)], np.zeros(4, np.int64)
+
+    (shares, sizes), batches, cutting, adding = fresh(), iter(batches), [], []
+    with ThreadPoolExecutor(THREADS) as pool:
+        # the next batches are made while threads cut these, and add those before
+        while (some := list(islice(batches, THREADS))) or cutting:
+            cut = _results(cutting)
+            _results(adding)
+            if memory is not None and sum(share.memory for share in shares) > memory:
+                yield _counted(shares, sizes)
+                shares, sizes = fresh()
+            adding = [pool.submit(share.add, cut) for share in shares]
+            cutting = [pool.submit(_cut_batch, *batch, spaces, lines) for batch in some]
+            sizes += sum(of_batch for _, _, of_batch in cut)
+        _results(adding)
+    yield _counted(shares, sizes)
+
+
+def _results(futures: list[Future]) -> list:
+    return [future.result() for future in futures]
+
+
+def _counted(shares: list[_Chunks], sizes: np.ndarray) -> tuple[pa.Array, np.ndarray, np.ndarray]:
+    chunks, counts = zip(*(share.counted() for share in shares), strict=True)
+    return pa.concat_arrays(chunks), np.concatenate(counts), sizes

@@ -18,6 +18,7 @@ from string import ascii_letters
 import numpy as np
 import pyarrow as pa
 import regex
+from numba import njit
 from pyarrow import compute
 from tokenizers.normalizers import NFC
 
@@ -115,16 +116,33 @@ CUT_AT_MARKS = {"BertPreTokenizer", "Whitespace", "WhitespaceSplit", "Digits", "
 def _of_letters(chunks: pa.Array, is_letter: Callable[[str], bool], spaces: bool) -> np.ndarray:
     """Which chunks have letters only, behind one space at most if they may have `spaces`."""
     codes, offsets = code_points(chunks)
-    if not len(codes):
-        return np.zeros(len(chunks), bool)
-    starts = offsets[:-1]
-    there = np.flatnonzero(np.bincount(codes)).tolist()
-    letter = np.zeros(1 + max(there), bool)
-    letter[there] = [is_letter(chr(c)) for c in there]
-    fits = letter[codes]
-    if spaces:
-        fits[starts] |= codes[starts] == 32
-    return np.logical_and.reduceat(fits, starts)
+    letter = _present(codes)
+    for code in np.flatnonzero(letter).tolist():
+        letter[code] = is_letter(chr(code))
+    return _are_in(codes, offsets, letter, spaces)
+
+
+@njit(cache=True)
+def _present(codes):
+    """Of all code points, which ones there are."""
+    present = np.zeros(0x110000, np.bool_)
+    for code in codes:
+        present[code] = True
+    return present
+
+
+@njit(cache=True)
+def _are_in(codes, offsets, letter, spaces):
+    """Which chunks have code points only that are letters; their first may be a space with `spaces`."""
+    fits = np.empty(len(offsets) - 1, np.bool_)
+    for k in range(len(fits)):
+        i, end = offsets[k], offsets[k + 1]
+        if spaces and i < end and codes[i] == 32:
+            i += 1
+        while i < end and letter[codes[i]]:
+            i += 1
+        fits[k] = i == end
+    return fits
 
 
 def _normalised(chunks: pa.Array, form: str | None) -> np.ndarray:

@@ -22,39 +22,29 @@ from .pairs import (
     REFUSED,
     all_pairs,
     both_symbols,
-    keys_of,
+    no_numbers,
     open_block,
     reserve,
     row_of,
     sightings_of,
 )
-from .spelling import Spelling, first_spelled, spell, spelling_of, spelling_order
+from .spelling import first_spelled, spell, spelling_order
+from .words import BOUNDARY, PLACE_BITS, PLACE_MASK, weight_of
 
-WORD = np.dtype([("begin", np.int64), ("end", np.int64), ("weight", np.int64)])
 # What was noted of a symbol on one side of the occurrences that a merge replaced: how often it stood
 # there in the text, how often in the unique words, and where the next sighting of its new pair goes
 BESIDE = np.dtype([("count", np.int64), ("seen", np.int64), ("next", np.int64)])
-BEFORE, BEHIND = 0, 1  # the sides
+BEFORE, BEHIND = 0, 1  # the sides; a neighbour is twice the symbol plus its side
 STOP = -(2**31)  # a reply
 MOST_SYMBOLS = 2**52  # priorities are float64, which has all whole numbers up to 2**53
 
-# `symbols` of all words one after the other; a word's are those from its `begin` to its `end`. A merged
-# symbol stands at the first place of the n that it takes. Its second and its last place hold -n, and
-# so lead over the hole from either side; what is between is below zero, too.
-Words = namedtuple("Words", "symbols records")
 # For WordPiece's score: how often each symbol occurs; for each symbol on either side, the newest
 # pair with it there; for each pair on either side, the next older one with the same symbol there.
 Scores = namedtuple("Scores", "frequency newest older")
 Merge = namedtuple("Merge", "row new single")
-# `beside`: by symbol and side; `seen`: rows of symbol, side, and sighting of their new pair
-Notes = namedtuple("Notes", "beside seen")
-
-
-def words_of(symbols, offsets, counts, *, spelled: bool) -> tuple[Words, Spelling]:
-    """The words as the loop takes them, and their spelling (empty, unless ties go by it)."""
-    records = np.zeros(len(counts), WORD)
-    records["begin"], records["end"], records["weight"] = offsets[:-1], offsets[1:], counts
-    return Words(symbols, records), spelling_of(symbols if spelled else symbols[:0])
+# `beside`: what is noted of each neighbour; `whom` and `where`: neighbours as they were met, and the
+# sighting of their new pair
+Notes = namedtuple("Notes", "beside whom where")
 
 
 # --- what merging starts from -------------------------------------------------------------------
@@ -62,11 +52,11 @@ def words_of(symbols, offsets, counts, *, spelled: bool) -> tuple[Words, Spellin
 def _complete(pairs, scores, spelling, known, had):
     """Write into the rows from `had` on what decides a tie and whether their merge is known, and
     link them to the other pairs of their symbols. Returns the scores, which hold the links."""
-    rows, (frequency, newest, older) = pairs.rows, scores
+    keys, rows, (frequency, newest, older) = pairs.keys, pairs.rows, scores
     if len(newest) and len(older) < len(rows):
         older = longer(older, len(rows))
     for i in range(had, pairs.filled[0]):
-        key = rows[i].key
+        key = keys[i, 0]
         rows[i].tie = spelling_order(spelling, key) if len(spelling.ranks) else key
         if len(known.results):
             rank = known.table[slot_of(known.table, known.keys, key)]
@@ -81,98 +71,100 @@ def _complete(pairs, scores, spelling, known, had):
 
 # --- which pair is next -------------------------------------------------------------------------
 @njit(cache=True)
-def _priority(rows, frequency, i):
+def _priority(pairs, frequency, i):
     """A pair's count, or with symbol frequencies its score: the count over the product of these.
 
     A known merge goes before all counts, that of the lowest rank first.
     """
-    if rows[i].rank > 0:
-        return np.float64(2 * MOST_SYMBOLS - rows[i].rank)
+    if pairs.rows[i].rank > 0:
+        return np.float64(2 * MOST_SYMBOLS - pairs.rows[i].rank)
     if len(frequency) == 0:
-        return np.float64(rows[i].count)
-    left, right = both_symbols(rows[i].key)
-    return rows[i].count / (np.float64(frequency[left]) * np.float64(frequency[right]))
+        return np.float64(pairs.counts[i])
+    left, right = both_symbols(pairs.keys[i, 0])
+    return pairs.counts[i] / (np.float64(frequency[left]) * np.float64(frequency[right]))
 
 
 @njit(cache=True)
-def _is_candidate(rows, i, least):
+def _is_candidate(pairs, i, least):
     """Whether a pair occurs often enough; one whose merge is known is merged wherever it occurs."""
-    return rows[i].count >= (least if rows[i].rank == 0 else 1)
+    return pairs.counts[i] >= (least if pairs.rows[i].rank == 0 else 1)
 
 
 @njit(cache=True)
-def _push(heap, rows, frequency, i, least):
-    if _is_candidate(rows, i, least):
-        heapq.heappush(heap, (-_priority(rows, frequency, i), rows[i].tie, np.int64(i)))
+def _push(heap, pairs, frequency, i, least):
+    if _is_candidate(pairs, i, least):
+        heapq.heappush(heap, (-_priority(pairs, frequency, i), pairs.rows[i].tie, np.int64(i)))
 
 
 @njit(cache=True)
-def _first_heap(rows, n, frequency, least):
-    """All of the first `n` pairs that occur often enough."""
+def _first_heap(pairs, frequency, least):
+    """All pairs that occur often enough."""
     heap = [(0.0, np.int64(0), np.int64(0)) for _ in range(0)]
-    for i in range(n):
-        if _is_candidate(rows, i, least):
-            heap.append((-_priority(rows, frequency, i), rows[i].tie, np.int64(i)))
+    for i in range(pairs.filled[0]):
+        if _is_candidate(pairs, i, least):
+            heap.append((-_priority(pairs, frequency, i), pairs.rows[i].tie, np.int64(i)))
     heapq.heapify(heap)
     return heap
 
 
 # --- one merge ----------------------------------------------------------------------------------
 @njit(cache=True)
-def _replace(pairs, words, notes, merge, touched):
+def _replace(pairs, text, notes, merge, touched):
     """Replace a pair wherever it was seen, and note what stands beside it there.
 
-    Lists in `touched` the symbols and sides of which there are notes. Returns the notes, how many
-    sightings are in them, and how many occurrences were replaced.
+    Lists in `touched` the neighbours of which there are notes. Returns the notes, how many sightings
+    are in them, and how many occurrences were replaced.
     """
     # as variables: in a tuple, each use would count a reference, which took half of the time
-    symbols, records = words
-    beside, seen = notes
-    left, right = both_symbols(pairs.rows[merge.row].key)
+    beside, whom, where = notes
+    left, right = both_symbols(pairs.keys[merge.row, 0])
     found = sightings_of(pairs, merge.row)
-    if 2 * len(found) > len(seen):
-        seen = np.empty((3 * len(found), 3), np.int64)
+    if 2 * len(found) > len(whom):
+        whom, where = np.empty(3 * len(found), np.int32), np.empty(3 * len(found), np.int64)
     n, replaced, done = 0, np.int64(0), np.int64(-1)
     for k in range(len(found)):
+        sighting = found[k]
         # 1. Find the two symbols, which end before `middle` and `behind`, if they are still there.
-        w = found[k] >> 32
-        begin, end, weight = records[w].begin, records[w].end, records[w].weight
-        at = begin + (found[k] & 0xFFFFFFFF)
-        if symbols[at] != left or (merge.single and w == done):
+        begin = sighting >> PLACE_BITS
+        at = begin + (sighting & PLACE_MASK)
+        if text[at] != left or (merge.single and begin == done):
             continue
-        middle = _next(symbols, at, end)
-        if middle == end or symbols[middle] != right:
+        middle = _next(text, at)
+        if text[middle] != right:
             continue
-        behind = _next(symbols, middle, end)
+        behind = _next(text, middle)
+        weight = weight_of(text, begin)
         # 2. Note their neighbours, with the places of the new pairs.
-        if at > begin:
-            before = at + symbols[at - 1] if symbols[at - 1] < 0 else at - 1
-            place = w << 32 | (before - begin)
-            n = _note(beside, seen, n, touched, symbols[before], BEFORE, place, weight)
-        if behind < end:
-            n = _note(beside, seen, n, touched, symbols[behind], BEHIND, found[k], weight)
+        if text[at - 1] > BOUNDARY:
+            before = at + text[at - 1] if text[at - 1] < 0 else at - 1
+            neighbour, place = 2 * text[before] + BEFORE, begin << PLACE_BITS | (before - begin)
+            n = _note(beside, whom, where, n, touched, neighbour, place, weight)
+        if text[behind] > BOUNDARY:
+            neighbour = 2 * text[behind] + BEHIND
+            n = _note(beside, whom, where, n, touched, neighbour, sighting, weight)
         # 3. Write the merged symbol in their place.
-        symbols[middle] = symbols[at + 1] = symbols[behind - 1] = at - behind
-        symbols[at] = merge.new
+        text[middle] = text[at + 1] = text[behind - 1] = at - behind
+        text[at] = merge.new
         replaced += weight
-        done = w
-    return Notes(beside, seen), n, replaced
+        done = begin
+    return Notes(beside, whom, where), n, replaced
 
 
 @njit(cache=True, inline="always")
-def _next(symbols, at, end):
-    """Where the symbol behind that at `at` begins; `end` where there is none."""
-    return at - symbols[at + 1] if at + 1 < end and symbols[at + 1] < 0 else at + 1
+def _next(text, at):
+    """Where the symbol behind that at `at` begins, or the header of the next word."""
+    hole = text[at + 1]
+    return at - hole if BOUNDARY < hole < 0 else at + 1
 
 
 @njit(cache=True, inline="always")
-def _note(beside, seen, n, touched, symbol, side, place, weight):
-    """Note that a symbol stands beside a replaced occurrence; returns the new number of sightings."""
-    if beside[symbol, side].seen == 0:
-        touched.append((np.int64(symbol), side))
-    beside[symbol, side].count += weight
-    beside[symbol, side].seen += 1
-    seen[n, 0], seen[n, 1], seen[n, 2] = symbol, side, place
+def _note(beside, whom, where, n, touched, neighbour, place, weight):
+    """Note who stands beside a replaced occurrence; returns the new number of notes."""
+    if beside[neighbour].seen == 0:
+        touched.append(np.int64(neighbour))
+    beside[neighbour].count += weight
+    beside[neighbour].seen += 1
+    whom[n], where[n] = neighbour, place
     return n + 1
 
 
@@ -180,40 +172,40 @@ def _note(beside, seen, n, touched, symbol, side, place, weight):
 def _recount(pairs, notes, merge, touched, n):
     """Change the counts of the pairs beside the replaced ones by the notes, and write the sightings
     of those that hold the merged symbol. Returns the pairs, and the rows that may have risen."""
-    beside, seen = notes
-    left, right = both_symbols(pairs.rows[merge.row].key)
+    beside, whom, where = notes
+    left, right = both_symbols(pairs.keys[merge.row, 0])
     pairs = reserve(pairs, 2 * len(touched), n)
-    table, rows, _, sightings, filled = pairs
-    keys, risen = keys_of(rows), [np.int64(0) for _ in range(0)]
-    for symbol, side in touched:
+    table, keys, counts, rows, _, sightings, filled = pairs
+    risen = no_numbers()
+    for neighbour in touched:
+        symbol, side = neighbour >> 1, neighbour & 1
         if side == BEFORE:
             old, new = pair_key(symbol, left), pair_key(symbol, merge.new)
         else:
             old, new = pair_key(right, symbol), pair_key(merge.new, symbol)
-        rows[row_of(table, keys, rows, filled, old)].count -= beside[symbol, side].count
+        counts[row_of(table, keys, rows, filled, old)] -= beside[neighbour].count
         i = row_of(table, keys, rows, filled, new)
-        rows[i].count += beside[symbol, side].count
-        beside[symbol, side].next = open_block(pairs, i, beside[symbol, side].seen)
-        beside[symbol, side].count = beside[symbol, side].seen = 0
+        counts[i] += beside[neighbour].count
+        beside[neighbour].next = open_block(pairs, i, beside[neighbour].seen)
+        beside[neighbour].count = beside[neighbour].seen = 0
         risen.append(i)
     for k in range(n):
-        symbol, side = seen[k, 0], seen[k, 1]
-        sightings[beside[symbol, side].next] = seen[k, 2]
-        beside[symbol, side].next += 1
+        sightings[beside[whom[k]].next] = where[k]
+        beside[whom[k]].next += 1
     return pairs, risen
 
 
 @njit(cache=True)
-def _merge_pair(pairs, words, scores, spelling, known, notes, merge):
+def _merge_pair(pairs, text, scores, spelling, known, notes, merge):
     """Replace a pair in all words: the state after it, and the rows that may have risen."""
-    had, key = pairs.filled[0], pairs.rows[merge.row].key
-    (frequency, newest, older), (beside, seen) = scores, notes
-    if merge.new >= len(beside):
-        beside = longer(beside, 2 * merge.new)
-    touched = [(np.int64(0), 0) for _ in range(0)]
-    notes, n, replaced = _replace(pairs, words, Notes(beside, seen), merge, touched)
+    had, key = pairs.filled[0], pairs.keys[merge.row, 0]
+    (frequency, newest, older), (beside, whom, where) = scores, notes
+    if 2 * merge.new >= len(beside):
+        beside = longer(beside, 4 * merge.new)
+    touched = no_numbers()
+    notes, n, replaced = _replace(pairs, text, Notes(beside, whom, where), merge, touched)
     pairs, risen = _recount(pairs, notes, merge, touched, n)
-    pairs.rows[merge.row].count -= replaced
+    pairs.counts[merge.row] -= replaced
     if merge.single:
         risen.append(merge.row)
     else:
@@ -239,32 +231,33 @@ def _merge_pair(pairs, words, scores, spelling, known, notes, merge):
 
 # --- the loop -----------------------------------------------------------------------------------
 @njit(cache=True)
-def _start_scores(words, scored):
+def _start_scores(text, scored):
     """The frequencies of symbols if these decide."""
-    symbols, records = words
-    frequency = np.zeros(1 + symbols.max() if scored else 0, np.int64)
-    if scored:
-        for w in range(len(records)):
-            for j in range(records[w].begin, records[w].end):
-                frequency[symbols[j]] += records[w].weight
+    frequency = np.zeros(max(0, 1 + text.max()) if scored else 0, np.int64)
+    weight = np.int64(0)
+    for at in range(len(text) if scored else 0):
+        if text[at] > BOUNDARY:
+            frequency[text[at]] += weight
+        else:
+            weight = weight_of(text, at + 1)
     newest = np.full((len(frequency), 2), -1, np.int32)
     return Scores(frequency, newest, np.empty((0, 2), np.int32))
 
 
 @njit(cache=True)
-def _remember(rows, i, result, rank):
+def _remember(pairs, i, result, rank):
     """Note what a pair becomes, if its merge has a rank; below zero it is refused for good.
 
     A function of its own: what the generator writes into rows itself is lost (numba 0.68.1).
     """
     if result < 0:
-        rows[i].count = REFUSED
+        pairs.counts[i] = REFUSED
     elif rank > 0:
-        rows[i].rank, rows[i].result = rank, result
+        pairs.rows[i].rank, pairs.rows[i].result = rank, result
 
 
 @njit(cache=True)
-def merge_loop(words, spelling, known, scored, first, least, reply):
+def merge_loop(text, spelling, known, scored, first, least, reply):
     """Yield the best pair and its count, again and again; `reply[0]` says what it becomes.
 
     A reply below zero refuses the pair for good, and STOP ends the loop: numba frees what it holds
@@ -273,36 +266,36 @@ def merge_loop(words, spelling, known, scored, first, least, reply):
     for what a merge into an older one brings with it.
     """
     # 1. Count all pairs, and put those that are frequent enough into the heap.
-    pairs = all_pairs(words.symbols, words.records)
-    scores = _complete(pairs, _start_scores(words, scored), spelling, known, 0)
-    most = words.symbols.max() if len(words.symbols) else 0
-    notes = Notes(np.zeros((1 + most, 2), BESIDE), np.empty((1024, 3), np.int64))
-    heap = _first_heap(pairs.rows, pairs.filled[0], scores.frequency, least)
+    pairs = all_pairs(text)
+    scores = _complete(pairs, _start_scores(text, scored), spelling, known, 0)
+    beside = np.zeros(2 * max(1, 1 + text.max()), BESIDE)
+    notes = Notes(beside, np.empty(1024, np.int32), np.empty(1024, np.int64))
+    heap = _first_heap(pairs, scores.frequency, least)
     learned, newest = np.int64(len(known.results)), np.int64(first - 1)
     while len(heap) > 0:
         # 2. Take the best entry. Is it out of date, put it back with the priority of now; one that
         #    rose has been pushed again already.
         priority, _, i = heapq.heappop(heap)
-        if not _is_candidate(pairs.rows, i, least):
+        if not _is_candidate(pairs, i, least):
             continue
-        now = _priority(pairs.rows, scores.frequency, i)
+        now = _priority(pairs, scores.frequency, i)
         if now != -priority:
             if now < -priority:
-                _push(heap, pairs.rows, scores.frequency, i, least)
+                _push(heap, pairs, scores.frequency, i, least)
             continue
         if len(spelling.ranks):
-            i = first_spelled(heap, pairs.rows, spelling, i, priority)
+            i = first_spelled(heap, pairs, spelling, i, priority)
         # 3. Ask what the pair becomes, unless its merge is known.
         new = pairs.rows[i].result
         if pairs.rows[i].rank == 0:
-            left, right = both_symbols(pairs.rows[i].key)
-            yield left, right, pairs.rows[i].count
+            left, right = both_symbols(pairs.keys[i, 0])
+            yield left, right, pairs.counts[i]
             if reply[0] == STOP:
                 return
             new = np.int32(reply[0])
             if new >= 0 and first >= 0:
                 learned += 1
-            _remember(pairs.rows, i, new, learned if first >= 0 else 0)
+            _remember(pairs, i, new, learned if first >= 0 else 0)
         if new < 0:
             continue
         # 4. Replace it in the words, and push what rose. A merge into an older symbol is a single
@@ -311,7 +304,7 @@ def merge_loop(words, spelling, known, scored, first, least, reply):
         newest = max(newest, np.int64(new))
         merge = Merge(i, new, single)
         pairs, scores, spelling, notes, risen = _merge_pair(
-            pairs, words, scores, spelling, known, notes, merge
+            pairs, text, scores, spelling, known, notes, merge
         )
         for i in risen:
-            _push(heap, pairs.rows, scores.frequency, i, least)
+            _push(heap, pairs, scores.frequency, i, least)

@@ -10,7 +10,9 @@ import numpy as np
 from ..text.pretokens import Pretokens
 from ..tokenizer.parts import Parts
 from ..tokenizer.segmentation import MergeTable, merge_table, merges_of, segment, symbols_of
-from .merge_loop import MOST_SYMBOLS, STOP, merge_loop, words_of
+from .merge_loop import MOST_SYMBOLS, STOP, merge_loop
+from .spelling import spelling_of
+from .words import MOST_PLACES, alike_together, text_of
 
 
 def learn_merges(
@@ -63,12 +65,17 @@ def learn_merges(
             f"by their counts the words hold {total:.4g} symbols in all, and counts are exact up to "
             "2^52 (4.5e15): divide the counts"
         )
-    symbols = np.array(symbols, np.int32)  # a copy: the loop merges in place
-    words, spelling = words_of(symbols, offsets, counts, spelled=best == "token")
+    if (longest := np.diff(offsets).max(initial=0)) > MOST_PLACES:
+        raise ValueError(
+            f"a word of {longest:,} symbols: they may have {MOST_PLACES:,} at most, so cut the text into "
+            "words, or leave this one out"
+        )
+    text = text_of(symbols, offsets, counts)
+    spelling = spelling_of(symbols if best == "token" else symbols[:0])
     known = merge_table(np.empty((0, 3), np.int32) if known is None else known)
     reply = np.zeros(1, np.int64)
     least = max(1, min_frequency)
-    loop = merge_loop(words, spelling, known, best == "score", first, least, reply)
+    loop = merge_loop(text, spelling, known, best == "score", first, least, reply)
     try:
         for a, b, count in loop:
             reply[0] = becomes(a, b)
@@ -150,12 +157,13 @@ def learn_tokens(
     >>> learn_tokens(th.count_pretokens(["bat bat"], base), base, 1)
     (['bat'], [('b', 'at')], [2])
     """
-    ids, offsets = segment(*symbols_of(words.strings, parts), merges_of(parts))
+    *start, counts = alike_together(*symbols_of(words.strings, parts), words.counts)
+    ids, offsets = segment(*start, merges_of(parts))
     limit = max_token_length or float("inf")
     return learn_vocabulary(
         ids,
         offsets,
-        words.counts,
+        counts,
         parts.vocab,
         n_tokens,
         known=merges_of(parts),

@@ -1,4 +1,4 @@
-"""All pairs of neighbouring symbols: a hash table of records, and the places where each was seen.
+"""All pairs of neighbouring symbols: a hash table of them, and the places where each was seen.
 
 Compiled, for `merge_loop`. Numba does not notice when a compiled function of another module changes:
 after a change of `slot_of` touch this module, after a change of this one `spelling` and `merge_loop`.
@@ -10,30 +10,37 @@ import numpy as np
 from numba import njit
 
 from ..tokenizer.segmentation import index_keys, longer, pair_key, slot_of
+from .words import HEADER, PLACE_BITS, end_of, weight_of
 
 PAIR = np.dtype(
     [
-        ("key", np.int64),  # the left symbol in the upper half, the right one in the lower
-        ("count", np.int64),  # how often it occurs now; REFUSED: it is never merged
         ("tie", np.int64),  # of equal priorities the smaller goes first
-        (
-            "seen",
-            np.int64,
-        ),  # at first: how many sightings it has, then where the next one is written
         ("block", np.int32),  # its newest block of sightings; -1: none
         ("rank", np.int32),  # of its merge, from 1 on, if that is known; else 0
         ("result", np.int32),  # the symbol that a known merge leads to
     ],
     align=True,
 )
-# A sighting is a word and a place in it, as one number that sorts as they do. A pair's are those from
-# `begin` to `end` of all sightings, ascending; it has another block, `before`, where it came about
-# in several ways. Some are out of date: another merge took the pair away.
+# The sightings of a pair are those from `begin` to `end` of all sightings, ascending; it has another
+# block, `before`, where it came about in several ways. Some are out of date: another merge took the
+# pair away.
 BLOCK = np.dtype([("begin", np.int64), ("end", np.int64), ("before", np.int64)])
-REFUSED = -(2**62)
+REFUSED = -(2**62)  # as a count: the pair is never merged
 
-# `table` leads from a pair's key to its row; `filled`: how many rows, blocks and sightings there are
-Pairs = namedtuple("Pairs", "table rows blocks sightings filled")
+# A pair has a row: its key (the left symbol in the upper half, the right one in the lower) is in
+# `keys`, how often it occurs now in `counts`, all else in `rows`. `table` leads from a key to the row;
+# `filled`: how many rows, blocks and sightings there are.
+Pairs = namedtuple("Pairs", "table keys counts rows blocks sightings filled")
+
+
+@njit(cache=True)
+def no_numbers():
+    """An empty list of numbers.
+
+    Where a list is made by a comprehension, numba 0.68 takes some of that function's writing into
+    arrays for needless, and leaves it out.
+    """
+    return [np.int64(0) for _ in range(0)]
 
 
 @njit(cache=True)
@@ -42,48 +49,42 @@ def both_symbols(key):
 
 
 @njit(cache=True)
-def keys_of(rows):
-    """The keys of all rows, as `slot_of` takes them; a view."""
-    return rows["key"][:, np.newaxis]
-
-
-@njit(cache=True)
-def no_pairs():
-    rows, blocks = np.zeros(1024, PAIR), np.zeros(1024, BLOCK)
-    table, filled = np.full(4096, -1, np.int32), np.zeros(3, np.int64)
-    return Pairs(table, rows, blocks, np.zeros(1024, np.int64), filled)
+def _table_for(keys, n, size):
+    """A table over the first `n` of the keys, with room for `size`."""
+    power = 4096
+    while power < 2 * size:
+        power *= 2
+    return index_keys(keys, n, power)
 
 
 @njit(cache=True)
 def reserve(pairs, n, seen):
     """The same pairs in arrays into which `n` more pairs and blocks and `seen` sightings fit."""
-    table, rows, blocks, sightings, filled = pairs
+    table, keys, counts, rows, blocks, sightings, filled = pairs
     if filled[0] + n > len(rows):
         size = (filled[0] + n) * 3 // 2
-        rows = longer(rows, size)
-        power = len(table)
-        while power < 2 * size:
-            power *= 2
-        table = index_keys(keys_of(rows), filled[0], power)
+        keys, counts, rows = longer(keys, size), longer(counts, size), longer(rows, size)
+        if 2 * size > len(table):
+            table = _table_for(keys, filled[0], size)
     if filled[1] + n > len(blocks):
         blocks = longer(blocks, (filled[1] + n) * 3 // 2)
     if filled[2] + seen > len(sightings):
         grown = np.empty(2 * (filled[2] + seen), np.int64)
         grown[: filled[2]] = sightings[: filled[2]]
         sightings = grown
-    return Pairs(table, rows, blocks, sightings, filled)
+    return Pairs(table, keys, counts, rows, blocks, sightings, filled)
 
 
 @njit(cache=True)
 def row_of(table, keys, rows, filled, key):
-    """The row of a pair: the one it has, or a new one. `keys` are the `keys_of` the rows."""
+    """The row of a pair: the one it has, or a new one."""
     slot = slot_of(table, keys, key)
     i = np.int64(table[slot])
     if i < 0:
         i = filled[0]
         filled[0] += 1
         table[slot] = i
-        rows[i].key = key
+        keys[i, 0] = key
         rows[i].block = -1
     return i
 
@@ -103,11 +104,11 @@ def open_block(pairs, i, seen):
 @njit(cache=True)
 def sightings_of(pairs, i):
     """All sightings of pair `i`, ascending."""
-    _, rows, blocks, sightings, _ = pairs
-    newest = blocks[rows[i].block]
+    blocks, sightings = pairs.blocks, pairs.sightings
+    newest = blocks[pairs.rows[i].block]
     if newest.before < 0:
         return sightings[newest.begin : newest.end]
-    block, found = np.int64(rows[i].block), np.empty(0, np.int64)
+    block, found = np.int64(pairs.rows[i].block), np.empty(0, np.int64)
     while block >= 0:
         some = sightings[blocks[block].begin : blocks[block].end]
         found = np.concatenate((found, some))
@@ -116,33 +117,51 @@ def sightings_of(pairs, i):
 
 
 @njit(cache=True)
-def all_pairs(symbols, records):
+def all_pairs(text):
     """The pairs of all words, with their counts and sightings."""
-    # 1. Count each pair. `places`: the row of the pair at each symbol.
-    pairs = no_pairs()
-    table, rows, _, _, filled = pairs
-    keys = keys_of(rows)
-    places = np.empty(len(symbols), np.int32)
-    for w in range(len(records)):
-        begin, end, weight = records[w].begin, records[w].end, records[w].weight
-        if filled[0] + end - begin > len(rows):
-            pairs = reserve(pairs, end - begin, 0)
-            table, rows, _, _, filled = pairs
-            keys = keys_of(rows)
+    # 1. Number the pairs as they come, and count them. `places`: the row of the pair at each place.
+    table, filled = np.full(4096, -1, np.int32), np.zeros(3, np.int64)
+    keys, counts, seen = (
+        np.zeros((2048, 1), np.int64),
+        np.zeros(2048, np.int64),
+        np.zeros(2048, np.int64),
+    )
+    places, begin = np.empty(len(text), np.int32), HEADER
+    while begin < len(text):
+        weight, end = weight_of(text, begin), end_of(text, begin)
         for j in range(begin, end - 1):
-            i = row_of(table, keys, rows, filled, pair_key(symbols[j], symbols[j + 1]))
+            key = pair_key(text[j], text[j + 1])
+            slot = slot_of(table, keys, key)
+            if table[slot] < 0:
+                if filled[0] == len(keys):
+                    size = 2 * filled[0]
+                    keys, counts, seen = (
+                        longer(keys, size),
+                        longer(counts, size),
+                        longer(seen, size),
+                    )
+                    table = _table_for(keys, filled[0], size)
+                    slot = slot_of(table, keys, key)
+                table[slot], keys[filled[0], 0] = filled[0], key
+                filled[0] += 1
+            i = table[slot]
             places[j] = i
-            rows[i].count += weight
-            rows[i].seen += 1
-    # 2. Write the sightings into blocks.
-    blocks = np.zeros(len(rows), BLOCK)
-    pairs = Pairs(table, rows, blocks, pairs.sightings, filled)
+            counts[i] += weight
+            seen[i] += 1
+        begin = end + HEADER
+    # 2. Write the sightings into blocks. `seen` now says where the next one of a pair goes.
+    rows, blocks = np.zeros(len(keys), PAIR), np.zeros(len(keys), BLOCK)
+    sightings = np.empty(2 * seen.sum(), np.int64)  # what is not written to takes no memory
+    pairs = Pairs(table, keys, counts, rows, blocks, sightings, filled)
     for i in range(filled[0]):
-        rows[i].seen = open_block(pairs, i, rows[i].seen)
-    sightings = np.empty(2 * filled[2], np.int64)  # what is not written to takes no memory
-    for w in range(len(records)):
-        for j in range(records[w].begin, records[w].end - 1):
+        rows[i].block = -1
+        seen[i] = open_block(pairs, i, seen[i])
+    begin = HEADER
+    while begin < len(text):
+        end = end_of(text, begin)
+        for j in range(begin, end - 1):
             i = places[j]
-            sightings[rows[i].seen] = np.int64(w) << 32 | (j - records[w].begin)
-            rows[i].seen += 1
-    return Pairs(table, rows, blocks, sightings, filled)
+            sightings[seen[i]] = np.int64(begin) << PLACE_BITS | (j - begin)
+            seen[i] += 1
+        begin = end + HEADER
+    return pairs

@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 
 from ..tokenizer.segmentation import longer
-from .pairs import both_symbols
+from .pairs import both_symbols, no_numbers
 
 LENGTH_BITS = 18  # of a tie; the characters have the other 44 bits
 
@@ -69,16 +69,16 @@ def _character(spelling, left, right, j):
 
 
 @njit(cache=True)
-def first_spelled(heap, rows, spelling, i, priority):
+def first_spelled(heap, pairs, spelling, i, priority):
     """Of the pairs that tie with `i` so far, the one spelled first; the others go back."""
-    tie, passed = rows[i].tie, [np.int64(0) for _ in range(0)]
+    tie, passed = pairs.rows[i].tie, no_numbers()
     while len(heap) > 0 and heap[0][0] == priority and heap[0][1] == tie:
         k = heapq.heappop(heap)[2]
-        if k == i or np.float64(-rows[k].count) != priority:
-            if k != i and rows[k].count > 0:
-                heapq.heappush(heap, (np.float64(-rows[k].count), tie, k))
+        if k == i or np.float64(-pairs.counts[k]) != priority:
+            if k != i and pairs.counts[k] > 0:
+                heapq.heappush(heap, (np.float64(-pairs.counts[k]), tie, k))
             continue
-        (a, b), (c, d) = both_symbols(rows[k].key), both_symbols(rows[i].key)
+        (a, b), (c, d) = both_symbols(pairs.keys[k, 0]), both_symbols(pairs.keys[i, 0])
         for j in range(tie >> 62 - LENGTH_BITS):
             difference = _character(spelling, a, b, j) - _character(spelling, c, d, j)
             if difference != 0:

@@ -25,6 +25,7 @@ from .cutting import (
 from .merges import learn_vocabulary
 from .scripts import script_rules
 from .unigram import learn_unigram
+from .words import alike_together
 
 
 def train_wordpiece(
@@ -293,7 +294,7 @@ def _grown(
         return len(token) <= limit and token not in reserved and (rules is None or rules(token))
 
     symbols = np.array([vocab[c] for c in characters], np.int32)[places]
-    flat, wanted = (symbols, offsets, counts), _still_wanted(vocab_size, len(vocab))
+    flat, wanted = alike_together(symbols, offsets, counts), _still_wanted(vocab_size, len(vocab))
     tokens, merges, _ = learn_vocabulary(
         *flat, vocab, wanted, prefix=prefix, valid=valid, min_frequency=min_frequency, best=best
     )
