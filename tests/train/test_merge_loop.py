@@ -1,7 +1,6 @@
 """The compiled merge loop against its definition, where its buffers grow and its ties are close."""
 
 from collections import Counter
-from itertools import pairwise
 
 import numpy as np
 import psutil
@@ -10,6 +9,7 @@ from hypothesis import given, strategies as st
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 import tokhelpers as th
+from tokhelpers import textbook
 from tokhelpers.tokenizer.parts import read_parts
 from tokhelpers.train.merges import learn_merges, learn_tokens, learn_vocabulary
 
@@ -17,16 +17,6 @@ from tokhelpers.train.merges import learn_merges, learn_tokens, learn_vocabulary
 def flat(words: list[list[int]]) -> tuple[np.ndarray, np.ndarray]:
     offsets = np.concatenate([[0], np.cumsum([len(w) for w in words])])
     return np.array([i for w in words for i in w], np.int32), offsets
-
-
-def replaced(word: list[int], left: int, right: int, new: int) -> list[int]:
-    out = []
-    for symbol in word:
-        if out and (out[-1], symbol) == (left, right):
-            out[-1] = new
-        else:
-            out.append(symbol)
-    return out
 
 
 def naming(form: dict[int, tuple], first: int):
@@ -55,31 +45,25 @@ def check_greedy(words, counts, best, steps, min_frequency=1):
 
     options = {"best": best, "min_frequency": min_frequency}
     learned = learn_merges(*flat(words), np.array(counts), name, **options)
-    done, ended = 0, object()
-    while done < steps:
-        pairs, symbols = Counter(), Counter()
+    for _ in range(steps):
+        pairs, symbols = textbook.count_pairs(zip(words, counts, strict=True)), Counter()
         for word, n in zip(words, counts, strict=True):
             for symbol in word:
                 symbols[symbol] += n
-            for pair in pairwise(word):
-                pairs[pair] += n
         frequent = [pair for pair, n in pairs.items() if n >= min_frequency]
-        merge = next(learned, ended)
+        merge = next(learned, None)
         if not frequent:
-            assert merge is ended
+            assert merge is None
             return
-        left, right, new, n = merge
-        assert (left, right) == min(frequent, key=rank) and n == pairs[left, right]
-        words = [replaced(word, left, right, new) for word in words]
-        done += 1
+        *pair, new, n = merge
+        assert tuple(pair) == min(frequent, key=rank) and n == pairs[tuple(pair)]
+        words = [textbook.merge_pair(word, tuple(pair), new) for word in words]
 
 
-short_words = st.dictionaries(
-    st.text("ab", min_size=1, max_size=12), st.integers(1, 5), min_size=1, max_size=8
-)
+each_order = pytest.mark.parametrize("best", ["pair", "token", "score"])
 
 
-@pytest.mark.parametrize("best", ["pair", "token", "score"])
+@each_order
 @pytest.mark.parametrize(("n_words", "skew"), [(160, 4), (180, 1.5), (350, 1)])
 def test_more_pairs_than_there_was_room_for(best, n_words, skew):
     """Room for 1,024 pairs and sightings at first: it runs out while merging, or before."""
@@ -89,22 +73,26 @@ def test_more_pairs_than_there_was_room_for(best, n_words, skew):
     check_greedy(words, random.integers(1, 9, len(words)).tolist(), best, steps=30)
 
 
+@each_order
+def test_a_word_longer_than_the_room(best):
+    """The first sighting of all is where the room runs out."""
+    word = [0, 1] * 20 + np.random.default_rng(0).integers(0, 40, 700).tolist()
+    check_greedy([word], [1], best, steps=20)
+
+
 def test_ten_thousand_pairs():
     """The table from pairs to rows grows several times; the most frequent pair is seen last."""
     words = [[i, j] for i in range(100) for j in range(100)] + [[0, 0]]
     check_greedy(words, [1] * 10_000 + [2], "pair", steps=2)
 
 
-@pytest.mark.parametrize("best", ["pair", "token", "score"])
-def test_a_word_longer_than_the_room(best):
-    """The first sighting of all is where the room runs out."""
-    random = np.random.default_rng(0)
-    word = [0, 1] * 20 + random.integers(0, 40, 700).tolist()
-    check_greedy([word], [1], best, steps=20)
-
-
-@pytest.mark.parametrize("best", ["pair", "token", "score"])
-@given(short_words, st.integers(0, 4))
+@each_order
+@given(
+    st.dictionaries(
+        st.text("ab", min_size=1, max_size=12), st.integers(1, 5), min_size=1, max_size=8
+    ),
+    st.integers(0, 4),
+)
 def test_greedy_where_tokens_recur(best, corpus, min_frequency):
     """Symbols that come about again, in two ways, or beside themselves."""
     words = [[ord(c) for c in word] for word in corpus]
@@ -139,12 +127,6 @@ def test_of_equals_the_first_token_however_long(corpus):
     check_greedy(words, [*(corpus | OTHERS).values()], "token", steps=40)
 
 
-def test_shorter_tokens_go_first_among_long_ones():
-    random = np.random.default_rng(0)
-    words = [random.integers(0, 3, n).tolist() for n in (60, 59, 58, 41, 40, 39)]
-    check_greedy(words, [1] * len(words), "token", steps=999)
-
-
 def learned_from(words: dict, vocab: list[str], known=None, **options):
     """The merges learned, as strings with their counts; with ``known`` ones, behind these."""
     id_of = {token: i for i, token in enumerate(vocab)}
@@ -161,51 +143,66 @@ def learned_from(words: dict, vocab: list[str], known=None, **options):
     return ["{} {} {}".format("".join(form[a]), "".join(form[b]), n) for a, b, _, n in learned]
 
 
-def test_of_equals_the_first_token_whatever_was_seen_first():
-    assert learned_from({"cb": 3, "ca": 3}, [*"abc"], best="token") == ["c a 3", "c b 3"]
+# words with their counts, the vocabulary, options, the merges to be learned with their counts
+XYZ = (
+    {("xy", "z"): 9, ("xy", "z", "x"): 8, ("x", "yz", "x", "yz"): 3},
+    ["x", "yz", "xy", "z", "xyzx"],
+)
+AGAIN = {("x", "yz"): 9, ("x", "y", "z"): 3}, ["y", "z", "yz", "x"]
+BY_HAND = {
+    "of equals the first token, whatever was seen first": (
+        {"cb": 3, "ca": 3}, [*"abc"], {"best": "token"}, ["c a 3", "c b 3"],
+    ),
+    "two equals are all that is left": (
+        {"a": 1, "bcdef": 5, "bcdeb": 5, "bcde": 20} | OTHERS, [*"abcdef", *OTHERS],
+        {"best": "token"}, ["b c 30", "d e 30", "bc de 30", "bcde b 5", "bcde f 5"],
+    ),
+    "abcd f still stands among its former equals, from before f g took some of it": (
+        {"abcde": 5, "abcdfg": 4, "abcdf": 1, "abcdb": 5, "abcd": 20, "fg": 7} | OTHERS,
+        [*"abcdefg", *OTHERS], {"best": "token"},
+        ["a b 35", "c d 35", "ab cd 35", "f g 11", "abcd b 5", "abcd e 5", "abcd fg 4", "abcd f 1"],
+    ),
+    "a b scores 5 / (5 * 8), then 2 / (2 * 8), the same, but it has become too rare": (
+        {"xab": 3, "ab": 2, "b": 3}, [*"xab"], {"best": "score", "min_frequency": 3},
+        ["x a 3", "xa b 3"],
+    ),
+    "a known merge goes as soon as its pair comes about, though c d is as frequent": (
+        {"abcd": 2**40, "ab": 1}, [*"abcd", "ab", "abc"], {"known": [("ab", "c")]},
+        [f"a b {2**40 + 1}", f"abc d {2**40}"],
+    ),
+    "of known merges the lower rank goes first": (
+        {"dabc": 3, "ab": 1}, [*"abcd", "ab", "dab", "abc"],
+        {"known": [("ab", "c"), ("d", "ab")]}, ["a b 4", "d abc 3"],
+    ),
+    "of known merges the lower rank goes first, the other one": (
+        {"dabc": 3, "ab": 1}, [*"abcd", "ab", "dab", "abc"],
+        {"known": [("d", "ab"), ("ab", "c")]}, ["a b 4", "dab c 3"],
+    ),
+    "known merges are made in the rarest word too, so that a c is left in two of three": (
+        {"abac": 1, "ab": 5, "ac": 2}, [*"abc", "ab", "aba"],
+        {"known": [("ab", "a")], "min_frequency": 2}, ["a b 6", "a c 2"],
+    ),
+    "an encoder goes from left to right: the second a b is no longer there": (
+        {"abab": 1}, [*"ab", "ab", "aba"], {"known": [("ab", "a")]}, ["a b 2", "aba b 1"],
+    ),
+    "the newest token takes its neighbour, too, when it comes about again": (
+        *XYZ, {"known": []}, ["xy z 17", "xyz x 8", "x yz 6", "xyzx yz 3"],
+    ),
+    "but not where there is nothing to continue": (
+        *XYZ, {}, ["xy z 17", "xyz x 8", "x yz 6", "xyz xyz 3"],
+    ),
+    "a pair that comes about again is learned again": (*AGAIN, {}, ["x yz 9", "y z 3", "x yz 3"]),
+    "or where training goes on, merged at once": (*AGAIN, {"known": []}, ["x yz 9", "y z 3"]),
+    "the first id can be merged into": (
+        {("a", "b", "c", "a", "b"): 2}, ["ab", *"abc"], {"known": []},
+        ["a b 4", "ab c 2", "abc ab 2"],
+    ),
+}  # fmt: skip
 
 
-def test_two_equals_are_all_that_is_left():
-    words = {"a": 1, "bcdef": 5, "bcdeb": 5, "bcde": 20}
-    learned = learned_from(words | OTHERS, [*"abcdef", *OTHERS], best="token")
-    assert learned == ["b c 30", "d e 30", "bc de 30", "bcde b 5", "bcde f 5"]
-
-
-def test_a_pair_that_became_rarer_waits_for_its_turn():
-    """``abcd f`` still stands among its former equals, from before ``f g`` took some of it."""
-    words = {"abcde": 5, "abcdfg": 4, "abcdf": 1, "abcdb": 5, "abcd": 20, "fg": 7}
-    learned = learned_from(words | OTHERS, [*"abcdefg", *OTHERS], best="token")
-    assert learned[:4] == ["a b 35", "c d 35", "ab cd 35", "f g 11"]
-    assert learned[4:] == ["abcd b 5", "abcd e 5", "abcd fg 4", "abcd f 1"]
-
-
-def test_a_pair_that_became_too_rare_is_out_whatever_its_score():
-    """``a b`` scores 5 / (5 * 8), then 2 / (2 * 8): the same, but it occurs too rarely now."""
-    words = {"xab": 3, "ab": 2, "b": 3}
-    learned = learned_from(words, [*"xab"], best="score", min_frequency=3)
-    assert learned == ["x a 3", "xa b 3"]
-
-
-def test_known_merges_go_before_all_counts():
-    """``ab c`` is known: it goes as soon as ``ab`` comes about, though ``c d`` is as frequent."""
-    vocab = [*"abcd", "ab", "abc"]
-    words = {"abcd": 2**40, "ab": 1}
-    expected = [f"a b {2**40 + 1}", f"abc d {2**40}"]
-    assert learned_from(words, vocab, [("ab", "c")]) == expected
-
-
-def test_of_known_merges_the_lower_rank_goes_first():
-    vocab = [*"abcd", "ab", "dab", "abc"]
-    words = {"dabc": 3, "ab": 1}
-    assert learned_from(words, vocab, [("ab", "c"), ("d", "ab")]) == ["a b 4", "d abc 3"]
-    assert learned_from(words, vocab, [("d", "ab"), ("ab", "c")]) == ["a b 4", "dab c 3"]
-
-
-def test_known_merges_have_no_least_count():
-    """An encoder makes them in the rarest word too: ``a c`` is left in two of three."""
-    words = {"abac": 1, "ab": 5, "ac": 2}
-    vocab = [*"abc", "ab", "aba"]
-    assert learned_from(words, vocab, [("ab", "a")], min_frequency=2) == ["a b 6", "a c 2"]
+@pytest.mark.parametrize(("words", "vocab", "options", "learned"), BY_HAND.values(), ids=BY_HAND)
+def test_small_corpora_by_hand(words, vocab, options, learned):
+    assert learned_from(words, vocab, **options) == learned
 
 
 def test_what_is_learned_is_named():
@@ -239,15 +236,6 @@ def test_what_is_not_valid_is_never_built():
     assert asked.count("aa") == 1
 
 
-def test_with_known_merges_what_comes_about_takes_its_neighbour():
-    vocab = {"x": 0, "yz": 1, "xy": 2, "z": 3, "xyzx": 4}
-    words, counts = flat([[2, 3], [2, 3, 0], [0, 1, 0, 1]]), np.array([9, 8, 3])
-    merges = [("xy", "z"), ("xyz", "x"), ("x", "yz")]
-    for known, last in ((None, ("xyz", "xyz")), (np.empty((0, 3), np.int32), ("xyzx", "yz"))):
-        learned = learn_vocabulary(*words, counts, vocab, 2, known=known)
-        assert learned == (["xyz", "".join(last)], [*merges, last], [17, 8, 6, 3])
-
-
 def test_training_goes_on_behind_the_merges_there_are():
     vocab = {"a": 0, "b": 1, "c": 2, "d": 3, "e": 4, "cd": 5, "cde": 6}
     tokenizer = Tokenizer(models.BPE(vocab, [("cd", "e")]))
@@ -258,49 +246,6 @@ def test_training_goes_on_behind_the_merges_there_are():
     assert learn_tokens(words, parts, 9) == (["cdea", "acdea"], merges, [15, 6, 1])
     for options in ({"max_token_length": 4}, {"min_frequency": 3}):
         assert learn_tokens(words, parts, 9, **options) == (["cdea"], merges[:2], [15, 6])
-
-
-def test_what_comes_about_takes_its_neighbour_at_once():
-    """An encoder goes from left to right: the second ``a b`` is no longer there for it."""
-    vocab = [*"ab", "ab", "aba"]
-    assert learned_from({"abab": 1}, vocab, [("ab", "a")]) == ["a b 2", "aba b 1"]
-
-
-def test_so_does_the_newest_token_when_it_comes_about_again():
-    words = {("xy", "z"): 9, ("xy", "z", "x"): 8, ("x", "yz", "x", "yz"): 3}
-    vocab, expected = ["x", "yz", "xy", "z", "xyzx"], ["xy z 17", "xyz x 8", "x yz 6"]
-    assert learned_from(words, vocab, []) == [*expected, "xyzx yz 3"]
-    assert learned_from(words, vocab) == [*expected, "xyz xyz 3"]  # nothing to continue
-
-
-def test_a_pair_that_comes_about_again():
-    """It is learned again, or where training goes on, merged at once by the merge there is."""
-    words, vocab = {("x", "yz"): 9, ("x", "y", "z"): 3}, ["y", "z", "yz", "x"]
-    assert learned_from(words, vocab) == ["x yz 9", "y z 3", "x yz 3"]
-    assert learned_from(words, vocab, []) == ["x yz 9", "y z 3"]
-
-
-def test_the_first_id_can_be_merged_into():
-    words = {("a", "b", "c", "a", "b"): 2}
-    assert learned_from(words, ["ab", *"abc"], []) == ["a b 4", "ab c 2", "abc ab 2"]
-
-
-def test_an_unknown_order_is_refused():
-    with pytest.raises(ValueError, match="best is 'pair', 'token' or 'score', not 'size'"):
-        next(learn_merges(*flat([[0, 1]]), np.array([1]), lambda a, b: 2, best="size"))
-
-
-def test_a_refused_pair_is_asked_for_once():
-    """Though it comes about again, in the third word."""
-    words = [[0, 1], [2, 3], [0, 2, 3]]
-    asked = []
-
-    def becomes(left, right):
-        asked.append((left, right))
-        return {(0, 1): -1, (2, 3): 1}[left, right]
-
-    learned = learn_merges(*flat(words), np.array([9_000, 5_000, 3_000]), becomes)
-    assert list(learned) == [(2, 3, 1, 8_000)] and asked == [(0, 1), (2, 3)]
 
 
 def test_what_the_loop_held_is_freed_when_enough_is_learned():
