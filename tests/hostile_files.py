@@ -26,11 +26,14 @@ LINES = [f"line {i} of the file, é" for i in range(40)]
 
 @contextmanager
 def written(content: bytes, ending: str):
-    """A file that holds the bytes."""
+    """A file that holds the bytes; an error of what is done with it must be ours, and name it."""
     with tempfile.NamedTemporaryFile(suffix=ending) as file:
         file.write(content)
         file.flush()
-        yield file.name
+        try:
+            yield file.name
+        except OURS as error:
+            assert file.name in str(error)
 
 
 @st.composite
@@ -121,14 +124,9 @@ def damaged_json(draw) -> bytes:
 DAMAGED_JSON = FAMILIES.flatmap(lambda name: damaged_bytes(lambda: small_json(name).encode()))
 
 
-def read_damaged_tokenizer(content: bytes, ending: str) -> None:
+def read_tokenizer(content: bytes, ending: str) -> None:
     with written(content, ending) as file, warnings.catch_warnings(action="ignore"):
-        try:
-            tokenizer = th.load_tokenizer(file)
-        except OURS as error:
-            assert file in str(error)
-            return
-        use(tokenizer)
+        use(th.load_tokenizer(file))
 
 
 # --- counts ---------------------------------------------------------------------------------------
@@ -153,12 +151,7 @@ def everything(counts) -> tuple:
 def read_our_counts(content: bytes) -> None:
     """As they were saved, or refused: no damage goes unnoticed."""
     with written(content, ".parquet") as file:
-        try:
-            counts = th.load_counts(file)
-        except OURS as error:
-            assert file in str(error)
-            return
-    assert everything(counts) == everything(counts_in_groups()[1])
+        assert everything(th.load_counts(file)) == everything(counts_in_groups()[1])
 
 
 @cache
@@ -172,12 +165,7 @@ def table(strings: str = "text", numbers: str = "n") -> bytes:
 
 def read_words(content: bytes, ending: str) -> None:
     with written(content, ending) as file:
-        try:
-            counts = th.load_counts(file)
-        except OURS as error:
-            assert file in str(error)
-            return
-        assert all(isinstance(word, str) and n >= 0 for word, n in counts.items())
+        assert all(isinstance(word, str) and n >= 0 for word, n in th.load_counts(file).items())
 
 
 @cache
@@ -193,14 +181,13 @@ def count_again(content: bytes) -> None:
     """A second count over a damaged file of the first: the same counts, or the file is named."""
     name, _, counts = counted_folder()
     with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder, name)
-        file.write_bytes(content)
+        Path(folder, name).write_bytes(content)
         try:
             again = th.count_pretokens(LINES, encoder("byte-level"), folder=folder, memory=1)
         except OURS as error:
-            assert file.name in str(error)
-            return
-    assert everything(again) == everything(counts)
+            assert name in str(error)
+        else:
+            assert everything(again) == everything(counts)
 
 
 # --- corpora --------------------------------------------------------------------------------------
@@ -212,35 +199,20 @@ PACK = {"": bytes, ".gz": gzip.compress, ".xz": lzma.compress}
 
 
 def read_corpus(content: bytes, kind: str, packed: str, errors: str) -> None:
-    """Documents that are text, the same in parts; or an error that names the file."""
+    """Documents that are text, the same in parts."""
     ending = ".parquet" if kind == "parquet" else f".{kind}" + packed
     with written(content if kind == "parquet" else PACK[packed](content), ending) as file:
-        try:
-            corpus = th.load_corpus(f"{kind}:{file}", errors=errors)
-            documents = list(corpus)
-            parts = [text for part in corpus.parts(7) for text in part]
-        except OURS as error:
-            assert file in str(error)
-            return
-        assert all(isinstance(text, str) and text.strip() for text in documents)
-        for text in documents:
-            text.encode()  # no lone surrogate came through
-        assert parts == documents
+        corpus = th.load_corpus(f"{kind}:{file}", errors=errors)
+        documents = list(corpus)
+        assert all(text.strip() and text.encode() for text in documents)  # no lone surrogate
+        assert [text for part in corpus.parts(7) for text in part] == documents
 
 
-def read_damaged_archive(ending: str, content: bytes) -> None:
-    """The lines as they were packed, or an error: archives have checksums."""
+def read_archive(ending: str, content: bytes) -> None:
+    """The lines as they were packed: archives have checksums."""
     with written(content, f".txt{ending}") as file:
-        try:
-            documents = [
-                text
-                for split in ("train", "test")
-                for text in th.load_corpus(f"text:{file}", split=split)
-            ]
-        except OURS as error:
-            assert file in str(error)
-            return
-    assert sorted(documents) == sorted(LINES)
+        train, test = (list(th.load_corpus(f"text:{file}", split=s)) for s in ("train", "test"))
+        assert sorted(train + test) == sorted(LINES)
 
 
 MADE_UP = st.tuples(
@@ -260,35 +232,19 @@ ARCHIVES = st.sampled_from([".gz", ".xz"]).flatmap(
         st.just(ending), damaged_bytes(lambda: PACK[ending]("\n".join(LINES).encode()))
     )
 )
+TSV = "".join(f"{word}\t{i}\n" for i, word in enumerate(LINES)).encode()
 TARGETS = {
-    "files: values of tokenizer.json": (
-        damaged_json(),
-        lambda content: read_damaged_tokenizer(content, ".json"),
-    ),
-    "files: bytes of tokenizer.json": (
-        DAMAGED_JSON,
-        lambda content: read_damaged_tokenizer(content, ".json"),
-    ),
-    "files: any bytes as tokenizer.json": (
-        BYTES,
-        lambda content: read_damaged_tokenizer(content, ".json"),
-    ),
-    "files: SentencePiece model": (
-        damaged_bytes(small_model),
-        lambda content: read_damaged_tokenizer(content, ".model"),
-    ),
-    "files: our counts": (damaged_bytes(lambda: counts_in_groups()[0]), read_our_counts),
-    "files: any bytes as lines of counts": (BYTES, lambda content: read_words(content, ".tsv")),
-    "files: lines of counts": (
-        damaged_bytes(lambda: "".join(f"{w}\t{i}\n" for i, w in enumerate(LINES)).encode()),
-        lambda content: read_words(content, ".tsv"),
-    ),
-    "files: a table of counts": (
-        damaged_bytes(lambda: table("word", "count")),
-        lambda content: read_words(content, ".parquet"),
-    ),
-    "files: a folder of counts": (damaged_bytes(lambda: counted_folder()[1]), count_again),
-    "files: any bytes as corpora": (MADE_UP, lambda example: read_corpus(*example)),
-    "files: damaged corpora": (DAMAGED, lambda example: read_corpus(*example)),
-    "files: damaged archives": (ARCHIVES, lambda example: read_damaged_archive(*example)),
+    "values of tokenizer.json": (damaged_json(), read_tokenizer, ".json"),
+    "bytes of tokenizer.json": (DAMAGED_JSON, read_tokenizer, ".json"),
+    "any bytes as tokenizer.json": (BYTES, read_tokenizer, ".json"),
+    "SentencePiece model": (damaged_bytes(small_model), read_tokenizer, ".model"),
+    "our counts": (damaged_bytes(lambda: counts_in_groups()[0]), read_our_counts),
+    "any bytes as lines of counts": (BYTES, read_words, ".tsv"),
+    "lines of counts": (damaged_bytes(lambda: TSV), read_words, ".tsv"),
+    "a table of counts": (damaged_bytes(lambda: table("word", "count")), read_words, ".parquet"),
+    "a folder of counts": (damaged_bytes(lambda: counted_folder()[1]), count_again),
+    "any bytes as corpora": (MADE_UP, read_corpus),
+    "damaged corpora": (DAMAGED, read_corpus),
+    "damaged archives": (ARCHIVES, read_archive),
 }
+TARGETS = {f"files: {name}": target for name, target in TARGETS.items()}
