@@ -5,7 +5,6 @@ one with most of its tokens pruned. Others, and the whole real ones, take minute
 """
 
 import json
-import warnings
 from functools import lru_cache
 from itertools import groupby, permutations
 from operator import itemgetter
@@ -14,15 +13,12 @@ from pathlib import Path
 import pytest
 from contract import keep
 from strategies import loaded
-from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
+from tokenizers import Tokenizer, processors
+from transformers import BertTokenizer, GPT2Tokenizer
 
 import tokhelpers as th
 from tokhelpers.adapt.pruning import prunable
 from tokhelpers.tokenizer.parts import read_parts
-from tokhelpers.tokenizer.sentencepiece_files import from_spm
-
-ORDERS = ["leaf-frequency", "leaf-id", "frequency", "id", "merges"]
-WAYS = ["append", "regenerate", "prepend", "scaffold", "add_tokens"]
 
 
 @lru_cache
@@ -74,28 +70,16 @@ def family(name: str, folder: Path | None = None) -> Tokenizer:
         made = {"scratch": scratch, "small": small}
         return made[kind](rest) if kind in made else loaded(name)
     here = folder / "tokenizers" / name
-    if (here / "tokenizer.json").exists():
-        return Tokenizer.from_file(str(here / "tokenizer.json"))
-    if (here / "tokenizer.model").exists():
-        return from_spm((here / "tokenizer.model").read_bytes())
-    if (here / "merges.txt").exists():
-        made = Tokenizer(models.BPE.from_file(str(here / "vocab.json"), str(here / "merges.txt")))
-        made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-        made.decoder = decoders.ByteLevel()
-        return made
-    names = (here / "vocab.txt").read_text("utf-8").split("\n")
-    pad, unk, cls, sep = (  # one of the files has them in lower case
-        next(name for name in names if name.upper() == special)
-        for special in ("[PAD]", "[UNK]", "[CLS]", "[SEP]")
+    if name == "gpt2":
+        return GPT2Tokenizer.from_pretrained(here).backend_tokenizer
+    if (here / "vocab.txt").exists():
+        options = {"do_lower_case": name.endswith("uncased")}
+        if name.endswith("uncased"):  # its file has them in lower case
+            options |= {f"{end}_token": f"[{end}]" for end in ("pad", "unk", "cls", "sep", "mask")}
+        return BertTokenizer.from_pretrained(here, **options).backend_tokenizer
+    return th.load_tokenizer(
+        here if (here / "tokenizer.json").exists() else here / "tokenizer.model"
     )
-    made = Tokenizer(models.WordPiece.from_file(str(here / "vocab.txt"), unk_token=unk))
-    made.add_special_tokens([pad, unk, cls, sep])
-    made.normalizer = normalizers.BertNormalizer(lowercase="uncased" in name)
-    made.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    made.decoder = decoders.WordPiece()
-    ends = [(token, made.token_to_id(token)) for token in (sep, cls)]
-    made.post_processor = processors.BertProcessing(*ends)
-    return made
 
 
 SMALL = ["small-llama-3", "small-mistral-v1"]
@@ -109,18 +93,21 @@ ELSEWHERE = [
 
 @pytest.fixture
 def base(request):
+    """A tokenizer; whatever a test makes of it leaves it as it was."""
     name = request.param
-    return family(name, request.getfixturevalue("shared_data") if name in ELSEWHERE else None)
+    made = family(name, request.getfixturevalue("shared_data") if name in ELSEWHERE else None)
+    before = made.to_str()
+    yield made
+    assert made.to_str() == before
 
 
-def families(*names):
-    """A test's parameter: the families of these names, of which the large ones are long."""
-    large = {*REAL, *ELSEWHERE, SMALL[0]}
-    marked = [pytest.param(n, marks=pytest.mark.long) if n in large else n for n in names]
-    return pytest.mark.parametrize("base", marked, indirect=True)
-
-
-every_family = families(*SMALL, *SCRATCH, *REAL, *ELSEWHERE)
+LARGE = {*REAL, *ELSEWHERE, SMALL[0]}
+FAMILIES = [*SMALL, *SCRATCH, *REAL, *ELSEWHERE]
+every_family = pytest.mark.parametrize(
+    "base",
+    [pytest.param(n, marks=pytest.mark.long) if n in LARGE else n for n in FAMILIES],
+    indirect=True,
+)
 
 
 # --- the operations -------------------------------------------------------------------------------
@@ -154,8 +141,7 @@ def extended(base, how, n=150):
     extension = continued(base, n)
     if how != "append":
         extension = th.Extension(tokens=extension.tokens)
-    with warnings.catch_warnings(action="ignore"):  # tokens that are always split, where there are
-        return th.extend(base, extension, how=how)
+    return th.extend(base, extension, how=how)
 
 
 def pruned(base, by, n=200):
@@ -167,69 +153,49 @@ def pruned(base, by, n=200):
     return th.prune(base, th.pruning_order(base, text() if needs else None, by=by), n)
 
 
+def medvoc(base):
+    return th.adapt.medvoc(base, text(), text()[:50], sizes=[80], target_sizes=[20])
+
+
+OF_MERGES = {
+    **{
+        f"extend, {how}": lambda base, how=how: extended(base, how)
+        for how in ("regenerate", "prepend", "scaffold", "add_tokens")
+    },
+    "AVocaDo": lambda base: th.extend(base, th.adapt.avocado(base, text(), max_tokens=100)[0]),
+    "MEDVOC": lambda base: th.extend(base, medvoc(base)[0]),
+    **{
+        f"prune by {by}": lambda base, by=by: pruned(base, by)
+        for by in ("leaf-frequency", "frequency", "merges")
+    },
+    "merge skipping": lambda base: th.with_merge_skipping(base, True),
+    "no merge skipping": lambda base: th.with_merge_skipping(base, False),
+}
+OF_ALL = {
+    "extend, append": lambda base: extended(base, "append"),
+    "naive": lambda base: th.extend(base, th.naive_extension(base, supplement(base), 100)),
+    "thesis": lambda base: th.extend(base, th.thesis_extension(base, supplement(base), 100)),
+    "prune by leaf-id": lambda base: pruned(base, "leaf-id"),
+    "prune by id": lambda base: pruned(base, "id"),
+}
+OF_BYTES = {"tiktoken": th.tiktoken_merges}
+OPERATIONS = OF_ALL | OF_MERGES | OF_BYTES
+
+
 # --- each alone -----------------------------------------------------------------------------------
-@pytest.mark.parametrize("how", WAYS)
+@pytest.mark.filterwarnings("ignore")  # of tokens that are always split, of thresholds
+@pytest.mark.parametrize("operation", OPERATIONS)
 @every_family
-def test_extensions_keep_the_contract(base, how):
-    if is_wordpiece(base) and how != "append":
-        pytest.skip("WordPiece has no merges: it takes append alone")
-    before = base.to_str()
+def test_each_operation_keeps_the_contract(base, operation):
+    if operation in OF_MERGES and is_wordpiece(base):
+        pytest.skip("WordPiece has no merges")
+    if operation in OF_BYTES and not is_byte_level(base):
+        pytest.skip("it is not byte-level")
+    new = OPERATIONS[operation](base)
+    assert new.to_str() != base.to_str() or operation in ("merge skipping", "no merge skipping")
     # behind an added token the library puts SentencePiece's space again, and keeps it
-    lossless = how != "add_tokens" or is_byte_level(base)
-    keep(base, extended(base, how), same_ids=True, round_trip=lossless)
-    assert base.to_str() == before
-
-
-@pytest.mark.parametrize("kind", [th.naive_extension, th.thesis_extension])
-@every_family
-def test_extensions_by_a_supplement_keep_the_contract(base, kind):
-    before = base.to_str()
-    with warnings.catch_warnings(action="ignore"):
-        new = th.extend(base, kind(base, supplement(base), 100))
-    keep(base, new, same_ids=True)
-    assert base.to_str() == before
-
-
-@pytest.mark.parametrize("kind", ["avocado", "medvoc"])
-@every_family
-def test_extensions_by_a_selection_keep_the_contract(base, kind):
-    if is_wordpiece(base):
-        pytest.skip("AVocaDo and MEDVOC are selections of merges: WordPiece has none")
-    before = base.to_str()
-    with warnings.catch_warnings(action="ignore"):  # of a threshold that 100 tokens do not reach
-        if kind == "avocado":
-            extension, _ = th.adapt.avocado(base, text(), max_tokens=100)
-        else:
-            extension, _ = th.adapt.medvoc(base, text(), text()[:50], sizes=[80], target_sizes=[20])
-        new = th.extend(base, extension)
-    assert extension.tokens
-    keep(base, new, same_ids=True)
-    assert base.to_str() == before
-
-
-@pytest.mark.parametrize("by", ORDERS)
-@every_family
-def test_prunings_keep_the_contract(base, by):
-    if is_wordpiece(base) and by not in ("id", "leaf-id"):
-        pytest.skip("WordPiece has no graph of merges: any order prunes it, two are tried")
-    before = base.to_str()
-    keep(base, pruned(base, by), same_ids=False)
-    assert base.to_str() == before
-
-
-@pytest.mark.parametrize("enabled", [True, False])
-@families(*SMALL, *SCRATCH[:2], *REAL)
-def test_merge_skipping_keeps_the_contract(base, enabled):
-    before = base.to_str()
-    keep(base, th.with_merge_skipping(base, enabled), same_ids=True)
-    assert base.to_str() == before
-
-
-@families(SMALL[0], SCRATCH[0], *REAL[:3], "gpt2")
-def test_the_merges_of_tiktoken_keep_the_contract(base):
-    before = base.to_str()
-    keep(base, th.tiktoken_merges(base), same_ids=True)
-    assert base.to_str() == before
+    lossless = operation != "extend, add_tokens" or is_byte_level(base)
+    keep(base, new, same_ids=not operation.startswith("prune"), round_trip=lossless)
 
 
 @pytest.mark.parametrize("kind", ["byte-level", "sentencepiece", "wordpiece", "unigram"])
@@ -262,11 +228,10 @@ def walk(now, chains) -> None:
         walk(new, [rest for _, *rest in found if rest])
 
 
+@pytest.mark.filterwarnings("ignore")
 @every_family
 def test_chains_of_three_keep_the_contract(base):
     chains = CHAINS if base.get_vocab_size() < 10_000 else A_FEW
     if is_wordpiece(base):
         chains = [chain for chain in chains if "regenerate" not in chain]
-    before = base.to_str()
     walk(base, sorted(chains))
-    assert base.to_str() == before

@@ -21,7 +21,7 @@ from types import SimpleNamespace
 import published_questions
 import pyarrow as pa
 import pytest
-import sentencepiece
+from hostile_text import small_model
 from hub_server import Hub, Repository, serve
 from pyarrow import parquet
 from strategies import one_fast
@@ -33,7 +33,6 @@ ROWS = [f"note {i} of the set" for i in range(300)]
 LOCAL = (
     "or give the path of a local copy or one of llama-3, qwen, mistral-nemo, mistral-v1, gpt-4, "
 )
-LOCAL += "gpt-4o, llama-4, pixtral, mistral-v2, mistral-v3, mistral-v7, claude-2, deepseek"
 COPY = "or give a local copy as jsonl:PATH or parquet:PATH"
 
 
@@ -94,13 +93,9 @@ def tokenizer(name):
 
 def documents(name, *first):
     """All documents in the hub's order, or the first so many."""
-    return list(islice((text for text in rows_of(name)), *first or [None]))
-
-
-def rows_of(name):
     from tokhelpers.text.readers import read_hub
 
-    return read_hub(name.removeprefix("hf:"), "text", "strict")
+    return list(islice(read_hub(name.removeprefix("hf:"), "text", "strict"), *first or [None]))
 
 
 def both_splits(name):
@@ -207,13 +202,8 @@ def test_a_tokenizer_and_its_cache(hub, ask, tiny, tiny_file):
 
 
 def test_a_sentencepiece_model(hub, ask):
-    file = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(["bat bat cats in hats"] * 9), model_writer=file, vocab_size=30,
-        model_type="bpe", normalization_rule_name="identity", minloglevel=2,
-    )  # fmt: skip
-    put(hub, "models/org/pieces", {"tokenizer.model": file.getvalue()})
-    assert ask(tokenizer, "org/pieces").value == from_spm(file.getvalue()).to_str()
+    put(hub, "models/org/pieces", {"tokenizer.model": small_model()})
+    assert ask(tokenizer, "org/pieces").value == from_spm(small_model()).to_str()
 
 
 def test_a_revision_is_a_commit_a_tag_or_a_branch(hub, ask, tiny, other, tiny_file):
@@ -242,15 +232,17 @@ def test_a_refusal_says_why(hub, ask, home, name, options, token, why):
     if options is not None:
         put(hub, f"models/org/{name}", {"config.json": b"{}"}, **options)
     message = fails(ask(tokenizer, f"org/{name}", token=token), "OSError")
-    assert message == (
+    assert message.startswith(
         f"'org/{name}' cannot be loaded from the hub: {why}. Cache folder: {home / 'hub'}. "
         f"Either go online (and log in, if it is gated), {LOCAL}"
     )
 
 
-def test_a_gated_one_with_access(hub, ask, tiny, tiny_file):
+def test_what_is_gated_comes_with_access(hub, ask, tiny, tiny_file):
     put(hub, "models/org/mine", tiny_file, token="key")
+    put(hub, "datasets/org/ours", {"a.jsonl": lines(ROWS)}, token="key")
     assert ask(tokenizer, "org/mine", token="key").value == tiny.to_str()
+    assert ask(documents, "hf:org/ours", token="key").value == ROWS
 
 
 @pytest.mark.parametrize(
@@ -305,7 +297,7 @@ def test_a_download_that_breaks_off_leaves_nothing(hub, ask, home, tiny, tiny_fi
     hub.faults["GET tokenizer.json"] = (fault, 10_000, 0)
     message = fails(ask(tokenizer, name), "OSError")
     start = f"'{name}' cannot be loaded from the hub: the download broke off ({why}"
-    assert message.startswith(start) and message.endswith(LOCAL)
+    assert message.startswith(start) and LOCAL in message
     assert not left_in(home, name)
     hub.faults.clear()
     assert ask(tokenizer, name).value == tiny.to_str()
@@ -330,8 +322,7 @@ def test_a_damaged_cache_is_mended(hub, ask, home, tiny, tiny_file, revision):
     (stored,) = {file.resolve() for file in left_in(home, "org/damaged")}
     stored.write_bytes(stored.read_bytes()[:100])
     hub.faults["HEAD *"] = (503, 99, 0)
-    done = ask(tokenizer, name)
-    assert "cannot be read as a tokenizer" in fails(done, "ValueError")
+    assert "cannot be read as a tokenizer" in fails(ask(tokenizer, name), "ValueError")
     hub.faults.clear()
     assert ask(tokenizer, name).value == tiny.to_str()
 
@@ -381,52 +372,46 @@ def test_a_corpus_is_streamed(hub, ask):
     assert "train-0.parquet" in asked and "train-3.parquet" not in asked
 
 
-@pytest.mark.parametrize("kind", ["lines", "table"])
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [("a.jsonl", lines(ROWS)), ("a.parquet", table(ROWS))],
+    ids=["lines", "table"],
+)
 @pytest.mark.parametrize("fault", one_fast("drop", "cut", "silent", 503))
-def test_one_fault_in_a_stream_loses_nothing(hub, ask, kind, fault):
-    file, content = {
-        "lines": ("a.jsonl", lines(ROWS)),
-        "table": ("a.parquet", table(ROWS)),
-    }[kind]
-    put(hub, f"datasets/org/hiccup-{kind}-{fault}", {file: content})
-    name = f"hf:org/hiccup-{kind}-{fault}"
-    assert ask(documents, name).value == ROWS
+def test_one_fault_in_a_stream_loses_nothing(hub, ask, file, content, fault):
+    name = f"org/hiccup-{file}-{fault}"
+    put(hub, f"datasets/{name}", {file: content})
+    assert ask(documents, f"hf:{name}").value == ROWS
     for after in range(3):  # the first request looks at the kind of file, others read it
         hub.faults[f"GET {file}"] = (fault, 1, after)
-        done = ask(documents, name)
-        if fault == "cut" and kind == "table" and done.error:
+        done = ask(documents, f"hf:{name}")
+        if fault == "cut" and file == "a.parquet" and done.error:
             assert "cannot be read from the hub" in fails(done, "ValueError")
         else:
             assert done.value == ROWS
 
 
 @pytest.mark.parametrize(
-    ("fault", "kind", "why"),
+    ("where", "fault", "kind", "why"),
     one_fast(
-        ("drop", "OSError", "Server Disconnected"),
-        ("silent", "OSError", "Server Disconnected"),
-        (503, "OSError", "Server error '503 Service Unavailable' for url"),
-        (403, "OSError", "403 Forbidden"),
-        (404, "OSError", "Client error '404 Not Found' for url"),
-        ("cut", "ValueError", "Parquet magic bytes not found in footer"),
+        ("GET a.parquet", "drop", "OSError", "Server Disconnected"),
+        ("GET a.parquet", "silent", "OSError", "Server Disconnected"),
+        ("GET a.parquet", 503, "OSError", "Server error '503 Service Unavailable' for url"),
+        ("GET a.parquet", 403, "OSError", "403 Forbidden"),
+        ("GET a.parquet", 404, "OSError", "Client error '404 Not Found' for url"),
+        ("GET a.parquet", "cut", "ValueError", "Parquet magic bytes not found in footer"),
+        ("api", 503, "OSError", "Server error '503 Service Unavailable' for url"),
     ),
 )
-def test_a_stream_that_stays_broken_is_given_up(hub, ask, fault, kind, why):
-    name = f"org/gone-{fault}"
+def test_a_stream_that_stays_broken_is_given_up(hub, ask, where, fault, kind, why):
+    name = f"org/gone-{fault}-{len(where)}"
     put(hub, f"datasets/{name}", {"a.parquet": table(ROWS)})
-    hub.faults["GET a.parquet"] = (fault, 10_000, 0)
+    hub.faults[where] = (fault, 10_000, 0)
     done = ask(documents, f"hf:{name}")
     message = fails(done, kind)
     assert message.startswith(f"hf:{name} cannot be read from the hub: {why}")
     assert message.endswith(f"log in if it is gated (hf auth login), {COPY}")
     assert done.waited < 30
-
-
-def test_files_that_cannot_be_listed(hub, ask):
-    put(hub, "datasets/org/unlisted", {"a.jsonl": lines(ROWS)})
-    hub.faults["api"] = (503, 99, 0)
-    message = fails(ask(documents, "hf:org/unlisted"), "OSError")
-    assert "unlisted cannot be read from the hub: Server error '503 Service Unav" in message
 
 
 @pytest.mark.parametrize(
@@ -436,12 +421,7 @@ def test_files_that_cannot_be_listed(hub, ask):
         ("secret", "", "OSError", "Dataset 'org/secret' is a gated dataset .* be authenticated"),
         ("secret", "no", "OSError", "Dataset 'org/secret' is a gated dataset .* ask for access"),
         ("given@@v9", "", "OSError", "Revision 'v9' doesn't exist for dataset 'org/given'"),
-        (
-            "given@other",
-            "",
-            "ValueError",
-            r"BuilderConfig 'other' not found. Available: \['default",
-        ),
+        ("given@other", "", "ValueError", r"BuilderConfig 'other' not found. Available: \['def"),
         ("given#dev", "", "ValueError", r"Bad split: dev. Available splits: \['train'\]"),
         ("coded", "", "OSError", "Dataset scripts are no longer supported, but found coded.py"),
     ],
@@ -457,27 +437,21 @@ def test_a_corpus_that_is_refused(hub, ask, home, name, token, kind, why):
     assert not (home / "sprung").exists()
 
 
-def test_a_gated_corpus_with_access(hub, ask):
-    put(hub, "datasets/org/ours", {"a.jsonl": lines(ROWS)}, token="key")
-    assert ask(documents, "hf:org/ours", token="key").value == ROWS
-
-
 # --- questions and weights -----------------------------------------------------------------------
 def test_published_questions_are_read_at_their_commit(hub, ask):
     dataset, commit, split, _ = published_questions.HUB["mmlu"]
     row = {"question": "Which is a bone?", "subject": "anatomy", "answer": 0}
     row["choices"] = ["Femur", "Liver", "Retina", "Aorta"]
     file = f"anatomy/{split}.jsonl"
-    card = f"---\nconfigs:\n- config_name: anatomy\n  data_files: [{{split: {split}, path: {file}}}]\n---"
-    old = {"README.md": card.encode(), file: json.dumps(row).encode()}
-    new = {**old, file: json.dumps({**row, "answer": 3}).encode()}
-    put(hub, f"datasets/{dataset}", old, new, tags={commit: 0})
+    old, new = ({file: json.dumps({**row, "answer": answer}).encode()} for answer in (0, 3))
+    files = f"data_files: [{{split: {split}, path: {file}}}]"
+    old["README.md"] = f"---\nconfigs:\n- config_name: anatomy\n  {files}\n---".encode()
+    made = put(hub, f"datasets/{dataset}", old, old | new, tags={commit: 0})
     (question,) = ask(published_questions.load_questions, "mmlu:anatomy").value
     assert (question.question, question.answer) == ("Which is a bone?", 0)
-    hub.repositories[f"datasets/{dataset}"].tags.clear()
-    assert f"Revision '{commit}' doesn't exist" in fails(
-        ask(published_questions.load_questions, "mmlu:anatomy"), "OSError"
-    )
+    made.tags.clear()
+    done = ask(published_questions.load_questions, "mmlu:anatomy")
+    assert f"Revision '{commit}' doesn't exist" in fails(done, "OSError")
 
 
 class Trap:
