@@ -6,9 +6,11 @@ Not meant: what multiprocessing passes between the package's own processes, numb
 import ast
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from itertools import accumulate
 from pathlib import Path
 
 import nbformat
@@ -20,31 +22,18 @@ ROOT = Path(__file__).parents[1]
 SOURCES = sorted((ROOT / "tokhelpers").rglob("*.py"))
 
 # --- the source ----------------------------------------------------------------------------------
-MODULES = {
-    **dict.fromkeys(
-        ["pickle", "_pickle", "cPickle", "cloudpickle", "copyreg", "dill", "joblib", "shelve"],
-        "unpickling runs code",
-    ),
-    **dict.fromkeys(["marshal", "imp", "runpy", "code", "codeop"], "runs code"),
-    **dict.fromkeys(["tarfile", "zipfile", "zipimport", "py7zr"], "an archive names its own paths"),
-    **dict.fromkeys(
-        ["socket", "ssl", "http", "urllib", "ftplib", "requests", "httpx", "aiohttp", "urllib3"],
-        "asks the network by itself",
-    ),
-    **dict.fromkeys(["subprocess", "pty"], "starts programs"),
+# modules, functions by their whole name (so that a pattern's compile is none), methods with a point
+FORBIDDEN = {
+    "unpickling runs code": "pickle _pickle cPickle cloudpickle copyreg dill joblib shelve torch.load"
+    " torch.save torch.hub.load yaml.load numpy.load np.load numpy.save np.save .read_pickle"
+    " .to_pickle",
+    "runs code": "marshal imp runpy code codeop eval exec compile __import__",
+    "an archive names its own paths": "tarfile zipfile zipimport py7zr .unpack_archive .extractall",
+    "asks the network by itself": "socket ssl http urllib ftplib requests httpx aiohttp urllib3",
+    "starts programs": "subprocess pty os.system os.popen os.execv os.spawnv",
 }
-BUILTINS = dict.fromkeys(["eval", "exec", "compile", "__import__"], "runs code")
-FUNCTIONS = {
-    **dict.fromkeys(["os.system", "os.popen", "os.execv", "os.spawnv"], "starts programs"),
-    **dict.fromkeys(["torch.load", "torch.save", "torch.hub.load", "yaml.load"], "unpickles"),
-    **dict.fromkeys(["numpy.load", "np.load", "numpy.save", "np.save"], "can unpickle"),
-}
-METHODS = {
-    **dict.fromkeys(["read_pickle", "to_pickle"], "unpickles"),
-    **dict.fromkeys(["unpack_archive", "extractall"], "an archive names its own paths"),
-}
-# Each with its reason; one that is no longer needed fails a test.
-EXCEPTIONS = {("records.py", "subprocess"): "git's commit, for the provenance of a measurement"}
+FORBIDDEN = {name: why for why, names in FORBIDDEN.items() for name in names.split()}
+EXCEPTIONS = {("records.py", "subprocess")}  # git's commit, for the provenance of a measurement
 
 
 def dotted(node: ast.expr) -> str:
@@ -56,43 +45,36 @@ def dotted(node: ast.expr) -> str:
 def findings(source: str) -> Iterator[tuple[int, str, str]]:
     """Line, name and reason of all that the rules forbid in a module's source."""
     for node in ast.walk(ast.parse(source)):
+        names = []
         if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
+            names = [name for alias in node.names for name in parents(alias.name)]
         elif isinstance(node, ast.ImportFrom) and not node.level:
-            names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
-        else:
-            names = []
-        for name in names:
-            top = name.partition(".")[0]
-            if top in MODULES:
-                yield node.lineno, top, MODULES[top]
-            if name in FUNCTIONS:
-                yield node.lineno, name, FUNCTIONS[name]
-        if isinstance(node, ast.Call):
-            yield from called(node)
+            names = [*parents(node.module), *(f"{node.module}.{a.name}" for a in node.names)]
+        elif isinstance(node, ast.Call):
+            name = dotted(node.func)
+            names = [name, f".{name.rpartition('.')[2]}"]
+            yield from ((node.lineno, *found) for found in called(node, name))
+        yield from ((node.lineno, name, FORBIDDEN[name]) for name in names if name in FORBIDDEN)
 
 
-def called(node: ast.Call) -> Iterator[tuple[int, str, str]]:
-    name, given = dotted(node.func), {word.arg: word.value for word in node.keywords}
+def parents(name: str) -> Iterator[str]:
+    """A module and the packages that it is in."""
+    return accumulate(name.split("."), "{}.{}".format)
+
+
+def called(node: ast.Call, name: str) -> Iterator[tuple[str, str]]:
+    given = {word.arg: ast.unparse(word.value) for word in node.keywords}
     owner, _, last = name.rpartition(".")
-    # models have a method eval, patterns are compiled: of these only the built-in is meant
-    for rules, asked in ((BUILTINS, name), (FUNCTIONS, name), (METHODS, last)):
-        if asked in rules:
-            yield node.lineno, asked, rules[asked]
     for word in ("trust_remote_code", "allow_pickle"):
-        if word in given and not (isinstance(given[word], ast.Constant) and not given[word].value):
-            yield node.lineno, word, "anything but False runs strangers' code"
+        if given.get(word, "False") != "False":
+            yield word, "anything but False runs strangers' code"
     if last == "from_pretrained" and "Tokenizer" not in owner:
-        safe = given.get("use_safetensors")
-        holds_weights = "config" not in owner.lower()
-        if holds_weights and not (isinstance(safe, ast.Constant) and safe.value is True):
-            yield node.lineno, "use_safetensors", "weights come as safetensors only"
+        if "config" not in owner.lower() and given.get("use_safetensors") != "True":
+            yield "use_safetensors", "weights come as safetensors only"
         if "revision" not in given:
-            yield node.lineno, "revision", "what is read tomorrow may be another model"
-    if last == "import_module":
-        first = node.args[0].values[0] if isinstance(node.args[0], ast.JoinedStr) else node.args[0]
-        if not (isinstance(first, ast.Constant) and first.value.startswith(".")):
-            yield node.lineno, last, "imports what is named at run time"
+            yield "revision", "what is read tomorrow may be another model"
+    if last == "import_module" and not re.match("f?['\"][.]", ast.unparse(node.args[0])):
+        yield last, "imports what is named at run time"
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.name)
@@ -101,9 +83,14 @@ def test_the_source_keeps_the_rules(path):
     assert not found
 
 
-def test_each_exception_is_needed():
-    used = {(path.name, name) for path in SOURCES for _, name, _ in findings(path.read_text())}
-    assert set(EXCEPTIONS) <= used
+def test_the_rules_find_what_they_forbid():
+    for line in (
+        "import http.client", "from torch import load", "eval('1')", "np.load(x)", "x.extractall()",
+        "f(trust_remote_code=yes)", "LlamaModel.from_pretrained(x, revision=y)", "import_module(x)",
+        "AutoConfig.from_pretrained(x)",
+    ):  # fmt: skip
+        assert list(findings(line)), line
+    assert not list(findings("re.compile('x'); import_module(f'.{x}'); model.eval()"))
 
 
 # --- the network ---------------------------------------------------------------------------------
@@ -139,34 +126,6 @@ def offline(tmp_path_factory):
         return done.stdout, log.read_text()
 
     return run
-
-
-ASKING = """
-import socket, subprocess, sys, urllib.request
-for ask in (
-    lambda: urllib.request.urlopen("http://huggingface.co", timeout=1),
-    lambda: socket.create_connection(("192.0.2.1", 80), 1),
-    lambda: socket.socket().connect(("192.0.2.2", 80)),
-    lambda: socket.socket(type=socket.SOCK_DGRAM).sendto(b"?", ("192.0.2.3", 53)),
-):
-    try:
-        ask()
-    except OSError as error:
-        print(error)
-child = "import socket; socket.create_connection(('192.0.2.4', 80), 1)"
-print(subprocess.run([sys.executable, "-c", child], capture_output=True, text=True).stderr.splitlines()[-1])
-server = socket.create_server(("127.0.0.1", 0))
-socket.create_connection(server.getsockname(), 5).close()
-print("here")
-"""
-
-
-@pytest.mark.long
-def test_the_block_holds(offline):
-    """Else the tests below would prove nothing."""
-    printed, asked = offline(ASKING)
-    assert printed.count("the network is not there") == 5 and printed.endswith("here\n")
-    assert "huggingface.co" in asked and all(f"192.0.2.{i}" in asked for i in (1, 2, 3, 4))
 
 
 HUB = """
@@ -228,15 +187,11 @@ def test_the_main_paths_need_no_network(offline, tmp_path):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(
-    ("address", "status"), [("192.0.2.1", 1), pytest.param("127.0.0.1", 0, marks=pytest.mark.long)]
-)
-def test_nbval_fails_where_a_notebook_asks_the_network(tmp_path, address, status):
+def test_nbval_fails_where_a_notebook_asks_the_network(tmp_path):
     """Though the cell does without an answer, as libraries do. All notebooks are run so."""
-    cell = nbformat.v4.new_code_cell(
-        f"import socket\ntry:\n    socket.create_connection(({address!r}, 9), 1)\nexcept OSError:\n    pass"
-    )
-    nbformat.write(nbformat.v4.new_notebook(cells=[cell]), tmp_path / "a.ipynb")
+    cell = "import socket\ntry: socket.create_connection(('192.0.2.1', 9), 1)\nexcept OSError: pass"
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell)])
+    nbformat.write(notebook, tmp_path / "a.ipynb")
     options = ["-p", "conftest", "-o", "addopts=", "--nbval", "--nbval-current-env", "a.ipynb"]
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
     done = subprocess.run(
@@ -246,5 +201,5 @@ def test_nbval_fails_where_a_notebook_asks_the_network(tmp_path, address, status
         capture_output=True,
         text=True,
     )
-    assert "1 passed" in done.stdout and done.returncode == status, done.stdout + done.stderr
-    assert ("asked the network: '192.0.2.1'" in done.stdout) == (status == 1)
+    assert "1 passed" in done.stdout and done.returncode == 1, done.stdout + done.stderr
+    assert "asked the network: '192.0.2.1'" in done.stdout
