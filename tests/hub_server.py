@@ -17,8 +17,6 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Event, Thread
 from urllib.parse import unquote, urlsplit
 
-LFS = (".parquet", ".safetensors", ".bin")  # kept outside git: their ETag is a SHA-256
-
 
 @dataclass
 class Repository:
@@ -85,6 +83,9 @@ def oid(content: bytes) -> str:
     return hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()
 
 
+NAME = "(?:models|datasets)/[^/]+/[^/]+"
+
+
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
@@ -92,25 +93,18 @@ class Handler(BaseHTTPRequestHandler):
         """Tests read what was asked from the hub's counter."""
 
     def do_GET(self):
-        self.respond()
-
-    def do_HEAD(self):
-        self.respond()
-
-    def respond(self):
         path = urlsplit(self.path).path  # a revision's slashes are quoted
         self.server.hub.asked[f"{self.command} {unquote(path)}"] += 1
         if found := re.fullmatch(r"/(datasets/)?([^/]+/[^/]+)/resolve/([^/]+)/(.+)", path):
-            kind, name, revision, file = (part and unquote(part) for part in found.groups())
-            self.file(f"{(kind or 'models/')}{name}", revision, file)
-        elif found := re.fullmatch(
-            r"/api/((?:models|datasets)/[^/]+/[^/]+)(?:/(tree|revision)/([^/]+)(?:/(.*))?)?",
-            path,
-        ):
+            kind, name, revision, file = (unquote(part or "models/") for part in found.groups())
+            self.file(kind + name, revision, file)
+        elif found := re.fullmatch(f"/api/({NAME})(?:/(tree|revision)/([^/]+)(?:/(.*))?)?", path):
             name, what, revision, inside = (unquote(part or "") for part in found.groups())
-            self.api(name, what or "revision", revision or "main", inside)
+            self.api(name, what, revision or "main", inside)
         else:
             self.refuse(404, "EntryNotFound")
+
+    do_HEAD = do_GET
 
     def commit(self, name: str, revision: str) -> tuple[str, dict[str, bytes]] | None:
         """A commit's hash and content, or a refusal in the hub's words."""
@@ -134,9 +128,7 @@ class Handler(BaseHTTPRequestHandler):
             self.refuse(404, "EntryNotFound", "Entry not found", {"X-Repo-Commit": commit})
             return
         content = files[file]
-        lfs = file.endswith(LFS)
-        etag = hashlib.sha256(content).hexdigest() if lfs else oid(content)
-        headers = {"ETag": f'"{etag}"', "X-Repo-Commit": commit, "Accept-Ranges": "bytes"}
+        headers = {"ETag": f'"{oid(content)}"', "X-Repo-Commit": commit, "Accept-Ranges": "bytes"}
         status, start, end = 200, 0, len(content)
         if asked := re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers.get("Range", "")):
             start, end = int(asked[1]), min(int(asked[2] or end) + bool(asked[2]), end)
@@ -152,11 +144,7 @@ class Handler(BaseHTTPRequestHandler):
         if (found := self.commit(name, revision)) is None:
             return
         commit, files = found
-        if what == "revision":
-            listed = [{"rfilename": file} for file in files]
-            answer = {"id": name.partition("/")[2], "sha": commit, "private": False}
-            answer |= {"siblings": listed, "tags": [], "downloads": 0, "likes": 0, "gated": False}
-        else:
+        if what == "tree":
             folders = {file[:at] for file in files for at in range(len(file)) if file[at] == "/"}
             here = [{"type": "directory", "path": f, "oid": oid(f.encode())} for f in folders]
             here += [
@@ -166,6 +154,10 @@ class Handler(BaseHTTPRequestHandler):
             deep = "recursive=true" in self.path.lower()
             here.sort(key=lambda entry: entry["path"])
             answer = [entry for entry in here if below(entry["path"], inside, deep)]
+        else:
+            listed = [{"rfilename": file} for file in files]
+            answer = {"id": name.partition("/")[2], "sha": commit, "private": False}
+            answer |= {"siblings": listed, "tags": [], "downloads": 0, "likes": 0, "gated": False}
         headers = {"Content-Type": "application/json", "X-Repo-Commit": commit}
         self.send(200, json.dumps(answer).encode(), headers, self.server.hub.fault("api"))
 
