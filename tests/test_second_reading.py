@@ -344,13 +344,9 @@ def test_every_cell_is_as_printed(texts, name):
     with open(PAPER / f"{name}.csv", encoding="utf-8", newline="") as file:
         _, *rows = csv.reader(file)
     assert differences(printed, rows) == {}
-    for j, column in enumerate(zip(*rows, strict=True)):
-        if printed[0][j] is None:
-            assert not any(re.search(r"\d", cell) for cell in column)  # nothing would compare them
-            continue
-        # A change in any cell is noticed where it is.
-        changed = [[*r[:j], r[j] + "1", *r[j + 1 :]] for r in rows]
-        assert list(differences(printed, changed)) == [(i, j) for i in range(len(rows))]
+    for cell, column in zip(printed[0], zip(*rows, strict=True), strict=True):
+        # nothing compares the words of our own: no number may stand among them
+        assert cell is not None or not any(re.search(r"\d", word) for word in column)
 
 
 def test_no_table_is_missing(texts):
