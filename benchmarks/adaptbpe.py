@@ -7,12 +7,9 @@ a hundred unique words, and its time is multiplied up to all of the text's.
     python benchmarks/adaptbpe.py [--runs 3] [--tokens 2000]
 """
 
-import argparse
 import time
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
-from measuring import compare, print_ratio
+from measuring import asked, compare, print_ratio, stored
 
 import tokhelpers as th
 from tokhelpers import textbook
@@ -60,14 +57,9 @@ def by_the_book(texts: list[str], n_tokens: int) -> dict[str, float]:
 
 
 def main() -> None:
-    options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--runs", type=int, default=3)
-    options.add_argument("--tokens", type=int, default=2_000)
-    options = options.parse_args()
+    options = asked(__doc__, runs=3, tokens=2_000)
     contenders = {"ours": ours, "library, plain BPE": library, "textbook": by_the_book}
-    with TemporaryDirectory() as folder:
-        path = Path(folder) / "hpo.txt"
-        path.write_text("\n".join(th.load_corpus("hpo")).replace("\r", " "), encoding="utf-8")
+    with stored(text.replace("\r", " ") for text in th.load_corpus("hpo")) as path:
         result = compare(contenders, path, options.tokens, runs=options.runs)
     print_ratio(result, "ours", "library, plain BPE")
     print_ratio(result, "textbook", "ours")

@@ -8,7 +8,6 @@ counted once.
     python benchmarks/counting.py [--megabytes 1000] [--tokenizer llama-3] [--runs 1]
 """
 
-import argparse
 import json
 import multiprocessing
 import threading
@@ -16,12 +15,13 @@ import time
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
+from functools import partial
 from itertools import cycle
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import psutil
-from measuring import compare
+from measuring import asked, compare, stored
 
 import tokhelpers as th
 from tokhelpers.text.pretokens import tally
@@ -103,36 +103,23 @@ def pool(workers: int) -> ProcessPoolExecutor:
     return ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"))
 
 
-def one(texts: list[str], name: str) -> dict[str, float]:
-    return run(texts, name, spilling, 1)
-
-
-def two(texts: list[str], name: str) -> dict[str, float]:
-    return run(texts, name, spilling, 2)
-
-
-def two_shipping(texts: list[str], name: str) -> dict[str, float]:
-    return run(texts, name, shipping, 2)
-
-
-def run(texts: list[str], name: str, count, workers: int) -> dict[str, float]:
+def run(count, workers: int, texts: list[str], name: str) -> dict[str, float]:
     corpus, tokenizer = th.load_corpus(f"jsonl:{texts[0]}"), th.load_tokenizer(name)
     return watched(lambda: count(workers, corpus, tokenizer))
 
 
 def main() -> None:
-    options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--megabytes", type=int, default=1000)
-    options.add_argument("--tokenizer", default="llama-3")
-    options.add_argument("--runs", type=int, default=1)
-    options = options.parse_args()
-    contenders = {"one worker": one, "two workers": two, "two that ship counts": two_shipping}
+    options = asked(__doc__, megabytes=1000, tokenizer="llama-3", runs=1)
+    contenders = {
+        "one worker": partial(run, spilling, 1),
+        "two workers": partial(run, spilling, 2),
+        "two that ship counts": partial(run, shipping, 2),
+    }
     with TemporaryDirectory() as folder:
         text = Path(folder) / "text.jsonl"
         write_text(text, options.megabytes)
-        path = Path(folder) / "corpus.txt"
-        path.write_text(str(text), encoding="utf-8")
-        result = compare(contenders, path, options.tokenizer, runs=options.runs)
+        with stored([str(text)]) as path:
+            result = compare(contenders, path, options.tokenizer, runs=options.runs)
     seconds = {name: of["seconds"] for name, of in result.items()}
     for name in ("two workers", "two that ship counts"):
         print(f"one worker / {name}: time {seconds['one worker'] / seconds[name]:.2f}")

@@ -8,12 +8,10 @@ place. Each in a process of its own.
     python benchmarks/embeddings.py [--runs 3] [--tokens 4000]
 """
 
-import argparse
 import time
-from pathlib import Path
-from tempfile import TemporaryDirectory
+from functools import partial
 
-from measuring import compare, print_ratio
+from measuring import asked, compare, print_ratio, stored
 
 import tokhelpers as th
 
@@ -25,19 +23,11 @@ def _before(texts: list[str], n_tokens: int):
     return model, llama, longer
 
 
-def _transferred(texts: list[str], n_tokens: int, init: str) -> dict[str, float]:
+def ours(init: str, texts: list[str], n_tokens: int) -> dict[str, float]:
     model, llama, longer = _before(texts, n_tokens)
     began = time.perf_counter()
     th.transfer_embeddings(model, llama, longer, init=init, inplace=True)
     return {"seconds": time.perf_counter() - began, "rows": model.config.vocab_size}
-
-
-def fvt(texts: list[str], n_tokens: int) -> dict[str, float]:
-    return _transferred(texts, n_tokens, "fvt")
-
-
-def normal(texts: list[str], n_tokens: int) -> dict[str, float]:
-    return _transferred(texts, n_tokens, "normal")
 
 
 def library(texts: list[str], n_tokens: int) -> dict[str, float]:
@@ -48,17 +38,12 @@ def library(texts: list[str], n_tokens: int) -> dict[str, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--tokens", type=int, default=4_000)
-    options = parser.parse_args()
-    contenders = {"fvt": fvt, "normal": normal, "library": library}
-    with TemporaryDirectory() as folder:
-        path = Path(folder, "texts.txt")
-        path.write_text("\n".join(" ".join(t.split()) for t in th.load_corpus("hpo")), "utf-8")
-        result = compare(contenders, path, options.tokens, runs=options.runs)
-    for ours in ("fvt", "normal"):
-        print_ratio(result, ours, "library")
+    options = asked(__doc__, runs=3, tokens=4_000)
+    contenders = {init: partial(ours, init) for init in ("fvt", "normal")}
+    with stored(" ".join(text.split()) for text in th.load_corpus("hpo")) as path:
+        result = compare(contenders | {"library": library}, path, options.tokens, runs=options.runs)
+    for init in contenders:
+        print_ratio(result, init, "library")
 
 
 if __name__ == "__main__":

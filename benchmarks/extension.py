@@ -7,19 +7,18 @@ rustbpe, ffbpe and sentencepiece with two threads.
     python benchmarks/extension.py [--runs 3] [--merges 8000]
 """
 
-import argparse
 import time
 from functools import partial
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import training
 from measuring import (
     alone,
+    asked,
     compare,
     forget_peak,
     peak_megabytes,
     print_ratio,
+    stored,
     timed,
     without_missing,
 )
@@ -30,15 +29,13 @@ WORDS_A_DOCUMENT = 50
 BYTES = 256  # tokens with which training from scratch begins
 
 
-def make_text(path: Path, repeats: int) -> None:
-    """Every word of the Finnish list once, and a sample by frequency: 23 M characters, repeated."""
+def finnish() -> list[str]:
+    """Every word of the Finnish list once, and a sample by frequency: 23 M characters."""
     words = [word[1:] for word in th.load_corpus("wordfreq:fi").counts]
     lines = [
         " ".join(words[i : i + WORDS_A_DOCUMENT]) for i in range(0, len(words), WORDS_A_DOCUMENT)
     ]
-    once = sum(map(len, lines))
-    lines += th.load_corpus("wordfreq:fi", chars=23_000_000 - once)
-    path.write_text("\n".join(lines * repeats), encoding="utf-8")
+    return [*lines, *th.load_corpus("wordfreq:fi", chars=23_000_000 - sum(map(len, lines)))]
 
 
 def ours(texts: list[str], merges: int) -> dict[str, float]:
@@ -82,10 +79,7 @@ def sentencepiece(texts: list[str], merges: int) -> dict[str, float]:
 
 
 def main() -> None:
-    options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--runs", type=int, default=3)
-    options.add_argument("--merges", type=int, default=8_000)
-    options = options.parse_args()
+    options = asked(__doc__, runs=3, merges=8_000)
     contenders = {
         "continued": ours,
         "from scratch": from_scratch,
@@ -94,12 +88,10 @@ def main() -> None:
         "rustbpe": partial(rust, training.rustbpe),
         "ffbpe": partial(rust, training.ffbpe),
     }
-    with TemporaryDirectory() as folder:
-        text, ten = Path(folder) / "once.txt", Path(folder) / "ten.txt"
-        make_text(text, 1)
-        make_text(ten, 10)
-        contenders = without_missing(contenders)
-        result = compare(contenders, text, options.merges, runs=options.runs)
+    contenders, lines = without_missing(contenders), finnish()
+    with stored(lines) as once:
+        result = compare(contenders, once, options.merges, runs=options.runs)
+    with stored(10 * lines) as ten:
         tenfold = alone(ours, ten, options.merges)
     mine = result["continued"]
     for peer in list(contenders)[2:]:

@@ -12,10 +12,9 @@ import argparse
 import os
 import time
 import warnings
-from pathlib import Path
-from tempfile import TemporaryDirectory
+from functools import partial
 
-from measuring import compare, print_ratio
+from measuring import compare, print_ratio, stored
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
 import tokhelpers as th
@@ -32,7 +31,7 @@ def one_core() -> None:
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 
 
-def timed(languages: list[str], name: str, compare_one) -> dict[str, float]:
+def timed(compare_one, languages: list[str], name: str) -> dict[str, float]:
     """One language after the other, once everything is loaded and compiled."""
     one_core()
     tokenizer = th.load_tokenizer(name)
@@ -42,14 +41,6 @@ def timed(languages: list[str], name: str, compare_one) -> dict[str, float]:
         compare_one(tokenizer, language)
     seconds = time.perf_counter() - began
     return {"seconds": seconds, "seconds a language": seconds / len(languages)}
-
-
-def ours(languages: list[str], name: str) -> dict[str, float]:
-    return timed(languages, name, compare_sizes)
-
-
-def rebuilt(languages: list[str], name: str) -> dict[str, float]:
-    return timed(languages, name, build_each_size)
 
 
 def texts(language: str) -> tuple[list[str], list[str]]:
@@ -92,10 +83,11 @@ def main() -> None:
     options.add_argument("--languages", nargs="+", choices=WORDFREQ, default=list(WORDFREQ))
     options.add_argument("--runs", type=int, default=1)
     options = options.parse_args()
-    contenders = {"ours": ours, "each size built and encoded": rebuilt}
-    with TemporaryDirectory() as folder:
-        path = Path(folder) / "languages.txt"
-        path.write_text("\n".join(options.languages), encoding="utf-8")
+    contenders = {
+        "ours": partial(timed, compare_sizes),
+        "each size built and encoded": partial(timed, build_each_size),
+    }
+    with stored(options.languages) as path:
         result = compare(contenders, path, options.tokenizer, runs=options.runs)
     print_ratio(result, "ours", "each size built and encoded")
 

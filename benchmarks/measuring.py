@@ -1,18 +1,34 @@
 """One way of measuring for all benchmarks: each contender in a process of its own, interleaved."""
 
+import argparse
 import resource
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from multiprocessing import get_context
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
-PEERS = {
-    "rustbpe": "0.1.0",
-    "ffbpe": "0.1.10",
-}  # not needed for anything else, so in no requirements
+PEERS = {"rustbpe": "0.1.0", "ffbpe": "0.1.10"}  # needed for nothing else, so in no requirements
+
+
+def asked(about: str, **defaults) -> argparse.Namespace:
+    """A benchmark's options, each with its default: ``runs=3`` is ``--runs 3``."""
+    parser = argparse.ArgumentParser(description=about)
+    for name, default in defaults.items():
+        parser.add_argument(f"--{name}", type=type(default), default=default)
+    return parser.parse_args()
+
+
+@contextmanager
+def stored(texts: Iterable[str]) -> Iterator[Path]:
+    """A file that has a text per line, for contenders in other processes."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "texts.txt"
+        path.write_text("\n".join(texts), encoding="utf-8")
+        yield path
 
 
 def timed(work: Callable[[], object]) -> dict[str, float]:

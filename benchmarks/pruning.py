@@ -7,15 +7,12 @@ Then ours alone: a curve of five orders and ten sizes, measured.
     python benchmarks/pruning.py [--runs 3] [--chars 10000000]
 """
 
-import argparse
 import heapq
 import time
 from collections import Counter
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import numpy as np
-from measuring import alone, compare, print_ratio
+from measuring import alone, asked, compare, print_ratio, stored
 
 import tokhelpers as th
 from tokhelpers.adapt.pruning import ORDERS, prunable, prune_parts
@@ -90,18 +87,9 @@ def _last_merge(token: str, ranks: dict) -> tuple[str, str] | None:
 
 
 def main() -> None:
-    options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--runs", type=int, default=3)
-    options.add_argument("--chars", type=int, default=10_000_000)
-    options = options.parse_args()
-    with TemporaryDirectory() as folder:
-        path = Path(folder) / "mix.txt"
-        lines = [
-            line
-            for language in ("fi", "en")
-            for line in th.load_corpus(f"wordfreq:{language}", chars=options.chars // 2)
-        ]
-        path.write_text("\n".join(lines), encoding="utf-8")
+    options = asked(__doc__, runs=3, chars=10_000_000)
+    halves = (th.load_corpus(f"wordfreq:{lang}", chars=options.chars // 2) for lang in ("fi", "en"))
+    with stored(text for half in halves for text in half) as path:
         contenders = {"ours": ours, "library and Python": by_library}
         result = compare(contenders, path, runs=options.runs)
         curve = alone(ours, path, True)["curve"]

@@ -8,15 +8,12 @@ and ffbpe for byte-level BPE, sentencepiece with two threads for the others.
     python benchmarks/training.py [--runs 3] [--size 8000]
 """
 
-import argparse
 import io
 import os
 import warnings
 from functools import partial
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
-from measuring import compare, print_ratio, timed, without_missing
+from measuring import asked, compare, print_ratio, stored, timed, without_missing
 
 import tokhelpers as th
 
@@ -68,10 +65,7 @@ def sentencepiece(model: str, options: dict, texts: list[str], size: int) -> dic
 
 
 def main() -> None:
-    options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--runs", type=int, default=3)
-    options.add_argument("--size", type=int, default=8_256)
-    options = options.parse_args()
+    options = asked(__doc__, runs=3, size=8_256)
     same = {"normalization_rule_name": "identity", **PLAIN}
     special = {"byte_fallback": False, "special_tokens": ["<unk>", "<s>", "</s>"]}
     contenders = {
@@ -87,13 +81,10 @@ def main() -> None:
         "Unigram": partial(ours, "train_unigram", special),
         "sentencepiece Unigram": partial(sentencepiece, "unigram", same),
     }
-    with TemporaryDirectory() as folder:
-        text = Path(folder) / "medical.txt"
-        documents = [d for name in ("hpo", "icd-10-cm") for d in th.load_corpus(name)]
-        text.write_text("\n".join(documents), encoding="utf-8")
-        print(f"{sum(map(len, documents)):,} characters, vocabulary of {options.size:,}")
-        contenders = without_missing(contenders)
-        result = compare(contenders, text, options.size, runs=options.runs)
+    documents = [document for name in ("hpo", "icd-10-cm") for document in th.load_corpus(name)]
+    print(f"{sum(map(len, documents)):,} characters, vocabulary of {options.size:,}")
+    with stored(documents) as path:
+        result = compare(without_missing(contenders), path, options.size, runs=options.runs)
     for mine, peer in (
         ("byte-level BPE", "Hugging Face BPE"),
         ("byte-level BPE", "rustbpe"),
