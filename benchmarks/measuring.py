@@ -35,10 +35,7 @@ def timed(work: Callable[[], object]) -> dict[str, float]:
     """Seconds by the clock, and of the processor in all threads, that some work takes."""
     began, used = time.perf_counter(), time.process_time()
     work()
-    return {
-        "seconds": time.perf_counter() - began,
-        "processor seconds": time.process_time() - used,
-    }
+    return {"seconds": time.perf_counter() - began, "processor seconds": time.process_time() - used}
 
 
 def without_missing(contenders: dict) -> dict:
