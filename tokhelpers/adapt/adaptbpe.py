@@ -8,11 +8,11 @@ from itertools import chain, islice
 
 import numpy as np
 from numba import njit
-from tokenizers import AddedToken, Tokenizer, models
+from tokenizers import AddedToken, Tokenizer
 
 from ..text.pretokens import Pretokens
 from ..tokenizer.parts import Parts, backend_of, build_tokenizer, read_parts
-from ..tokenizer.pretokenization import cutting_rules, library_cutter
+from ..tokenizer.pretokenization import BEFORE_META, cuts_text, cutting_rules
 from ..tokenizer.segmentation import (
     MergeTable,
     merge_table,
@@ -29,6 +29,8 @@ from .methods import checked_tokens, extend_parts
 
 KNOWN_WORDS = 1_000_000  # so many words are remembered before an encoder begins anew
 FREE, INSIDE = -1, -2  # of a character: in no match, in a match but not its first
+# Its only token is empty, so each pre-token comes out as one unknown token, which is the pre-token
+UNKNOWN = {"type": "Unigram", "unk_id": 0, "vocab": [["", 0.0]], "byte_fallback": False}
 
 
 def adapt_bpe(tokenizer: Tokenizer | Parts, added_tokens: Iterable[str] | Extension) -> "AdaptBPE":
@@ -49,13 +51,6 @@ def adapt_bpe(tokenizer: Tokenizer | Parts, added_tokens: Iterable[str] | Extens
     (['a', 'ba', 't', 'Ġba', 't'], ['abat', 'Ġba', 't'])
     """
     parts = read_parts(tokenizer)
-    tokens = _checked(parts, added_tokens)
-    as_text = not isinstance(tokenizer, Parts) and backend_of(tokenizer).encode_special_tokens
-    return AdaptBPE(parts, tokens, find_special=not as_text)
-
-
-def _checked(parts: Parts, added_tokens) -> list[str]:
-    """The added tokens as a list, if they can be matched in words."""
     tokens = checked_tokens(parts, getattr(added_tokens, "tokens", added_tokens))
     taken = {t["content"] for t in parts.settings["added_tokens"]}
     for token in tokens:
@@ -68,24 +63,24 @@ def _checked(parts: Parts, added_tokens) -> list[str]:
                 f"the token {token!r} is no token string of this tokenizer: write it as "
                 f"{token.replace(' ', '▁')!r}"
             )
-    return tokens
+    as_text = not isinstance(tokenizer, Parts) and backend_of(tokenizer).encode_special_tokens
+    return AdaptBPE(parts, tokens, find_special=not as_text)
 
 
 class AdaptBPE:
     """An encoder over an extended tokenizer; ``adapt_bpe`` makes it.
 
     ``tokens`` are the added tokens, ``parts`` the extended tokenizer taken apart, ``tokenizer`` the
-    same put together: its ids are this encoder's, so it decodes them. Words are remembered, a
-    million at most.
+    same put together: its ids are this encoder's, so it decodes them. ``cut`` is its ``text_cutter``.
+    Words are remembered, a million at most.
     """
 
     def __init__(self, parts: Parts, tokens: list[str], *, find_special: bool = True):
         new = [token for token in tokens if token not in parts.vocab]
         self.tokens = tokens
         self.parts = extend_parts(parts, Extension(new), how="regenerate")
-        self._merges = merges_of(self.parts)
+        self.cut = text_cutter(self.parts, find_special=find_special)
         self._trie = _trie({token: self.parts.vocab[token] for token in tokens})
-        self.cut = _cutter(self.parts, find_special)
         self._known = {}  # ids by word; made anew when full, so that threads do not disturb each other
 
     def __repr__(self) -> str:
@@ -123,27 +118,22 @@ class AdaptBPE:
             raise TypeError("texts is one string: put it in a list, or use ids")
         if len(self._known) > KNOWN_WORDS:
             self._known = {}
-        known, texts = self._known, iter(texts)
-        ids = []
+        known, texts, ids = self._known, iter(texts), []
         while some := list(islice(texts, 1_000)):
             cut = [self.cut(text) for text in some]
-            new = dict.fromkeys(word for words in cut for word in words if word not in known)
-            self._remember(known, list(new))
-            ids += [list(chain.from_iterable(map(known.__getitem__, words))) for words in cut]
-        return ids
-
-    def _remember(self, known: dict, new: list) -> None:
-        known.update((i, (i,)) for i in new if isinstance(i, int))  # an added token found in text
-        words = [word for word in new if isinstance(word, str)]
-        if words:
-            ids, offsets = self.segment(words)
-            ids, ends = ids.tolist(), offsets.tolist()
+            new = dict.fromkeys(piece for pieces in cut for piece in pieces if piece not in known)
+            known.update((i, (i,)) for i in new if isinstance(i, int))  # added tokens, found in text
+            words = [word for word in new if isinstance(word, str)]
+            flat, offsets = self.segment(words)
+            flat, ends = flat.tolist(), offsets.tolist()
             for word, start, end in zip(words, ends, ends[1:], strict=False):
-                known[word] = tuple(ids[start:end])
+                known[word] = tuple(flat[start:end])
+            ids += [list(chain.from_iterable(map(known.__getitem__, pieces))) for pieces in cut]
+        return ids
 
     def segment(self, words: list[str]) -> tuple[np.ndarray, np.ndarray]:
         """Segment pre-tokens: their ids (int32, flat) and offsets (int64, one more than words)."""
-        return segment(*_initial(words, self.parts, self._trie), self._merges)
+        return segment(*_initial(words, self.parts, self._trie), merges_of(self.parts))
 
     def token_counts(self, words: Pretokens) -> np.ndarray:
         """Count how often each id is produced on pre-tokens: an int64 array indexed by id."""
@@ -151,55 +141,37 @@ class AdaptBPE:
         return sum_by_id(ids, np.repeat(words.counts, np.diff(offsets)), self.parts.next_id)
 
 
-# --- cutting text into words, as the tokenizer does ----------------------------------------------
-def _cutter(parts: Parts, find_special: bool) -> Callable[[str], list]:
-    """A function that cuts a text into pre-tokens (str) and the added tokens found in it (int)."""
-    cutting_rules(parts)  # refuses a tokenizer for which a document would be one word
-    empty = {"added_tokens": [], "model": {"type": "BPE", "vocab": {}, "merges": []}}
-    shell = Tokenizer.from_str(json.dumps(parts.settings | empty))
-    rules = {"normalizer": None, "pre_tokenizer": parts.settings["pre_tokenizer"]}
-    pieces = library_cutter(json.dumps(rules))
-    normal = shell.normalizer.normalize_str if shell.normalizer else str
-    added = [t for t in parts.settings["added_tokens"] if find_special or not t["special"]]
-    in_raw = _finder({t["content"]: t for t in added if not t["normalized"]})
-    in_normal = _finder({normal(t["content"]): t for t in added if t["normalized"]})
+def text_cutter(parts: Parts, *, find_special: bool = True) -> Callable[[str], list[str | int]]:
+    """Make a function that cuts a text into pre-tokens (str) and added tokens found in it (ids).
 
-    def cut(text: str) -> list:
-        words = []
-        for section in in_raw(text):
-            for part in in_normal(normal(section)) if isinstance(section, str) else [section]:
-                if isinstance(part, int):
-                    words.append(part)
-                else:
-                    words += filter(None, pieces(part))
-        return words
+    The library does it all, so that its rules for added tokens hold: white space beside them, whole
+    words, normalisation. Without ``find_special`` special tokens are text like any other. Raises
+    ValueError for a tokenizer for which a document would be one word.
+
+    >>> text_cutter(th.read_parts(th.load_tokenizer("llama-3")))("a cat<|eot_id|>")
+    ['a', 'Ġcat', 128009]
+    """
+    cutting_rules(parts)
+    nothing = {"added_tokens": [], "post_processor": None, "truncation": None, "padding": None}
+    shell = Tokenizer.from_str(json.dumps(parts.settings | nothing | {"model": UNKNOWN}))
+    added = parts.settings["added_tokens"]
+    shell.add_tokens([AddedToken(**{k: v for k, v in t.items() if k != "id"}) for t in added])
+    shell.encode_special_tokens = not find_special
+    id_of = {shell.token_to_id(t["content"]): t["id"] for t in added}
+    whole = not cuts_text(parts.settings["pre_tokenizer"])
+
+    def cut(text: str) -> list[str | int]:
+        found = shell.encode(text)
+        pieces = [id_of.get(i, word) for i, word in zip(found.ids, found.tokens, strict=True)]
+        if not whole:
+            return pieces
+        return [
+            word
+            for piece in pieces
+            for word in (BEFORE_META.split(piece) if isinstance(piece, str) else [piece])
+        ]
 
     return cut
-
-
-def _finder(added: dict[str, dict]) -> Callable[[str], list]:
-    """A function that cuts a text at added tokens: what stands between them, and their ids.
-
-    The library finds them, so that its rules for white space and whole words hold.
-    """
-    if not added:
-        return lambda text: [text]
-    rest = "\0"
-    shell = Tokenizer(models.WordLevel({rest: 0}, unk_token=rest))
-    flags = ("single_word", "lstrip", "rstrip")
-    shell.add_tokens(
-        [AddedToken(c, normalized=False, **{f: t[f] for f in flags}) for c, t in added.items()]
-    )
-    ids = [None, *(t["id"] for t in added.values())]
-
-    def find(text: str) -> list:
-        found = shell.encode(text)
-        if len(found) == 1 and found.ids == [0]:
-            return [text]
-        places = zip(found.ids, found.offsets, strict=True)
-        return [text[start:end] if i == 0 else ids[i] for i, (start, end) in places]
-
-    return find
 
 
 # --- the longest matches -------------------------------------------------------------------------

@@ -52,16 +52,14 @@ def continue_bpe(
 
     Pairs are counted in the text as the tokenizer segments it now, merge skipping off; each merge
     adds the most frequent pair. ``n_tokens`` counts new tokens: a merge into a token that is in the
-    vocabulary already (no merge led to it before) comes on top. ``corpus`` iterates over documents
-    or is counts by this tokenizer's rules. ``max_token_length`` is in characters of the token
-    string. Warns, and returns fewer tokens, when the text yields fewer. Raises ValueError for a
-    negative ``n_tokens``, a ``min_frequency`` below 1, ``rules`` for a byte-level tokenizer and
-    counts made by other rules.
-
-    ``rules`` are for tokenizers that are not byte-level: what a token may be, which characters are
-    added first, whether the text is NFKC-normalised. A tokenizer with no pre-tokenizer or with
-    ``Metaspace`` gets SentencePiece's by default (those of Llama-2 and Mistral v1; ``piece_rules``
-    reads them from a ``.model``), any other gets none. Byte and unknown tokens are never merged.
+    vocabulary already comes on top. ``corpus`` iterates over documents or is counts by this
+    tokenizer's rules. ``max_token_length`` is in characters of the token string. ``rules``, for
+    tokenizers that are not byte-level, say what a token may be and which characters are added first.
+    A tokenizer with no pre-tokenizer or with ``Metaspace`` gets SentencePiece's by default (those of
+    Llama-2 and Mistral v1; ``piece_rules`` reads them from a ``.model``), any other gets none. Warns,
+    and returns fewer tokens, when the text yields fewer. Raises ValueError for a negative
+    ``n_tokens``, a ``min_frequency`` below 1, ``rules`` for a byte-level tokenizer and counts made by
+    other rules.
 
     Source: Purason et al. 2025, section 3.1.
 

@@ -43,31 +43,23 @@ def extend_parts(
 def extended_by_sizes(
     parts: Parts, extension, sizes: Sequence[int | None], *, how: str = "append"
 ) -> Iterator[Parts]:
-    """Extend parts by an extension's first tokens, once for each of several numbers of them.
+    """Yield what ``extend_parts`` returns, for each of several numbers of tokens.
 
-    Yields what ``extend_parts`` returns for each number; what is the same at all of them, checks and
-    splits of tokens, is done once. Raises as it does, before the first.
-
-    >>> from tokenizers import Tokenizer, models
-    >>> parts = th.read_parts(Tokenizer(models.BPE({"a": 0, "b": 1}, [])))
-    >>> new = th.Extension(tokens=["ab", "abb"])
-    >>> [made.pairs() for made in extended_by_sizes(parts, new, [1, 2], how="regenerate")]
-    [[('a', 'b')], [('a', 'b'), ('ab', 'b')]]
+    Checks and splits of tokens, which are the same at all of them, are made once.
     """
     _check_method(parts, extension, how)
     tokens = _first_tokens(parts, extension, sizes)
+    firsts = (tokens[:n] for n in sizes)
+    if how == "add_tokens":
+        return (_with_added(parts, first) for first in firsts)
     splits, own = None, bool(extension.merges) or parts.wordpiece
     if how == "regenerate" or (how in ("append", "prepend") and not own):
         splits = all_splits(parts, parts_with_tokens(parts, tokens).vocab, tokens)
-    firsts = (tokens if n is None else tokens[:n] for n in sizes)
     return (_extended(parts, extension, first, how, splits) for first in firsts)
 
 
 def _extended(parts: Parts, extension, tokens: list[str], how: str, splits) -> Parts:
     """Parts with these tokens, checked; ``splits`` are those of at least these, if they are merges."""
-    new = None
-    if how == "add_tokens":
-        return _with_added(parts, tokens)
     if how == "scaffold":
         tokens, new = _scaffolded(parts, tokens)
     wider = parts_with_tokens(parts, tokens)
@@ -76,7 +68,7 @@ def _extended(parts: Parts, extension, tokens: list[str], how: str, splits) -> P
     if splits is not None:
         rows = splits[splits.max(axis=1) < wider.next_id]
     else:
-        new = _own_merges(extension, wider.vocab, tokens) if new is None else new
+        new = new if how == "scaffold" else _own_merges(extension, wider.vocab, tokens)
         rows = merge_ids(wider.vocab, new)
     if how == "prepend":
         first, last = rows, _without(parts.merges, merge_table(rows))
@@ -134,6 +126,7 @@ def checked_tokens(parts: Parts, tokens: Iterable[str]) -> list[str]:
     """
     if isinstance(tokens, str):
         raise TypeError(f"the tokens are one string, {tokens!r:.40}: give a list of tokens")
+    alphabet = byte_of().keys()
     times = Counter(tokens := list(tokens))
     for token, n in times.items():
         if not isinstance(token, str):
@@ -142,12 +135,11 @@ def checked_tokens(parts: Parts, tokens: Iterable[str]) -> list[str]:
             raise ValueError("one of the tokens is '', an empty token: leave it out")
         if n > 1:
             raise ValueError(f"the token {token!r} is given more than once: give it once")
-    if parts.byte_level and not byte_of().keys() >= set("".join(tokens)):
-        token = next(token for token in tokens if not byte_of().keys() >= set(token))
-        raise ValueError(
-            f"the token {token!r} is no token string of this tokenizer, which writes bytes as "
-            f"characters: write it as {token_strings([token])[0]!r}"
-        )
+        if parts.byte_level and not alphabet >= set(token):
+            raise ValueError(
+                f"the token {token!r} is no token string of this tokenizer, which writes bytes as "
+                f"characters: write it as {token_strings([token])[0]!r}"
+            )
     return tokens
 
 

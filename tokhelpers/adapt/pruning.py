@@ -3,6 +3,7 @@
 import heapq
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import dropwhile
 from numbers import Integral
 
 import numpy as np
@@ -11,7 +12,7 @@ from tokenizers import Tokenizer
 
 from ..text.counting import counted
 from ..text.pretokens import Pretokens
-from ..tokenizer.parts import Parts, build_tokenizer, lacking, parts_with_skipping, read_parts
+from ..tokenizer.parts import Parts, build_tokenizer, parts_with_skipping, read_parts
 from ..tokenizer.segmentation import merges_of, segment_tracing, symbols_of, token_counts
 
 ORDERS = ("leaf-frequency", "leaf-id", "frequency", "id", "merges")
@@ -136,13 +137,12 @@ def _leaves_first(left, right, may_go, counts):
 
 def _formed(parts: Parts, counts: np.ndarray, left: np.ndarray, right: np.ndarray) -> np.ndarray:
     """How often each token is formed: those that are produced, and those that are merged further."""
-    formed, made = counts.copy(), np.flatnonzero(left >= 0)
-    length = np.array([len(parts.tokens[i]) for i in made.tolist()])
-    for size in np.unique(length)[::-1]:  # a token is longer than its parts
-        some = made[length == size]
-        np.add.at(formed, left[some], formed[some])
-        np.add.at(formed, right[some], formed[some])
-    return formed
+    formed, left, right = counts.tolist(), left.tolist(), right.tolist()
+    made = [i for i in parts.tokens if left[i] >= 0]
+    for i in sorted(made, key=lambda i: -len(parts.tokens[i])):  # a token is longer than its parts
+        formed[left[i]] += formed[i]
+        formed[right[i]] += formed[i]
+    return np.array(formed, np.int64)
 
 
 # --- the smaller tokenizer ------------------------------------------------------------------------
@@ -173,7 +173,6 @@ def prune_parts(parts: Parts, order: Sequence[str], n: int) -> Parts:
     >>> prune_parts(parts, ["ab"], 1).vocab
     {'a': 0, 'b': 1}
     """
-    _check_merges(parts)
     gone = set(_first_of(parts, order, n))
     contents = {t["content"]: t["id"] for t in parts.settings["added_tokens"]}
     kept = sorted({i for token, i in (parts.vocab | contents).items() if token not in gone})
@@ -185,24 +184,13 @@ def prune_parts(parts: Parts, order: Sequence[str], n: int) -> Parts:
     return Parts(_renumbered(parts.settings, new_id), vocab, merges)
 
 
-def _check_merges(parts: Parts) -> None:
-    """Refuse merges that name tokens outside the vocabulary, which would vanish unseen."""
-    known = np.zeros(1 + max(parts.next_id, int(parts.merges.max(initial=0))), bool)
-    known[list(parts.vocab.values())] = True
-    wrong = parts.merges[~known[parts.merges].all(axis=1), :2].tolist()
-    if wrong:
-        raise lacking([parts.tokens.get(i, f"id {i}") for i in pair] for pair in wrong)
-
-
 def _first_of(parts: Parts, order: Sequence[str], n: int) -> list[str]:
     """The tokens to prune, checked."""
     if isinstance(order, str):
         raise TypeError(f"order is one string, {order!r:.40}: give a list of tokens")
     if not isinstance(n, Integral) or n < 0:
         raise ValueError(f"n={n!r}: give the number of tokens to prune, from 0 on")
-    order = list(order)
-    start = next((i for i, token in enumerate(order) if token in parts.vocab), len(order))
-    order = order[start:]
+    order = list(dropwhile(lambda token: token not in parts.vocab, order))
     free = set(prunable(parts))
     if n > len(order):
         raise ValueError(
@@ -212,14 +200,12 @@ def _first_of(parts: Parts, order: Sequence[str], n: int) -> list[str]:
     if len(set(order)) < len(order):
         twice = Counter(order).most_common(1)[0][0]
         raise ValueError(f"the order holds {twice!r} more than once: give each token once")
-    strange = [token for token in order if token not in free]
-    if strange:
+    strange = next((token for token in order if token not in free), None)
+    if strange is not None:
         why = "must stay (a character, byte, special or added token)"
-        if strange[0] not in parts.vocab:
+        if strange not in parts.vocab:
             why = "is not in this tokenizer: the order belongs to another one"
-        raise ValueError(
-            f"{strange[0]!r} {why}; make the order with pruning_order(this tokenizer, ...)"
-        )
+        raise ValueError(f"{strange!r} {why}; make the order with pruning_order(this tokenizer, ...)")
     return order[:n]
 
 

@@ -8,8 +8,8 @@ hyphenated word count one by one.
 
 import warnings
 from collections import Counter, namedtuple
-from collections.abc import Callable, Collection, Iterable, Sequence
-from itertools import islice, product
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -18,7 +18,7 @@ from tokenizers import Tokenizer
 
 from ..text.pretokens import Pretokens
 from ..tokenizer.parts import Parts, backend_of, read_parts
-from ..tokenizer.pretokenization import documents_with_counts
+from ..tokenizer.pretokenization import cutting_rules, documents_with_counts, library_cutter
 from ..tokenizer.segmentation import merges_of, segment, symbols_of
 from ..train.merges import learn_vocabulary
 from .adaptbpe import AdaptBPE, adapt_bpe
@@ -44,7 +44,7 @@ def count_words(corpus: Iterable[str]) -> dict[str, int]:
     return dict(words)
 
 
-def _documents(corpus):
+def _documents(corpus) -> Iterator[tuple[str, int]]:
     if isinstance(corpus, str):
         raise TypeError("a corpus is an iterable of documents, got one string: put it in a list")
     if isinstance(corpus, Pretokens):
@@ -55,28 +55,26 @@ def _documents(corpus):
         yield document, n
 
 
-def _tokens_in(tokenizer: Tokenizer | AdaptBPE, words: Iterable[str]) -> np.ndarray:
-    """How many tokens each word has, with one space before it."""
-    if isinstance(tokenizer, AdaptBPE):
-        space = _space(tokenizer.cut)
-        ids = tokenizer.ids_batch(space + word for word in words)
-        return np.fromiter(map(len, ids), np.int64, len(ids))
-    backend = backend_of(tokenizer)
-    normal, cut = backend.normalizer, backend.pre_tokenizer
+def word_lengths(tokenizer: Tokenizer | AdaptBPE, words: Iterable[str]) -> np.ndarray:
+    """Count the tokens of each word, with one space before it: an int64 array.
 
-    def pieces(text):
-        text = normal.normalize_str(text) if normal else text
-        return [piece for piece, _ in cut.pre_tokenize_str(text)] if cut else [text]
-
-    space, words, lengths = _space(pieces), iter(words), []
-    while some := [space + word for word in islice(words, 10_000)]:
-        lengths += map(len, backend.encode_batch_fast(some, add_special_tokens=False))
+    >>> word_lengths(th.train_byte_level_bpe(["bag bat bat"], vocab_size=258), ["bat", "bag"])
+    array([2, 2])
+    """
+    adapted = isinstance(tokenizer, AdaptBPE)
+    space = _space(tokenizer.parts if adapted else tokenizer)
+    texts = [space + word for word in words]
+    if adapted:
+        return np.array(list(map(len, tokenizer.ids_batch(texts))), np.int64)
+    encode, lengths = backend_of(tokenizer).encode_batch_fast, []
+    for k in range(0, len(texts), 10_000):
+        lengths += map(len, encode(texts[k : k + 10_000], add_special_tokens=False))
     return np.array(lengths, np.int64)
 
 
-def _space(cut: Callable[[str], list[str]]) -> str:
+def _space(tokenizer: Tokenizer | Parts) -> str:
     """What to put before a word: nothing where the tokenizer itself puts a space there."""
-    return " " if cut("a") == ["a"] else ""
+    return " " if library_cutter(cutting_rules(tokenizer))("a") == ["a"] else ""
 
 
 def fragment_score(tokenizer: Tokenizer | AdaptBPE, corpus: Iterable[str]) -> float:
@@ -93,7 +91,7 @@ def fragment_score(tokenizer: Tokenizer | AdaptBPE, corpus: Iterable[str]) -> fl
     2.0
     """
     words = _some(count_words(corpus))
-    return float(np.average(_tokens_in(tokenizer, words), weights=list(words.values())))
+    return float(np.average(word_lengths(tokenizer, words), weights=list(words.values())))
 
 
 def _some(words: dict[str, int]) -> dict[str, int]:
@@ -115,7 +113,7 @@ def oov_share(tokenizer: Tokenizer | AdaptBPE, documents: Iterable[str]) -> floa
     """
     found = [(find_words(document), n) for document, n in _documents(documents)]
     words = _some(dict.fromkeys(word for some, _ in found for word in some))
-    split = dict(zip(words, (_tokens_in(tokenizer, words) != 1).tolist(), strict=True))
+    split = dict(zip(words, (word_lengths(tokenizer, words) != 1).tolist(), strict=True))
     shares = [np.mean([split[word] for word in some]) for some, _ in found if some]
     return float(np.median(np.repeat(shares, [n for some, n in found if some])))
 
@@ -126,8 +124,8 @@ CutWords = namedtuple("CutWords", "pretokens pretoken word counts")
 
 
 def _cut(words: dict[str, int], parts: Parts) -> CutWords:
-    cut, places, pretoken, word = adapt_bpe(parts, []).cut, {}, [], []
-    space = _space(cut)
+    cut, space = library_cutter(cutting_rules(parts)), _space(parts)
+    places, pretoken, word = {}, [], []
     for i, text in enumerate(words):
         for piece in cut(space + text):
             pretoken.append(places.setdefault(piece, len(places)))
@@ -184,6 +182,7 @@ def _first(extension: Extension, n: int) -> Extension:
 
 
 def _check_how(how: str) -> None:
+    """Refuse what is no method of ``extend`` that words can be scored by, nor AdaptBPE."""
     if how not in ("adapt", "append", "regenerate", "prepend"):
         raise ValueError(f"how={how!r}: use adapt, append, regenerate or prepend")
 
