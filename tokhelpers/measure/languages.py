@@ -16,7 +16,7 @@ from ..text.counting import count_pretokens
 from ..text.pretokens import Pretokens
 from ..text.stored_counts import mixture, most_frequent, training_languages, training_sources
 from ..tokenizer.checks import positive
-from ..tokenizer.parts import Parts, parts_with_skipping, read_parts
+from ..tokenizer.parts import Parts, build_tokenizer, parts_with_skipping, read_parts
 from ..tokenizer.vendors import load_tokenizer
 from ..train.trainers import train_byte_level_bpe, train_sentencepiece_bpe
 from .quality import evaluate, evaluate_sizes
@@ -39,8 +39,8 @@ def compare_language(
     ``language`` is one of the paper's codes, such as ``"ekk_Latn"``. Tokens are learned from
     ``train``, by default the language's ``training:CODE``, and measured on ``test``, by default the
     paper's own text, ``flores:CODE``; the exact counts of both are used. If ``train`` is counts, only
-    its most frequent ``chunks`` are learned from (None: all), which saves time. Returns one row per method
-    (column ``method``: ``base``, ``continued``, ``naive``), number of tokens ``added`` and
+    its most frequent ``chunks`` are learned from (None: all), which saves time. Returns one row per
+    ``method`` (``base``, ``continued``, ``naive``), number of tokens ``added`` and
     ``merge_skipping`` (on and off where the tokenizer has it, else off), with ``bytes_per_token``,
     ``renyi_efficiency``, ``unused_added`` (share) and ``unreachable_added`` (number, by merges).
     Sizes for which the text yields too few tokens are left out. Raises ValueError for an unknown
@@ -52,21 +52,13 @@ def compare_language(
     >>> table[["method", "added", "merge_skipping", "unreachable_added"]].values.tolist()
     [['base', 0, False, 0], ['continued', 50, False, 0], ['naive', 50, False, 0]]
     """
-    backend = load_tokenizer(tokenizer) if isinstance(tokenizer, str) else tokenizer
-    return _compared(backend, read_parts(backend), language, sizes, train, test, chunks)
-
-
-def _compared(
-    backend, base: Parts, language, sizes=SIZES, train=None, test=None, chunks=CHUNKS
-) -> pd.DataFrame:
-    """The table of ``compare_language``, for a tokenizer that is taken apart already."""
+    base = _loaded(tokenizer) if isinstance(tokenizer, str) else read_parts(tokenizer)
     most = max(positive("sizes", size) for size in sizes)
     test = count_pretokens(load_corpus(f"flores:{language}") if test is None else test, base)
     words = count_pretokens(_learned_from(language, train, chunks), base)
     with warnings.catch_warnings(action="ignore", category=UserWarning):  # a text may yield fewer
         continued = continue_bpe(base, words, most)
-        _, tokens = _supplement(backend, base, words, continued, most)
-    naive = Extension(tokens)  # its merges are regenerated
+        naive = supplement_tokens(base, words, continued, most)
     methods = {"continued": (continued, "append"), "naive": (naive, "regenerate")}
     there = [n for n in sizes if n <= min(len(e.tokens) for e, _ in methods.values())]
     switches = (True, False) if base.merge_skipping else (False,)
@@ -75,13 +67,17 @@ def _compared(
     for switch in switches:
         measured = evaluate(parts_with_skipping(base, switch), test)
         plain = {"method": "base", "added": 0, **measured, "unreachable_added": 0}
-        plain = pd.DataFrame([plain | {"merge_skipping": switch}])
-        chosen = extended[extended.merge_skipping == switch] if there else extended
-        tables += [plain, chosen]
+        tables.append(pd.DataFrame([plain | {"merge_skipping": switch}]))
+        tables.append(extended[extended.merge_skipping == switch] if there else extended)
     table = pd.concat(tables, ignore_index=True)
     measures = ["bytes_per_token", "renyi_efficiency", "unused_added", "unreachable_added"]
     table = table.astype({"unreachable_added": int})
     return table[["method", "added", "merge_skipping", *measures]]
+
+
+@cache  # once for all languages
+def _loaded(name: str) -> Parts:
+    return read_parts(load_tokenizer(name))
 
 
 def _learned_from(language: str, train: Iterable[str] | None, chunks: int | None) -> Iterable[str]:
@@ -95,7 +91,7 @@ def _learned_from(language: str, train: Iterable[str] | None, chunks: int | None
 
 
 def supplement_tokens(
-    tokenizer: Tokenizer, words: Pretokens, continued: Extension, n_tokens: int
+    tokenizer: Tokenizer | Parts, words: Pretokens, continued: Extension, n_tokens: int
 ) -> Extension:
     """Make a naive extension from a supplement: a tokenizer of the same family, trained on the text.
 
@@ -111,15 +107,9 @@ def supplement_tokens(
     ['cat', 'Ġcat']
     """
     base = read_parts(tokenizer)
-    return naive_extension(base, _supplement(tokenizer, base, words, continued, n_tokens)[0])
-
-
-def _supplement(
-    tokenizer, base: Parts, words, continued: Extension, n_tokens: int
-) -> tuple[Tokenizer, list[str]]:
-    """The supplement of ``supplement_tokens``, and its tokens that are new, in its order."""
     if base.byte_level:
-        rules = {"normalizer": tokenizer.normalizer, "pre_tokenizer": tokenizer.pre_tokenizer}
+        shell = build_tokenizer(Parts(base.settings | {"added_tokens": []}, {}, base.merges[:0]))
+        rules = {"normalizer": shell.normalizer, "pre_tokenizer": shell.pre_tokenizer}
         train, corpus = partial(train_byte_level_bpe, **rules), words
     else:  # by SentencePiece's rules, over the characters that continued training has
         rules = {"isolate_digits": True, "split_by_script": True, "split_by_number": True}
@@ -131,10 +121,9 @@ def _supplement(
     while True:
         with warnings.catch_warnings(action="ignore", category=UserWarning):  # of fewer
             supplement = train(corpus, vocab_size=size)
-        vocab = supplement.get_vocab()
-        new = vocab.keys() - base.vocab.keys() - base.special
-        if len(new) >= n_tokens or len(vocab) < size:
-            return supplement, sorted(new, key=vocab.get)
+        found = naive_extension(base, supplement)
+        if len(found.tokens) >= n_tokens or supplement.get_vocab_size() < size:
+            return found
         size *= 2
 
 
@@ -172,14 +161,8 @@ def _compare(names: Sequence[str], options: dict, language: str) -> list[pd.Data
     train = _learned_from(language, options.get("train"), options.get("chunks", CHUNKS))
     tables = []
     for name in names:
-        table = _compared(*_loaded(name), language, **(options | {"train": train}))
+        table = compare_language(name, language, **(options | {"train": train}))
         table.insert(0, "tokenizer", name)
         table.insert(1, "language", language)
         tables.append(table)
     return tables
-
-
-@cache  # once for all languages
-def _loaded(name: str) -> tuple[Tokenizer, Parts]:
-    tokenizer = load_tokenizer(name)
-    return tokenizer, read_parts(tokenizer)

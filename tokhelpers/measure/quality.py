@@ -28,7 +28,7 @@ from ..tokenizer.written import raw_tokens
 
 
 def unreachable(tokenizer: Tokenizer | Parts, tokens: Iterable[str] | None = None) -> list[str]:
-    """The tokens that no sequence of merges produces: the Self-Tokenization Test.
+    """List the tokens that no sequence of merges produces: the Self-Tokenization Test.
 
     Each token string is given to the model alone, without normalizer and pre-tokenizer, merge
     skipping off; a token that does not come back whole is unreachable by merges. Tries all
@@ -55,14 +55,15 @@ def unreachable(tokenizer: Tokenizer | Parts, tokens: Iterable[str] | None = Non
             f"{len(unknown):,} tokens are not in this tokenizer, first {unknown[0]!a:.60}: give token "
             "strings of its vocabulary, such as 'Ġcat' for a space and cat"
         )
-    missed = _missed(parts, symbols_of(tokens, parts))
-    return sorted((tokens[i] for i in missed), key=parts.vocab.__getitem__)
+    whole = whole_words(parts, symbols_of(tokens, parts))
+    missed = (tokens[i] for i in np.flatnonzero(~whole))
+    return sorted(missed, key=parts.vocab.__getitem__)
 
 
-def _missed(parts: Parts, start) -> np.ndarray:
-    """Which words, flat symbols and offsets, do not become one token."""
+def whole_words(parts: Parts, start: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+    """Say of each word, given by ``symbols_of``, whether merges make it one token."""
     _, offsets = segment(*start, merges_of(parts))
-    return np.flatnonzero(np.diff(offsets) != 1)
+    return np.diff(offsets) == 1
 
 
 def evaluate(
@@ -97,31 +98,39 @@ def evaluate(
         tokenizer = encoder.parts
     elif is_bpe(tokenizer):
         tokenizer = read_parts(tokenizer)  # taken apart once
-    added_tokens = _added_tokens(tokenizer)
-    cuts_text = _cut_text(added_tokens)
+    cuts_text = _cuts_text(tokenizer, corpus)
     if cuts_text and isinstance(corpus, Iterator):
         corpus = list(corpus)  # it is read twice
     words = counted(corpus, tokenizer)
     if cuts_text:
-        _check_documents(corpus)
         counts = _counts_in_text(encoder or tokenizer, corpus, words.rules)
     else:
         counts = encoder.token_counts(words) if encoder else token_counts(tokenizer, words)
-    return _measures(tokenizer, words, counts, _ids_of(tokenizer, added_tokens, added))
+    return _measures(tokenizer, words, counts, _ids_of(tokenizer, added))
 
 
 def _measures(tokenizer: Tokenizer | Parts, words: Pretokens, counts, added: Sequence[int]):
     """What ``evaluate`` returns, from the counts of a text's tokens; ``added`` are ids."""
-    measured = evaluate_counts(tokenizer, counts, words.chars, words.bytes)
-    total, nan = measured.pop("tokens"), float("nan")
+    used = np.flatnonzero(counts)
+    name = tokenizer.tokens.get if isinstance(tokenizer, Parts) else tokenizer.id_to_token
+    raw = raw_tokens([name(i) or "" for i in used.tolist()], tokenizer)
+    partial = {i: b for i, b in zip(used.tolist(), raw, strict=True) if not is_whole(b)}
+    # a character that is cut across tokens begins in one of them, so these tokens are counted
+    begun = [i for i, b in partial.items() if ends_inside(b)]
+    total = int(counts.sum())
+
+    def share(number: int, of: int) -> float:
+        return number / of if of else float("nan")
+
     return pd.Series(
         {
-            "bytes_per_token": measured.pop("bytes_per_token"),
-            "chars_per_token": measured.pop("chars_per_token"),
-            "tokens_per_word": total / words.spaced_words if words.spaced_words else nan,
+            "bytes_per_token": share(words.bytes, total),
+            "chars_per_token": share(words.chars, total),
+            "tokens_per_word": share(total, words.spaced_words),
             "renyi_efficiency": renyi_efficiency(counts),
-            **measured,
-            "unused_added": float(np.mean(counts[added] == 0)) if len(added) else nan,
+            "partial_tokens": share(int(counts[list(partial)].sum()), total),
+            "split_characters": share(int(counts[begun].sum()), words.chars),
+            "unused_added": share(int((counts[added] == 0).sum()), len(added)),
             "tokens": total,
             "words": words.spaced_words,
             "chars": words.chars,
@@ -130,23 +139,18 @@ def _measures(tokenizer: Tokenizer | Parts, words: Pretokens, counts, added: Seq
     )
 
 
-def _added_tokens(tokenizer: Tokenizer | Parts) -> list[dict]:
+def _cuts_text(tokenizer: Tokenizer | Parts, corpus) -> bool:
+    """Whether added tokens that are not special cut raw text; refuses counts where they do."""
     if isinstance(tokenizer, Parts):
-        return tokenizer.settings["added_tokens"]
-    added = backend_of(tokenizer).get_added_tokens_decoder().items()
-    return [{"id": i, "content": t.content, "special": t.special} for i, t in added]
-
-
-def _cut_text(added_tokens: list[dict]) -> bool:
-    """Whether some of the added tokens are not special: these are found in raw text."""
-    return any(not token["special"] for token in added_tokens)
-
-
-def _check_documents(corpus) -> None:
-    if isinstance(corpus, Pretokens):
+        special = [token["special"] for token in tokenizer.settings["added_tokens"]]
+    else:
+        added = backend_of(tokenizer).get_added_tokens_decoder().values()
+        special = [token.special for token in added]
+    if not all(special) and isinstance(corpus, Pretokens):
         raise ValueError(
             "this tokenizer has added tokens, which cut raw text: give documents, not counts"
         )
+    return not all(special)
 
 
 def _counts_in_text(tokenizer: Tokenizer | Parts | AdaptBPE, corpus, rules: str) -> np.ndarray:
@@ -164,14 +168,14 @@ def _counts_in_text(tokenizer: Tokenizer | Parts | AdaptBPE, corpus, rules: str)
     return counts
 
 
-def _ids_of(tokenizer: Tokenizer | Parts, added_tokens, tokens: Sequence[str]) -> list[int]:
-    """Ids of added tokens, whether they stand in the vocabulary or among the added tokens."""
-    find = tokenizer.vocab.get if isinstance(tokenizer, Parts) else tokenizer.token_to_id
-    ids = list(map(find, tokens))
-    if None in ids and isinstance(tokenizer, Parts):
-        known = {t["content"]: t["id"] for t in added_tokens}
-        there = zip(ids, tokens, strict=True)
-        ids = [known.get(token_text(tokenizer, t)) if i is None else i for i, t in there]
+def _ids_of(tokenizer: Tokenizer | Parts, tokens: Sequence[str]) -> list[int]:
+    """Ids of tokens, whether they stand in the vocabulary or among the added tokens."""
+    if isinstance(tokenizer, Parts):
+        known = {t["content"]: t["id"] for t in tokenizer.settings["added_tokens"]}
+        vocab = tokenizer.vocab
+        ids = [vocab[t] if t in vocab else known.get(token_text(tokenizer, t)) for t in tokens]
+    else:
+        ids = list(map(tokenizer.token_to_id, tokens))
     if None in ids:
         missing = [t for i, t in zip(ids, tokens, strict=True) if i is None]
         raise ValueError(
@@ -179,31 +183,6 @@ def _ids_of(tokenizer: Tokenizer | Parts, added_tokens, tokens: Sequence[str]) -
             "give the tokens with which it was extended"
         )
     return ids
-
-
-def evaluate_counts(
-    tokenizer: Tokenizer | Parts, counts: np.ndarray, chars: int, size: int
-) -> dict[str, float]:
-    """Measure a text of ``chars`` characters and ``size`` bytes by the counts of its tokens' ids.
-
-    Returns ``tokens``, ``bytes_per_token``, ``chars_per_token``, ``partial_tokens`` and
-    ``split_characters``, as ``evaluate`` does. A character that is cut across tokens begins in one of
-    them, so these tokens are counted.
-    """
-    used = np.flatnonzero(counts)
-    name = tokenizer.tokens.get if isinstance(tokenizer, Parts) else tokenizer.id_to_token
-    raw = raw_tokens([name(i) or "" for i in used.tolist()], tokenizer)
-    partial = np.flatnonzero(~np.fromiter(map(is_whole, raw), bool, len(raw)))
-    begun = [k for k in partial.tolist() if ends_inside(raw[k])]
-    counts = counts[used]
-    total, nan = int(counts.sum()), float("nan")
-    return {
-        "tokens": total,
-        "bytes_per_token": size / total if total else nan,
-        "chars_per_token": chars / total if total else nan,
-        "partial_tokens": int(counts[partial].sum()) / total if total else nan,
-        "split_characters": int(counts[begun].sum()) / chars if chars else nan,
-    }
 
 
 def renyi_efficiency(counts: np.ndarray, power: float = 2.5) -> float:
@@ -262,16 +241,16 @@ def _rows_of(base: Parts, method, extension, how, sizes, words, skipping) -> Ite
     added = extension.tokens[: max(sizes, default=0)]
     text, tokens = (_begun(base, strings, how) for strings in (words.strings, added))
     for size, new in zip(sizes, extended, strict=True):
-        if _cut_text(_added_tokens(new)):
-            _check_documents(words)
-        words, ids = counted(words, new), _ids_of(new, [], added[:size])
-        rows, (symbols, offsets) = [], tokens(new)
-        missed = {"unreachable_added": len(_missed(new, (symbols, offsets[: size + 1])))}
+        _cuts_text(new, words)
+        words, ids = counted(words, new), _ids_of(new, added[:size])
+        symbols, offsets = tokens(new)
+        missed = int((~whole_words(new, (symbols, offsets[: size + 1]))).sum())
+        rows = []
         for switch in skipping or [new.merge_skipping]:
-            switched = {"merge_skipping": switch} if skipping else {}
             counts = token_counts(parts_with_skipping(new, switch), words, start=text(new))
-            measured = _measures(new, words, counts, ids)
-            rows.append({"method": method, "added": size, **measured, **missed, **switched})
+            row = {"method": method, "added": size, **_measures(new, words, counts, ids)}
+            row["unreachable_added"] = missed
+            rows.append(row | {"merge_skipping": switch} if skipping else row)
         yield rows
 
 
