@@ -1,30 +1,35 @@
 """Why a word is cut as it is, and where a token comes from: merges step by step, and as a tree."""
 
 import difflib
-import heapq
 from collections.abc import Iterable
 from dataclasses import dataclass
 from html import escape
 
 import numpy as np
 import pandas as pd
-import regex
 from tokenizers import Tokenizer
 
+from ..adapt.adaptbpe import text_cutter
 from ..text.counting import counted
 from ..tokenizer.parts import Parts, read_parts
-from ..tokenizer.pretokenization import cutting_rules, library_cutter
-from ..tokenizer.segmentation import symbols_of, token_counts
-from ..tokenizer.token_bytes import byte_alphabet, token_strings
+from ..tokenizer.segmentation import (
+    NO_MERGE,
+    merges_of,
+    ranks_of,
+    segment,
+    symbols_of,
+    token_counts,
+)
+from ..tokenizer.token_bytes import byte_alphabet
 from ..tokenizer.written import raw_tokens
 from .reachability import reachability
 from .vocabularies import script_and_kind
 
-STATES = 200  # symbols of a pre-token up to which the tokens after each step are written out
+SYMBOLS = 200  # of a pre-token, up to which its steps are shown
 
 
 # --- one word through the merges -----------------------------------------------------------------
-@dataclass
+@dataclass(frozen=True)
 class Piece:
     """A token while merges go on: its id, and the two pieces and the rank that made it, if any."""
 
@@ -33,51 +38,29 @@ class Piece:
     rank: int = -1
 
 
-def pair_ranks(parts: Parts) -> dict[int, int]:
-    """Map each pair of ids that is merged, as one number, to its rank; of equal pairs the last counts."""
-    keys = (parts.merges[:, 0].astype(np.int64) << 32) | parts.merges[:, 1]
-    return dict(zip(keys.tolist(), range(len(keys)), strict=True))
+def merge_states(pretoken: str, parts: Parts) -> list[tuple[list[Piece], Piece | None]]:
+    """List what merges make of a pre-token: the pieces before the first merge and after each.
 
+    Each state comes with the piece that its merge made. The pair of lowest rank is merged first, the
+    leftmost of equals.
 
-def merge_steps(
-    symbols: list[int], ranks: dict[int, int], results: np.ndarray
-) -> tuple[list[Piece], list[tuple[Piece, int]]]:
-    """Merge symbols (ids), always the pair of lowest rank, the leftmost of equals; keep each step.
-
-    ``ranks`` are ``pair_ranks``, ``results`` the ids that the merges make, by rank. Returns the pieces
-    left, and for each step the new piece with its place among the symbols.
+    >>> parts = read_parts(th.train_byte_level_bpe(["bat bat bag"], vocab_size=258))
+    >>> [" ".join(parts.tokens[p.id] for p in pieces) for pieces, _ in merge_states("Ġbat", parts)]
+    ['Ġ b a t', 'Ġ ba t', 'Ġba t']
     """
-    pieces = [Piece(i) for i in symbols]
-    after, before = [*range(1, len(pieces)), -1], [*range(-1, len(pieces) - 1)]
-    heap, steps = [], []
-
-    def rank_at(left: int, right: int) -> int:
-        return ranks.get(pieces[left].id << 32 | pieces[right].id, -1)
-
-    def push(left: int, right: int) -> None:
-        rank = rank_at(left, right)
-        if rank >= 0:
-            heapq.heappush(heap, (rank, left))
-
-    for i in range(1, len(pieces)):
-        push(i - 1, i)
-    while heap:
-        listed, i = heapq.heappop(heap)
-        j = after[i]
-        if pieces[i] is None or j < 0:
-            continue
-        rank = rank_at(i, j)
-        if rank < 0 or results[rank] != results[listed]:
-            continue  # one of the two has been merged with another neighbour since
-        pieces[i], pieces[j] = Piece(int(results[rank]), (pieces[i], pieces[j]), rank), None
-        steps.append((pieces[i], i))
-        after[i] = after[j]
-        if after[j] >= 0:
-            before[after[j]] = i
-            push(i, after[j])
-        if before[i] >= 0:
-            push(before[i], i)
-    return [piece for piece in pieces if piece is not None], steps
+    pieces = [Piece(i) for i in symbols_of([pretoken], parts)[0].tolist()]
+    states = [(pieces, None)]
+    while len(pieces) > 1:
+        pairs = np.array([(a.id, b.id) for a, b in zip(pieces, pieces[1:], strict=False)], np.int32)
+        ranks = ranks_of(pairs, merges_of(parts))
+        at = int(ranks.argmin())
+        if ranks[at] == NO_MERGE:
+            break
+        rank = int(ranks[at])
+        made = Piece(int(parts.merges[rank, 2]), (pieces[at], pieces[at + 1]), rank)
+        pieces = [*pieces[:at], made, *pieces[at + 2 :]]
+        states.append((pieces, made))
+    return states
 
 
 def explain_word(tokenizer: Tokenizer | Parts, word: str) -> pd.DataFrame:
@@ -86,10 +69,10 @@ def explain_word(tokenizer: Tokenizer | Parts, word: str) -> pd.DataFrame:
     ``word`` is text, with its space before it if it has one; text of several pre-tokens gives the
     steps of one after the other. Returns one row per state: ``pretoken`` (the token string of the
     pre-token), ``step`` (0 before the first merge), ``pair`` (the two tokens merged), ``rank``
-    (from 0; missing without a merge), ``tokens`` (after it, space between; None in pre-tokens of
-    more than 200 symbols, but for the last state). A pre-token that merge skipping takes whole has
-    one row, "merge skipping", and so has a special token. Raises ValueError for an empty word, half
-    a character, and models other than BPE.
+    (from 0; missing without a merge), ``tokens`` (after it, space between). What is not merged step
+    by step has one row, and ``pair`` says why: "merge skipping", "added token", or "more than 200
+    symbols", which are too many to show. Raises ValueError for an empty word, half a character, and
+    models other than BPE.
 
     >>> table = explain_word(th.train_byte_level_bpe(["bat bat bag"], vocab_size=257), "bat")
     >>> table[["pair", "rank", "tokens"]].values.tolist()
@@ -97,56 +80,37 @@ def explain_word(tokenizer: Tokenizer | Parts, word: str) -> pd.DataFrame:
     """
     if not isinstance(word, str) or not word:
         raise ValueError(f"a word is text of one character or more, got {word!r:.40}")
-    parts = read_parts(tokenizer)
-    ranks, rows = pair_ranks(parts), []
-    for pretoken, special in _pretokens(word, parts):
-        if special or (parts.merge_skipping and pretoken in parts.vocab):
-            why = "added token" if special else "merge skipping"
-            rows.append((pretoken, 0, why, pd.NA, pretoken))
-        else:
-            rows += _states(pretoken, parts, ranks)
-    columns = ["pretoken", "step", "pair", "rank", "tokens"]
-    table = pd.DataFrame(rows, columns=columns, dtype=object)
-    return table.astype({"step": int, "rank": "Int64"})
-
-
-def _pretokens(word: str, parts: Parts) -> Iterable[tuple[str, bool]]:
-    """The pre-tokens of a text, each with whether it is an added token."""
     try:
         word.encode()
     except UnicodeEncodeError as error:
         raise ValueError(
             f"the text holds U+{ord(word[error.start]):04X}, half of a character: decode it properly"
         ) from None
-    added = {token["content"] for token in parts.settings["added_tokens"]}
-    longest = sorted(added, key=len, reverse=True)
-    cut = library_cutter(cutting_rules(parts))
-    between = regex.split(f"({'|'.join(map(regex.escape, longest))})", word) if added else [word]
-    for text in filter(None, between):
-        if text in added:
-            yield text, True
-        else:
-            yield from ((pretoken, False) for pretoken in cut(text))
+    parts = read_parts(tokenizer)
+    rows = [row for piece in text_cutter(parts)(word) for row in _rows_of(piece, parts)]
+    columns = ["pretoken", "step", "pair", "rank", "tokens"]
+    table = pd.DataFrame(rows, columns=columns, dtype=object)
+    return table.astype({"step": int, "rank": "Int64"})
 
 
-def _states(pretoken: str, parts: Parts, ranks: dict[int, int]) -> list[tuple]:
-    """The rows of a pre-token: before the first merge, and after each."""
-    symbols = symbols_of([pretoken], parts)[0].tolist()
-    names = [parts.tokens[i] for i in symbols]
-    pieces, steps = merge_steps(symbols, ranks, parts.merges[:, 2])
-    written = len(names) <= STATES
-    rows = [(pretoken, 0, None, pd.NA, " ".join(names) if written or not steps else None)]
-    for number, (piece, place) in enumerate(steps, 1):
-        left, right = (parts.tokens[p.id] for p in piece.made_of)
-        state = None
-        if written:
-            names[place] = left + right
-            following = next(i for i in range(place + 1, len(names)) if names[i] is not None)
-            names[following] = None
-            state = " ".join(name for name in names if name is not None)
-        elif number == len(steps):
-            state = " ".join(parts.tokens[p.id] for p in pieces)
-        rows.append((pretoken, number, f"{left} + {right}", piece.rank, state))
+def _rows_of(pretoken: str | int, parts: Parts) -> list[tuple]:
+    """The rows of a pre-token, or of an added token, given by its id."""
+    if isinstance(pretoken, int):
+        name = next(t["content"] for t in parts.settings["added_tokens"] if t["id"] == pretoken)
+        return [(name, 0, "added token", pd.NA, name)]
+    if parts.merge_skipping and pretoken in parts.vocab:
+        return [(pretoken, 0, "merge skipping", pd.NA, pretoken)]
+    symbols, offsets = symbols_of([pretoken], parts)
+    name = parts.tokens
+    if len(symbols) > SYMBOLS:
+        tokens = " ".join(name[i] for i in segment(symbols, offsets, merges_of(parts))[0].tolist())
+        return [(pretoken, 0, f"more than {SYMBOLS} symbols", pd.NA, tokens)]
+    rows = []
+    for step, (pieces, made) in enumerate(merge_states(pretoken, parts)):
+        pair, rank = None, pd.NA
+        if made:
+            pair, rank = " + ".join(name[part.id] for part in made.made_of), made.rank
+        rows.append((pretoken, step, pair, rank, " ".join(name[piece.id] for piece in pieces)))
     return rows
 
 
@@ -196,7 +160,7 @@ def explain_token(
     i, name = _find(token, parts)
     row = reachability(tokenizer, [name]).loc[i]
     raw = raw_tokens([name], parts)[0]
-    pieces = _pieces(name, parts)
+    pieces = [] if name in parts.apart else merge_states(name, parts)[-1][0]
     whole = len(pieces) == 1 and pieces[0].id == i
     facts = {
         "id": i,
@@ -219,36 +183,29 @@ def explain_token(
 
 def _find(token: str | bytes | int, parts: Parts) -> tuple[int, str]:
     """A token's id and its token string; special and added tokens may stand outside the vocabulary."""
-    given = token
     known = parts.vocab | {t["content"]: t["id"] for t in parts.settings["added_tokens"]}
-    if isinstance(token, bytes):
-        token = _string_of(token, parts)
-    elif isinstance(token, str):
-        token = token if token in known else _written(token, parts)
-    else:
+    if not isinstance(token, str | bytes):
         names = {i: name for name, i in known.items()}
         if token not in names:
             raise ValueError(f"no token has the id {token!r}: ids go from 0 to {max(names)}")
-        token = names[token]
-    if token not in known:
-        near = _nearest(token, parts)
-        raise ValueError(f"{given!r:.60} is not in the vocabulary; nearest to it: {near}")
-    return known[token], token
+        return token, names[token]
+    name = token if isinstance(token, str) and token in known else _written(token, parts)
+    if name not in known:
+        near = _nearest(name, parts)
+        raise ValueError(f"{token!r:.60} is not in the vocabulary; nearest to it: {near}")
+    return known[name], name
 
 
-def _string_of(raw: bytes, parts: Parts) -> str:
-    """The token string for bytes."""
-    if parts.byte_level:
-        return "".join(map(byte_alphabet().__getitem__, raw))
-    byte = f"<0x{raw[0]:02X}>" if len(raw) == 1 else ""
-    return byte if byte in parts.vocab else raw.decode("utf-8", "replace").replace(" ", "▁")
-
-
-def _written(text: str, parts: Parts) -> str:
+def _written(token: str | bytes, parts: Parts) -> str:
+    """The token string of a text or of bytes."""
     try:
-        return token_strings([text])[0] if parts.byte_level else text.replace(" ", "▁")
+        raw = token.encode() if isinstance(token, str) else token
     except UnicodeEncodeError:
-        raise ValueError(f"{text!a:.60} holds half of a character: give bytes or an id") from None
+        raise ValueError(f"{token!a:.60} holds half of a character: give bytes or an id") from None
+    if parts.byte_level:
+        return "".join(byte_alphabet()[byte] for byte in raw)
+    byte = f"<0x{raw[0]:02X}>" if isinstance(token, bytes) and len(raw) == 1 else ""
+    return byte if byte in parts.vocab else raw.decode("utf-8", "replace").replace(" ", "▁")
 
 
 def _nearest(token: str, parts: Parts) -> str:
@@ -261,14 +218,6 @@ def _nearest(token: str, parts: Parts) -> str:
     close = difflib.get_close_matches(token, alike[:20_000], n=3)
     found = dict.fromkeys(t for t in [*forms, *close, begin] if t in parts.vocab)
     return ", ".join(map(repr, list(found)[:4])) or "none"
-
-
-def _pieces(name: str, parts: Parts) -> list[Piece]:
-    """What the merges make of a token string; nothing of a special token."""
-    if name in parts.apart:
-        return []
-    symbols = symbols_of([name], parts)[0].tolist()
-    return merge_steps(symbols, pair_ranks(parts), parts.merges[:, 2])[0]
 
 
 def _drawn(name: str, pieces: list[Piece], whole: bool, parts: Parts) -> str:
