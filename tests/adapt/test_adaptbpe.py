@@ -1,6 +1,5 @@
 """AdaptBPE against the textbook's Algorithm 1 and the library; what selects its tokens."""
 
-import json
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -118,6 +117,8 @@ def test_ids_are_those_of_the_extended_tokenizer(qwen):
     again = adapt_bpe(encoder.tokenizer, added)  # as after saving and loading
     assert again.ids(text) == encoder.ids(text)
     assert adapt_bpe(qwen, th.Extension(added)).ids(text) == encoder.ids(text)
+    counts = encoder.token_counts(th.count_pretokens([text] * 2, qwen))
+    assert counts.tolist() == np.bincount(2 * encoder.ids(text), minlength=len(counts)).tolist()
 
 
 def test_sentencepiece_style(mistral):
@@ -127,13 +128,6 @@ def test_sentencepiece_style(mistral):
         f"<0x{byte:02X}>" for byte in "🧿".encode())]  # fmt: skip
     with pytest.raises(ValueError, match="no pre-tokenizer.*cross spaces"):
         adapt_bpe(mistral, ["▁high▁fat"])
-
-
-def test_token_counts(llama, finnish):
-    encoder = adapt_bpe(llama, ["hteiskunn", "ĠyhteiskuntaÃ¤"])
-    counts = encoder.token_counts(th.count_pretokens(finnish[:300], llama))
-    ids = np.concatenate(encoder.ids_batch(finnish[:300]))
-    assert counts.tolist() == np.bincount(ids, minlength=len(counts)).tolist()
 
 
 @pytest.mark.parametrize("name", one_fast("mistral-v1", "llama-3"))
@@ -165,7 +159,7 @@ def test_each_call_and_thread_gives_the_same(llama, finnish):
         assert list(pool.map(encoder.ids, texts[::-1])) == expected[::-1]
 
 
-@pytest.mark.parametrize("piece", ["a", "ab", "-a", "é", "0", " ", "'s", "\n", "漢"])
+@pytest.mark.parametrize("piece", ["ab", "é", " ", "'s"])
 def test_repeats(llama, piece):
     """Ten thousand repeats, with tokens that overlap in them: in time that grows with the length."""
     stored, vocab = token_strings([piece])[0], read_parts(llama).vocab
@@ -176,43 +170,31 @@ def test_repeats(llama, piece):
     assert "".join(map(encoder.parts.tokens.get, ids)) == stored * 10_000
 
 
-def test_repeats_take_the_longest(llama):
-    encoder = adapt_bpe(llama, ["qx" * n for n in range(2, 40)])
-    assert encoder.encode("qx" * 100) == ["qx" * 39, "qx" * 39, "qx" * 22]
-
-
 @pytest.mark.parametrize(
-    "added, error, message",
+    ("added", "message"),
     [
-        ("abc", TypeError, "give a list of tokens"),
-        ([1], TypeError, "the token 1 is int, not str: give strings"),
-        ([""], ValueError, "an empty token: leave it out"),
-        (["qx", "qx"], ValueError, "'qx' is given more than once"),
-        ([" qx"], ValueError, "write it as 'Ġqx'"),
-        (["▁qx"], ValueError, "no token string"),
-        (["<|eot_id|>"], ValueError, "special or added token"),
+        ("abc", "give a list of tokens"),
+        ([1], "the token 1 is int, not str: give strings"),
+        ([""], "an empty token: leave it out"),
+        (["qx", "qx"], "'qx' is given more than once"),
+        ([" qx"], "write it as 'Ġqx'"),
+        (["<|eot_id|>"], "special or added token"),
     ],
 )
-def test_impossible_tokens(llama, added, error, message):
-    with pytest.raises(error, match=message):
+def test_impossible_tokens(llama, added, message):
+    with pytest.raises((ValueError, TypeError), match=message):
         adapt_bpe(llama, added)
 
 
 def test_impossible_input(llama, mistral):
     with pytest.raises(ValueError, match="write it as '▁qx'"):
         adapt_bpe(mistral, [" qx"])
-    with pytest.raises(
-        TypeError, match="is needed, got str: load one with load_tokenizer, or give a"
-    ):
-        adapt_bpe("llama-3", [])
     with pytest.raises(ValueError, match="a BPE tokenizer is needed"):
         adapt_bpe(Tokenizer(models.WordPiece({"[UNK]": 0}, unk_token="[UNK]")), [])
-    encoder = adapt_bpe(llama, [])
     with pytest.raises(TypeError, match="a text is a string, got list: see ids_batch for many"):
-        encoder.ids(["a"])
+        adapt_bpe(llama, []).ids(["a"])
     with pytest.raises(TypeError, match="texts is one string: put it in a list, or use ids"):
-        encoder.ids_batch("a")
-    assert str(adapt_bpe(llama, ["olemia"])) == "AdaptBPE(1 added tokens)"
+        adapt_bpe(llama, []).ids_batch("a")
 
 
 # --- measures ------------------------------------------------------------------------------------
@@ -289,15 +271,6 @@ def test_avocado_stops_at_the_threshold(name, how, medical):
     assert not any("<0x" in token for token in extension.tokens)
 
 
-@pytest.mark.long
-def test_avocado_does_not_depend_on_order(llama, medical):
-    some = medical[:300]
-    first, table = avocado(llama, some, step=50)
-    second, same = avocado(llama, some[::-1], step=50)
-    assert first.tokens == second.tokens and first.merges == second.merges
-    assert np.allclose(table, same, rtol=1e-12, atol=0)
-
-
 def test_avocado_says_when_it_cannot(llama):
     with pytest.warns(UserWarning, match="after all 1 tokens, above the threshold 1.0"):
         extension, table = avocado(llama, ["hypercholesterolemia"], threshold=1.0, max_tokens=1)
@@ -335,12 +308,3 @@ def test_medvoc_keeps_to_the_terms(llama):
         medvoc(llama, corpus, corpus, sizes=[])
     extension, table = medvoc(llama, corpus, corpus, terms=[])
     assert extension.tokens == [] and table.added.max() == 0
-
-
-@pytest.mark.long
-def test_settings_survive(llama):
-    """The extended tokenizer keeps everything but its vocabulary and merges."""
-    old, new = (json.loads(t.to_str()) for t in (llama, adapt_bpe(llama, ["olemia"]).tokenizer))
-    for settings in (old, new):
-        settings["model"] = {**settings["model"], "vocab": None, "merges": None}
-    assert old == new

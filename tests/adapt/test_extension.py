@@ -1,6 +1,5 @@
 """Extending: which tokens, by which method, and what must not change."""
 
-import json
 import warnings
 from collections import Counter
 from itertools import pairwise
@@ -9,11 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import example, given, strategies as st
 from strategies import loaded, one_fast, tokenizers_with_gaps
-from tokenizers import AddedToken, Tokenizer, models, normalizers, pre_tokenizers, processors
+from tokenizers import AddedToken, Tokenizer, models, pre_tokenizers, processors
 
 import tokhelpers as th
 from tokhelpers import textbook
-from tokhelpers.adapt.methods import METHODS
 from tokhelpers.measure.reachability import reachability
 from tokhelpers.tokenizer.parts import Parts, build_tokenizer, merge_ids, read_parts
 from tokhelpers.tokenizer.pretokenization import always_split
@@ -45,51 +43,11 @@ def naive(base):
     return th.naive_extension(base, th.train_byte_level_bpe(MORE, vocab_size=300))
 
 
-@pytest.mark.parametrize("how", METHODS)
-@pytest.mark.parametrize("which", ["continued", "naive", "plain"])
-def test_extension_leaves_the_old_alone(base, how, which, request):
-    """Old ids, special tokens, padding, truncation, post-processor, decoder, and the input object."""
-    extension = (
-        th.Extension(tokens=["yötä".encode().decode("latin-1"), "catam"])
-        if which == "plain"
-        else request.getfixturevalue(which)
-    )
-    before = base.to_str()
-    new = th.extend(base, extension, how=how)
-    assert base.to_str() == before
-    old_ids, new_ids = base.get_vocab(), new.get_vocab()
-    assert {token: new_ids[token] for token in old_ids} == old_ids
-    if how != "scaffold":  # which adds what comes about on the way, too
-        assert len(new_ids) == len(old_ids) + len(extension.tokens)
-    assert sorted(new_ids.values()) == list(range(len(new_ids)))
-    old, made = json.loads(before), json.loads(new.to_str())
-    for part in ("truncation", "padding", "post_processor", "decoder", "normalizer"):
-        assert old[part] == made[part]
-    assert new.encode("cat").ids[0] == 0 and new.encode("cat").ids[-1] == 1
-    assert new.encode_batch(["<pad>", "cat sat"])[0].ids[1] == base.token_to_id("<pad>")
-    again = Tokenizer.from_str(new.to_str())
-    assert again.to_str() == new.to_str()
-    for text in TEXT + MORE:
-        ids = new.encode(text).ids
-        assert again.encode(text).ids == ids
-        if how != "add_tokens":  # the byte-level decoder takes an added token's ä for a byte
-            assert new.decode(ids) == text == again.decode(ids)
-
-
-def test_old_merges_keep_their_order(base, continued):
-    old = read_parts(base).pairs()
-    assert read_parts(th.extend(base, continued)).pairs()[: len(old)] == old
-
-
 def test_the_first_k_tokens_are_the_same_whatever_comes_after(base, continued):
     for k in (0, 1, 7, 20):
         short = th.continue_bpe(base, MORE, k)
         assert list(continued.tokens[:k]) == short.tokens
         assert th.extend(base, continued, k).to_str() == th.extend(base, short).to_str()
-
-
-def test_no_continued_token_is_unreachable(base, continued):
-    assert not set(th.unreachable(th.extend(base, continued))) & set(continued.tokens)
 
 
 def test_a_merge_into_a_known_token_makes_it_reachable_and_is_not_counted():
@@ -107,59 +65,21 @@ def test_a_merge_into_a_known_token_makes_it_reachable_and_is_not_counted():
     assert th.unreachable(none) == ["abc"]
 
 
-def test_merges_into_known_tokens_behind_the_last_new_one_come_along():
-    """Where the text is exhausted: `abc` is known, and no merge leads there but the last."""
-    base = Tokenizer(models.BPE({"a": 0, "b": 1, "c": 2, "abc": 3}, []))
-    base.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    with pytest.warns(UserWarning, match="yields 1"):
-        learned = th.continue_bpe(base, ["abc"], 10)
-    assert learned.merges == [("a", "b"), ("ab", "c")] and learned.tokens == ["ab"]
-    assert th.unreachable(base) == ["abc"] and th.unreachable(th.extend(base, learned)) == []
-
-
-def test_append_takes_the_supplements_merges_once(base, naive):
-    merges = read_parts(th.extend(base, naive, how="append")).pairs()
-    assert len(set(merges)) == len(merges)
+@pytest.mark.parametrize("how", ["append", "prepend", "regenerate"])
+def test_where_the_merges_of_a_naive_extension_go(base, naive, how):
+    """Its usable merges, each once, behind the old ones or before; or every split of its tokens."""
     old, vocab = read_parts(base).pairs(), set(base.get_vocab()) | set(naive.tokens)
-    usable = [m for m in naive.merges if {*m, "".join(m)} <= vocab and m not in old]
-    assert merges == old + usable and len(usable) < len(naive.merges)
-
-
-def test_prepend_moves_what_both_have_to_the_front(base, naive):
-    merges = read_parts(th.extend(base, naive, how="prepend")).pairs()
-    assert len(set(merges)) == len(merges)
-    first = [
-        m for m in naive.merges if {*m, "".join(m)} <= set(base.get_vocab()) | set(naive.tokens)
-    ]
-    assert merges[: len(first)] == first
-    assert merges[len(first) :] == [m for m in read_parts(base).pairs() if m not in first]
-
-
-def test_regenerate_makes_every_split_in_order_of_the_tokens(base, naive):
-    """Priority first, then the longer left part; written here a second time, from the definition."""
-    vocab = set(read_parts(base).vocab) | set(naive.tokens)
-    expected = [
-        (token[:i], token[i:])
-        for token in naive.tokens
-        for i in range(len(token) - 1, 0, -1)
-        if token[:i] in vocab and token[i:] in vocab
-    ]
-    assert (
-        read_parts(th.extend(base, naive, how="regenerate")).pairs()
-        == read_parts(base).pairs() + expected
-    )
-    bare = th.Extension(tokens=naive.tokens)
-    assert (
-        th.extend(base, bare, how="append").to_str()
-        == th.extend(base, naive, how="regenerate").to_str()
-    )
-
-
-def test_naive_tokens_come_in_the_supplements_order(base, naive):
-    supplement = th.train_byte_level_bpe(MORE, vocab_size=300)
-    by_id = sorted(supplement.get_vocab(), key=supplement.get_vocab().get)
-    assert naive.tokens == [token for token in by_id if token not in base.get_vocab()]
-    assert th.naive_extension(base, supplement, 3).tokens == naive.tokens[:3]
+    usable = [m for m in naive.merges if {*m, "".join(m)} <= vocab]
+    every = [(t[:i], t[i:]) for t in naive.tokens for i in range(len(t) - 1, 0, -1)]
+    expected = {
+        "append": old + [m for m in usable if m not in old],
+        "prepend": usable + [m for m in old if m not in usable],
+        "regenerate": old + [m for m in every if vocab.issuperset(m)],
+    }
+    assert read_parts(th.extend(base, naive, how=how)).pairs() == expected[how]
+    if how == "regenerate":
+        bare = th.extend(base, th.Extension(tokens=naive.tokens), how="append")
+        assert read_parts(bare).pairs() == expected[how]
 
 
 def test_merges_with_spaces_survive():
@@ -187,55 +107,6 @@ def test_continued_finnish_on_real_tokenizers(name, finnish):
         assert len(new.encode(text).ids) < len(tokenizer.encode(text).ids)
 
 
-def test_asking_for_more_than_the_text_holds(base):
-    with pytest.warns(UserWarning, match=r"asked for 10,000 .* yields \d+ .*: lower min_freq"):
-        few = th.continue_bpe(base, MORE, 10_000, min_frequency=2)
-    assert 0 < len(few.tokens) < 10_000
-    with pytest.raises(ValueError, match="asked for 10,000 new tokens; the extension has"):
-        th.extend(base, few, 10_000)
-
-
-def test_max_token_length(base):
-    with pytest.warns(UserWarning, match="asked for"):
-        short = th.continue_bpe(base, MORE, 1_000, max_token_length=4)
-    assert max(map(len, short.tokens)) == 4
-
-
-def test_bad_input_gets_one_clear_sentence(base, naive, continued):
-    with pytest.raises(ValueError, match="how='glue': use one of append"):
-        th.extend(base, naive, how="glue")
-    with pytest.raises(ValueError, match="1 of the 2 tokens are in the vocabulary already, first"):
-        th.extend(base, th.Extension(tokens=["Ġthe", next(iter(read_parts(base).vocab))]))
-    with pytest.raises(ValueError, match="'xyz' is given more than once"):
-        th.extend(base, th.Extension(tokens=["xyz", "xyz"]))
-    with pytest.raises(ValueError, match="' catty' is no token string .* write it as 'Ġcatty'"):
-        th.extend(base, th.Extension(tokens=[" catty"]))
-    with pytest.raises(ValueError, match="an empty token"):
-        th.extend(base, th.Extension(tokens=[""]))
-    with pytest.raises(ValueError, match="asked for 1,000 tokens; the supplement has"):
-        th.naive_extension(base, th.train_byte_level_bpe(MORE, vocab_size=300), 1_000)
-    with pytest.raises(ValueError, match="n_tokens=-1: ask for zero or more new tokens"):
-        th.continue_bpe(base, MORE, -1)
-    with pytest.raises(ValueError, match="min_frequency=0: a pair must occur at least once"):
-        th.continue_bpe(base, MORE, 1, min_frequency=0)
-    with pytest.raises(TypeError, match="one string: put it in a list"):
-        th.continue_bpe(base, "one string", 1)
-    with pytest.raises(ValueError, match="no text in its 0 documents"):
-        th.continue_bpe(base, [], 1)
-    wordpiece = th.train_wordpiece(TEXT, vocab_size=60)
-    with pytest.raises(ValueError, match="come from a BPE tokenizer; a WordPiece one needs"):
-        th.extend(wordpiece, naive)
-    with pytest.raises(ValueError, match="has none: use how='append'"):
-        th.extend(wordpiece, th.Extension(tokens=["##ats"]), how="regenerate")
-    with pytest.raises(ValueError, match="model is Unigram"):
-        th.extend(th.train_unigram(TEXT, vocab_size=280), naive)
-    with pytest.raises(TypeError, match="got str: load one with load_tokenizer"):
-        th.extend("llama-3", naive)
-    other = th.train_byte_level_bpe(["x y"], vocab_size=256, normalizer=normalizers.NFC())
-    with pytest.raises(ValueError, match="made by another normalizer or pre-tokenizer"):
-        th.continue_bpe(base, th.count_pretokens(MORE, other), 1)
-
-
 @pytest.mark.parametrize("take", [th.naive_extension, th.thesis_extension])
 def test_a_supplement_of_another_family(mistral, base, take):
     wordpiece = th.train_wordpiece(MORE, vocab_size=50)
@@ -246,16 +117,6 @@ def test_a_supplement_of_another_family(mistral, base, take):
         ValueError, match="WordPiece with '@@', the tokenizer is WordPiece with '##'"
     ):
         take(wordpiece, th.train_wordpiece(MORE, vocab_size=50, prefix="@@"))
-
-
-@pytest.mark.parametrize("take", [th.naive_extension, th.thesis_extension])
-@pytest.mark.parametrize("train, size", [(th.train_byte_level_bpe, 270), (th.train_wordpiece, 55)])
-def test_a_negative_number_of_tokens_is_refused(take, train, size):
-    """As a slice, -1 would leave the last token out."""
-    old, new = train(TEXT, vocab_size=size), train(MORE, vocab_size=size)
-    assert take(old, new, 0).tokens == [] != take(old, new).tokens
-    with pytest.raises(ValueError, match="n_tokens=-1: ask for zero or more new tokens"):
-        take(old, new, -1)
 
 
 def test_wordpiece_takes_the_supplements_tokens_in_order_of_their_ids():
@@ -298,13 +159,6 @@ def test_scaffold_rebuilds_tokens_from_left_to_right(base):
     pairs = [("h", "e"), ("he", "mat"), ("hemat", "i"), ("hemati", "c"), ("mat", "i")]
     assert read_parts(new).pairs()[-5:] == pairs
     assert new.encode("hematic").tokens[1:-1] == ["hematic"]
-
-
-def test_scaffold_is_no_promise(base):
-    """A merge learned for an earlier token can take what a later one needs."""
-    first = th.Extension(tokens=["mati", "hematic"])
-    new = th.extend(base, first, how="scaffold")
-    assert th.unreachable(new, first.tokens) == ["hematic"]
 
 
 def test_scaffold_with_new_characters(mistral):
@@ -406,3 +260,50 @@ def test_characters_come_first_and_need_no_merges(mistral):
         new = th.extend(mistral, extension, k)
         assert len(read_parts(new).merges) == len(read_parts(mistral).merges) + max(0, k - 3)
         assert th.unreachable(new) == []
+
+
+def test_fewer_tokens_than_asked_for(base):
+    """A short text yields fewer, a supplement has fewer; -1, as a slice, would leave out the last."""
+    with pytest.warns(UserWarning, match=r"asked for 10,000 .* yields \d+ .*: lower min_freq"):
+        few = th.continue_bpe(base, MORE, 10_000, min_frequency=2, max_token_length=4)
+    assert 0 < len(few.tokens) < 10_000 and max(map(len, few.tokens)) <= 4
+    for train, size in ((th.train_byte_level_bpe, 270), (th.train_wordpiece, 55)):
+        old, new = train(TEXT, vocab_size=size), train(MORE, vocab_size=size)
+        for take in (th.naive_extension, th.thesis_extension):
+            assert take(old, new, 0).tokens == [] != take(old, new).tokens
+            for n, message in ((-1, "zero or more new tokens"), (1_000, "the supplement has")):
+                with pytest.raises(ValueError, match=message):
+                    take(old, new, n)
+
+
+def wordpiece():
+    return th.train_wordpiece(TEXT, vocab_size=60)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda base: th.extend(base, th.Extension([" catty"])), "write it as 'Ġcatty'"),
+        (lambda base: th.extend(base, th.Extension([""])), "an empty token"),
+        (lambda base: th.continue_bpe(base, MORE, -1), "n_tokens=-1: ask for zero or more"),
+        (lambda base: th.continue_bpe(base, MORE, 1, min_frequency=0), "must occur at least once"),
+        (lambda base: th.continue_bpe(base, [], 1), "no text in its 0 documents"),
+        (lambda base: th.continue_bpe(base, "a string", 1), "one string: put it in a list"),
+        (
+            lambda base: th.extend(wordpiece(), th.Extension(["##ats"]), how="regenerate"),
+            "has none: use how='append'",
+        ),
+        (
+            lambda base: th.extend(wordpiece(), th.continue_bpe(base, MORE, 1)),
+            "come from a BPE tokenizer; a WordPiece one needs",
+        ),
+        (
+            lambda base: th.extend(th.train_unigram(TEXT, vocab_size=280), th.Extension([])),
+            "model is Unigram",
+        ),
+        (lambda base: th.extend("llama-3", th.Extension([])), "load one with load_tokenizer"),
+    ],
+)
+def test_what_cannot_be_extended_is_refused(base, call, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        call(base)

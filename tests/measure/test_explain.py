@@ -36,12 +36,6 @@ def switched(name, skipping):
     return changed, th.read_parts(changed)
 
 
-def test_texts_end_as_the_library_has_them(llama):
-    parts = th.read_parts(llama)
-    for text in TEXTS:
-        assert final_tokens(th.explain_word(parts, text)) == " ".join(llama.encode(text).tokens)
-
-
 def test_steps_go_through_the_list_of_merges(llama):
     parts = th.read_parts(llama)
     table = th.explain_word(llama, " kyllästyä")
@@ -76,21 +70,6 @@ def test_a_token_by_its_string_text_bytes_or_id(llama, mistral):
     assert th.explain_token(mistral, b"\xe4").facts["category"] == "byte fallback"
     assert th.explain_token(llama, b"\xc3").facts["category"] == "not valid UTF-8 alone"
     assert th.explain_token(llama, "<|eot_id|>").tree.endswith("made by no merge")
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("name", NAMES)
-def test_the_facts_are_those_of_reachability(name):
-    tokenizer = loaded(name)
-    whole = th.reachability(tokenizer)
-    for i in (300, 5_000, 31_000):
-        facts = th.explain_token(tokenizer, i).facts
-        row = whole.loc[i]
-        assert [facts[c] for c in ("token", "category", "where")] == [
-            row.token,
-            row.category,
-            row["where"],
-        ]
 
 
 def test_the_tree_of_a_token_that_merges_do_not_reach(llama):

@@ -1,8 +1,5 @@
 """The comparison over many languages, and the rows of it that are kept."""
 
-import json
-from importlib import metadata
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,8 +7,6 @@ from strategies import loaded, one_fast
 
 import tokhelpers as th
 from tokhelpers.adapt.methods import extend_parts
-from tokhelpers.measure.languages import SIZES
-from tokhelpers.tokenizer.files import CHECKOUT
 from tokhelpers.tokenizer.parts import read_parts
 from tokhelpers.tokenizer.segmentation import segment, symbols_of
 
@@ -32,29 +27,9 @@ def test_the_languages_are_the_papers(stored):
     assert set(stored.language) == set(languages) and set(stored.tokenizer) == set(TOKENIZERS)
 
 
-def test_all_sizes_are_stored(stored):
-    assert stored.groupby(["tokenizer", "language"]).added.agg(lambda x: {0, *SIZES} >= {*x}).all()
-    assert not stored.duplicated(
-        ["tokenizer", "language", "added", "method", "merge_skipping"]
-    ).any()
-    at_1000 = stored[stored.added == 1_000]
-    settings = len(TOKENIZERS) + len(WITH_SKIPPING)
-    assert len(at_1000) == 63 * 2 * settings  # naive and continued
-    assert len(stored[stored.method == "base"]) == 63 * settings
-
-
 def test_continued_training_leaves_nothing_unreachable_in_any_language(stored):
     assert (stored.unreachable_added[stored.method == "continued"] == 0).all()
     assert (stored.unreachable_added[stored.method == "naive"] > 0).any()
-
-
-@pytest.mark.parametrize("name", ["many_languages", "language_sources"])
-def test_how_the_stored_rows_were_made(name):
-    how = json.loads((CHECKOUT / "data" / "measured" / f"{name}.json").read_text())
-    for field in ("command", "commit", "profile", "seed", "versions", "processor", "cores", "date"):
-        assert how[field] not in (None, ""), field
-    for library in ("tokenizers", "wordfreq"):
-        assert how["versions"][library] == metadata.version(library)
 
 
 @pytest.mark.long

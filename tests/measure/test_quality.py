@@ -69,10 +69,6 @@ def _decoded(token: str) -> str:
     return bytes(ord(c) for c in token if ord(c) < 256).decode("utf-8", "replace")
 
 
-def test_byte_fallback_tokens_are_not_ordinary(mistral):
-    assert th.unreachable(mistral) == []
-
-
 def test_added_tokens_are_not_ordinary():
     """Text is cut at them; an extension writes those below its tokens into the vocabulary, too."""
     base = th.train_byte_level_bpe(["bat bat bag"], vocab_size=258)
@@ -101,24 +97,6 @@ def test_unused_share_and_added_tokens(finnish):
         ValueError, match="1 of the added tokens are not in this tokenizer, first 'ĠĠqq'"
     ):
         th.evaluate(base, ["a"], added=["ĠĠqq"])
-
-
-@pytest.mark.long
-def test_evaluating_sizes_equals_extending_and_evaluating(llama, finnish):
-    words = th.count_pretokens(finnish[:500], llama)
-    continued = th.continue_bpe(llama, words, 60)
-    naive = th.measure.supplement_tokens(llama, words, continued, 60)
-    methods = {"continued": (continued, "append"), "naive": (naive, "regenerate")}
-    table = th.evaluate_sizes(llama, methods, [60, 0, 30], words)
-    for row in table.itertuples():
-        extension, how = methods[row.method]
-        new, added = th.extend(llama, extension, row.added, how=how), extension.tokens[: row.added]
-        alone = th.evaluate(new, words, added=added)
-        assert row.bytes_per_token == alone.bytes_per_token
-        assert row.renyi_efficiency == alone.renyi_efficiency
-        assert row.unreachable_added == len(th.unreachable(new, added))
-    of_size = table.set_index(["method", "added"]).bytes_per_token
-    assert of_size["continued"][[0, 30, 60]].is_monotonic_increasing
 
 
 @pytest.mark.parametrize("how", ["append", "regenerate", "prepend", "scaffold"])
@@ -157,16 +135,6 @@ def test_sizes_refuse_what_extending_refuses(llama, how):
     ]:
         with pytest.raises(error, match=message):
             th.evaluate_sizes(llama, {"list": (extension, how)}, [size], words)
-
-
-def test_exact_counts_are_documents(llama):
-    class Exact:
-        counts = {" yö": 3, " päivä": 2}
-
-    assert (
-        th.evaluate(llama, Exact()).tokens
-        == th.evaluate(llama, [" yö"] * 3 + [" päivä"] * 2).tokens
-    )
 
 
 def test_added_tokens_of_wordpiece():

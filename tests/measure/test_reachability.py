@@ -51,13 +51,6 @@ def test_counts_of_real_tokenizers(real):
     assert [tokenizer.id_to_token(i) for i in table.index] == table.token.tolist()
 
 
-def test_self_test_is_unreachable(real):
-    _, tokenizer, table = real
-    assert table.token[~table.self_test.fillna(True)].tolist() == th.unreachable(tokenizer)
-    ordinary = ~table.category.isin(["special", "added", "byte fallback"])
-    assert table.self_test.notna().equals(ordinary)
-
-
 def test_every_token_claimed_is_produced(real):
     """All examples, by the library; and where an example is itself the token, it comes back."""
     _, tokenizer, table = real
@@ -275,16 +268,6 @@ def test_added_tokens_cut_old_ones_apart(extended):
     cut = table[table.category == "never: always split"]
     assert len(cut) and cut.self_test.all()
     assert all(any(content in text for content in added.token) for text in cut.text)
-
-
-@pytest.mark.long
-def test_skipping_saves_whole_pretokens_of_a_naive_extension(extended):
-    _, ways = extended
-    off = reachability(ways["regenerate"])
-    on = reachability(th.with_merge_skipping(ways["regenerate"], True))
-    saved = on.category == "only by merge skipping"
-    assert saved.any() and (off.category[saved] == "never: merges blocked").all()
-    assert (on.self_test == off.self_test).all()
 
 
 @pytest.mark.parametrize("byte_fallback", [True, False])

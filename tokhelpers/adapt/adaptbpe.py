@@ -8,7 +8,7 @@ from itertools import chain, islice
 
 import numpy as np
 from numba import njit
-from tokenizers import AddedToken, Tokenizer
+from tokenizers import AddedToken, Encoding, Tokenizer
 
 from ..text.pretokens import Pretokens
 from ..tokenizer.parts import Parts, backend_of, build_tokenizer, read_parts
@@ -120,9 +120,11 @@ class AdaptBPE:
             self._known = {}
         known, texts, ids = self._known, iter(texts), []
         while some := list(islice(texts, 1_000)):
-            cut = [self.cut(text) for text in some]
+            cut = self.cut(some)
             new = dict.fromkeys(piece for pieces in cut for piece in pieces if piece not in known)
-            known.update((i, (i,)) for i in new if isinstance(i, int))  # added tokens, found in text
+            known.update(
+                (i, (i,)) for i in new if isinstance(i, int)
+            )  # added tokens, found in text
             words = [word for word in new if isinstance(word, str)]
             flat, offsets = self.segment(words)
             flat, ends = flat.tolist(), offsets.tolist()
@@ -141,15 +143,17 @@ class AdaptBPE:
         return sum_by_id(ids, np.repeat(words.counts, np.diff(offsets)), self.parts.next_id)
 
 
-def text_cutter(parts: Parts, *, find_special: bool = True) -> Callable[[str], list[str | int]]:
-    """Make a function that cuts a text into pre-tokens (str) and added tokens found in it (ids).
+def text_cutter(
+    parts: Parts, *, find_special: bool = True
+) -> Callable[[list[str]], list[list[str | int]]]:
+    """Make a function that cuts texts into pre-tokens (str) and added tokens found in them (ids).
 
     The library does it all, so that its rules for added tokens hold: white space beside them, whole
     words, normalisation. Without ``find_special`` special tokens are text like any other. Raises
     ValueError for a tokenizer for which a document would be one word.
 
-    >>> text_cutter(th.read_parts(th.load_tokenizer("llama-3")))("a cat<|eot_id|>")
-    ['a', 'Ġcat', 128009]
+    >>> text_cutter(th.read_parts(th.load_tokenizer("llama-3")))(["a cat<|eot_id|>", ""])
+    [['a', 'Ġcat', 128009], []]
     """
     cutting_rules(parts)
     nothing = {"added_tokens": [], "post_processor": None, "truncation": None, "padding": None}
@@ -160,18 +164,17 @@ def text_cutter(parts: Parts, *, find_special: bool = True) -> Callable[[str], l
     id_of = {shell.token_to_id(t["content"]): t["id"] for t in added}
     whole = not cuts_text(parts.settings["pre_tokenizer"])
 
-    def cut(text: str) -> list[str | int]:
-        found = shell.encode(text)
-        pieces = [id_of.get(i, word) for i, word in zip(found.ids, found.tokens, strict=True)]
+    def pieces_of(found: Encoding) -> list[str | int]:
+        if not any(found.ids):
+            pieces = found.tokens
+        else:
+            pieces = [id_of.get(i, word) for i, word in zip(found.ids, found.tokens, strict=True)]
         if not whole:
             return pieces
-        return [
-            word
-            for piece in pieces
-            for word in (BEFORE_META.split(piece) if isinstance(piece, str) else [piece])
-        ]
+        cut = (BEFORE_META.split(p) if isinstance(p, str) else [p] for p in pieces)
+        return list(chain.from_iterable(cut))
 
-    return cut
+    return lambda texts: [pieces_of(found) for found in shell.encode_batch(texts)]
 
 
 # --- the longest matches -------------------------------------------------------------------------

@@ -205,7 +205,9 @@ def _first_of(parts: Parts, order: Sequence[str], n: int) -> list[str]:
         why = "must stay (a character, byte, special or added token)"
         if strange not in parts.vocab:
             why = "is not in this tokenizer: the order belongs to another one"
-        raise ValueError(f"{strange!r} {why}; make the order with pruning_order(this tokenizer, ...)")
+        raise ValueError(
+            f"{strange!r} {why}; make the order with pruning_order(this tokenizer, ...)"
+        )
     return order[:n]
 
 

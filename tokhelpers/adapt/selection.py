@@ -25,6 +25,7 @@ from .adaptbpe import AdaptBPE, adapt_bpe
 from .extension import Extension
 from .methods import extend_parts
 
+NO_WORDS = "the corpus has no words, that is no letters or digits: bring more text"
 find_words = regex.compile(r"[\p{L}\p{M}\p{N}\u200c\u200d]+").findall  # and joiners, as in Persian
 
 
@@ -32,7 +33,7 @@ def count_words(corpus: Iterable[str]) -> dict[str, int]:
     """Count the words of a corpus, in order of their first occurrence.
 
     ``corpus`` iterates over documents, or maps them to counts. Raises TypeError for one string and
-    for counted pre-tokens, which are no words.
+    for counted pre-tokens, ValueError for a corpus without words.
 
     >>> count_words(["Beta-blockers, beta 2"])
     {'Beta': 1, 'blockers': 1, 'beta': 1, '2': 1}
@@ -41,6 +42,8 @@ def count_words(corpus: Iterable[str]) -> dict[str, int]:
     for document, n in _documents(corpus):
         for word in find_words(document):
             words[word] += n
+    if not words:
+        raise ValueError(NO_WORDS)
     return dict(words)
 
 
@@ -90,14 +93,8 @@ def fragment_score(tokenizer: Tokenizer | AdaptBPE, corpus: Iterable[str]) -> fl
     >>> fragment_score(th.train_byte_level_bpe(["bag bat bat"], vocab_size=258), ["bat bag, bat"])
     2.0
     """
-    words = _some(count_words(corpus))
+    words = count_words(corpus)
     return float(np.average(word_lengths(tokenizer, words), weights=list(words.values())))
-
-
-def _some(words: dict[str, int]) -> dict[str, int]:
-    if not words:
-        raise ValueError("the corpus has no words, that is no letters or digits: bring more text")
-    return words
 
 
 def oov_share(tokenizer: Tokenizer | AdaptBPE, documents: Iterable[str]) -> float:
@@ -112,7 +109,9 @@ def oov_share(tokenizer: Tokenizer | AdaptBPE, documents: Iterable[str]) -> floa
     0.5
     """
     found = [(find_words(document), n) for document, n in _documents(documents)]
-    words = _some(dict.fromkeys(word for some, _ in found for word in some))
+    words = dict.fromkeys(word for some, _ in found for word in some)
+    if not words:
+        raise ValueError(NO_WORDS)
     split = dict(zip(words, (word_lengths(tokenizer, words) != 1).tolist(), strict=True))
     shares = [np.mean([split[word] for word in some]) for some, _ in found if some]
     return float(np.median(np.repeat(shares, [n for some, n in found if some])))
@@ -204,14 +203,13 @@ def avocado(
 ) -> tuple[Extension, pd.DataFrame]:
     """Add a domain's tokens until its hard words have few enough tokens, as AVocaDo does.
 
-    The hard words are those of the corpus that the tokenizer splits into more than two tokens. A
-    BPE vocabulary is trained on them; the tokens that the tokenizer lacks are added, ``step`` at a
-    time, while the fragment score of the hard words is above ``threshold``. Returns the extension
-    and a table with one row per step: ``added``, ``fragment_score``. ``how`` is the method by which
-    the tokens are added when the score is measured: ``append``, ``regenerate`` or ``prepend`` of
-    ``extend``, or ``adapt`` for AdaptBPE. Warns when ``max_tokens``, or all there are, do not reach
-    the threshold. Raises ValueError for another ``how``, for a ``step``, ``max_tokens`` or
-    ``threshold`` below 1, and for a corpus without words.
+    The hard words are those that the tokenizer splits into more than two tokens. A BPE vocabulary is
+    trained on them; the tokens that the tokenizer lacks are added, ``step`` at a time, while the
+    fragment score of the hard words is above ``threshold``. ``how`` is the method by which they are
+    added when the score is measured: ``append``, ``regenerate`` or ``prepend`` of ``extend``, or
+    ``adapt`` for AdaptBPE. Returns the extension and a table with one row per step: ``added``,
+    ``fragment_score``. Warns when ``max_tokens``, or all there are, do not reach the threshold.
+    Raises ValueError for another ``how``, numbers below 1, and a corpus without words.
 
     Source: Balde et al. 2024, section 2, on Hong et al. 2021. They leave open the threshold, the
     step, whether a word weighs by its occurrences and how scores are measured: our choice.
@@ -227,7 +225,7 @@ def avocado(
             f"step={step}, max_tokens={max_tokens}, threshold={threshold}: give numbers from 1 on"
         )
     parts = read_parts(tokenizer)
-    hard = _split_words(_some(count_words(corpus)), parts, 2)
+    hard = _split_words(count_words(corpus), parts, 2)
     if not hard:
         return Extension([]), pd.DataFrame({"added": [0], "fragment_score": [float("nan")]})
     candidates, cut, rows = _learned(hard, parts, max_tokens), _cut(hard, parts), []
@@ -257,18 +255,16 @@ def medvoc(
 ) -> tuple[Extension, pd.DataFrame]:
     """Choose how many tokens of a domain corpus and of the target's texts to add, as MEDVOC does.
 
-    The candidate words of each text are those that the tokenizer splits; with ``terms``, only words
-    that are among these (upper and lower case alike). A BPE vocabulary is trained on each text's
-    words. For each pair of sizes the first tokens that the tokenizer lacks are joined, the target's
-    first, and the fragment score of the target's words is measured (``how`` as in ``avocado``). Of
-    the pairs with the lowest score that with the fewest tokens is chosen. Returns the extension and
-    a table with one row per pair: ``corpus_tokens``, ``target_tokens`` (fewer than the size where
-    the text yields fewer), ``added``, ``fragment_score``, ``chosen``. Raises ValueError for another
-    ``how``, for no or negative sizes, and texts without words.
+    A BPE vocabulary is trained on the words of each text that the tokenizer splits; with ``terms``,
+    on those among these (upper and lower case alike). For each pair of sizes the first tokens that
+    the tokenizer lacks are joined, the target's first, and the fragment score of the target's words
+    is measured (``how`` as in ``avocado``). Of the pairs with the lowest score that with the fewest
+    tokens is chosen. Returns the extension and a table with one row per pair: ``corpus_tokens``,
+    ``target_tokens`` (fewer where the text yields fewer), ``added``, ``fragment_score``, ``chosen``.
+    Raises ValueError for another ``how``, no or negative sizes, and texts without words.
 
     Source: Balde et al. 2024, section 2, on Balde et al. 2024 (MEDVOC). They leave open the sizes,
-    how the two lists are joined, which text is scored and which words are medical:
-    our choice, the last of them the caller's.
+    how the lists are joined, which text is scored (our choice) and which words are medical.
 
     >>> base = th.train_byte_level_bpe(["bag bat bat"], vocab_size=258)
     >>> extension, table = medvoc(base, ["a goat"], ["goat bag"], sizes=[0, 2], target_sizes=[0, 3])
@@ -282,7 +278,7 @@ def medvoc(
     wanted = None if terms is None else {term.casefold() for term in terms}
     learned = []
     for text, most in ((corpus, max(sizes)), (target, max(target_sizes))):
-        words = _some(count_words(text))
+        words = count_words(text)
         split = _split_words(words, parts, 1)
         if wanted is not None:
             split = {word: n for word, n in split.items() if word.casefold() in wanted}

@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 from tokenizers import Tokenizer
 
+from ..adapt.selection import word_lengths
 from ..text.corpora import load_corpus
 from ..text.stored_counts import stored_texts
-from ..tokenizer.parts import backend_of, is_bpe, read_parts
-from ..tokenizer.pretokenization import ChunkCounts, cutting_rules, documents_with_counts
+from ..tokenizer.parts import is_bpe, read_parts
 from .quality import evaluate
 
 MEASURES = ["bytes_per_token", "chars_per_token", "partial_tokens", "split_characters"]
@@ -41,8 +41,7 @@ def gini(values: Iterable[float]) -> float:
     """Compute the Gini coefficient of numbers such as the tokens per sentence of each language.
 
     0 where all are equal, towards 1 where one language has all of them: the mean difference of two
-    values over twice the mean. Raises ValueError without values, and for negative ones or a sum of
-    0.
+    values over twice the mean. Raises ValueError without values, for negative ones or a sum of 0.
 
     >>> gini([1, 1, 1]), gini([0, 0, 0, 1])
     (0.0, 0.75)
@@ -65,17 +64,14 @@ def single_token_retention(tokenizer: Tokenizer, words: Sequence[str]) -> float:
 
     Source: arXiv 2510.09947 (single-token retention rate).
 
-    >>> from tokhelpers.train.trainers import train_byte_level_bpe
-    >>> single_token_retention(train_byte_level_bpe(["a bat", "a bat"], vocab_size=259), ["bat", "cat"])
+    >>> base = th.train_byte_level_bpe(["a bat", "a bat"], vocab_size=259)
+    >>> single_token_retention(base, ["bat", "cat"])
     0.5
     """
-    words = list(words)
+    words = list(dict.fromkeys(words))
     if not words:
         raise ValueError("there are no words to look for: give the common words of a language")
-    chunks = ChunkCounts(dict.fromkeys((f" {word}" for word in words), 1))
-    texts, _ = zip(*documents_with_counts(chunks, cutting_rules(tokenizer)), strict=True)
-    encoded = backend_of(tokenizer).encode_batch_fast(list(texts), add_special_tokens=False)
-    return sum(len(encoding.ids) == 1 for encoding in encoded) / len(chunks)
+    return float(np.mean(word_lengths(tokenizer, words) == 1))
 
 
 def common_words(language: str, n: int = 1_000) -> list[str]:
@@ -124,8 +120,7 @@ def fairness(
 
     Source: Petrov et al. 2023 (arXiv 2305.15425).
 
-    >>> from tokhelpers.tokenizer.vendors import load_tokenizer
-    >>> table = fairness({"qwen": load_tokenizer("qwen")}, ["fin_Latn"])
+    >>> table = fairness({"qwen": th.load_tokenizer("qwen")}, ["fin_Latn"])
     >>> table.round(2)[["language", "premium"]].values.tolist()
     [['fin_Latn', 1.97]]
     """

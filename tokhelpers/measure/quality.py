@@ -77,13 +77,12 @@ def evaluate(
     ``corpus`` iterates over documents (or maps them to counts), or is counts by this tokenizer's
     rules; ``added`` are token strings whose use is asked for. Special tokens in the text count as
     plain text, and none are put around it. Returns ``bytes_per_token`` and ``chars_per_token`` (of
-    the text as given, in UTF-8; NaN where the tokenizer makes no token of it), ``tokens_per_word``
-    (words stand between white space; NaN without words), ``renyi_efficiency`` (power 2.5, over the
-    tokens produced), ``partial_tokens`` (share of the tokens produced that hold part of a
-    character), ``split_characters`` (share of the text's characters cut across tokens),
-    ``unused_added`` (share of ``added`` never produced; NaN without ``added``), ``tokens``,
-    ``words``, ``chars`` and ``bytes``. Raises ValueError for an empty corpus, and for counts where
-    the tokenizer has added tokens that are not special: they cut raw text.
+    the text as given, in UTF-8), ``tokens_per_word`` (words stand between white space),
+    ``renyi_efficiency`` (power 2.5, over the tokens produced), ``partial_tokens`` (share of the
+    tokens that hold part of a character), ``split_characters`` (share of the text's characters cut
+    across tokens), ``unused_added`` (share of ``added`` never produced), ``tokens``, ``words``,
+    ``chars`` and ``bytes``; a share of nothing is NaN. Raises ValueError for an empty corpus, and for
+    counts where the tokenizer has added tokens that are not special: they cut raw text.
 
     Source: Purason et al. 2025, sections 4.1 and 5; Zouhar et al. 2023 for the efficiency. Fewer
     tokens do not make a better model (Schmidt et al. 2024), and the efficiency can be raised at

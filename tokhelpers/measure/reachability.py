@@ -1,26 +1,18 @@
 """Which tokens of a BPE tokenizer any text can produce, and where: one row per token."""
 
-import json
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from itertools import product
-from unicodedata import is_normalized
 
 import numpy as np
 import pandas as pd
-import regex
 from tokenizers import Tokenizer
-from tokenizers.normalizers import NFC
 
+from ..adapt.adaptbpe import text_cutter
 from ..tokenizer.parts import BYTE_TOKENS, Parts, backend_of, build_tokenizer, read_parts
-from ..tokenizer.pretokenization import (
-    cutting_rules,
-    is_doubtful,
-    library_cutter,
-    proven_pattern,
-    token_text,
-)
+from ..tokenizer.pretokenization import cutting_rules, proven_pattern, token_text
 from ..tokenizer.segmentation import merges_of, segment, symbols_of
-from ..tokenizer.token_bytes import COMPLETIONS, byte_of, completions, token_strings
+from ..tokenizer.token_bytes import COMPLETIONS, byte_of, completions
+from .quality import whole_words
 
 MERGES = "by merges"
 SKIPPING = "only by merge skipping"
@@ -49,28 +41,25 @@ def reachability(tokenizer: Tokenizer | Parts, tokens: Iterable[str] | None = No
     ids, with the columns
 
     - ``token``: the token string; ``text``: what it stands for, None for bytes that are no text;
-    - ``category``: ``by merges``; ``only by merge skipping`` (as a whole pre-token, merges do not
-      lead there); ``never: merges blocked`` (it fails the Self-Tokenization Test and is no whole
-      pre-token, or skipping is off); ``never: always split`` (the normalizer changes it, or the
-      pre-tokenizer or an added token cuts it, in every context); ``not found`` (merges lead there
-      and it stays whole, but its neighbours in each context took part of it); ``not valid UTF-8
+    - ``category``: ``by merges``; ``only by merge skipping``; ``never: merges blocked`` (it fails
+      the Self-Tokenization Test, and merge skipping does not take it whole); ``never: always split``
+      (normalizer, pre-tokenizer or added tokens change or cut it in every context); ``not found``
+      (merges lead there, but its neighbours in each context took part of it); ``not valid UTF-8
       alone`` (it holds part of a character); ``special``, ``added``, ``byte fallback``;
     - ``where``: ``at the start`` of a text, ``after a space`` (its own or before it), ``inside a
       word`` (directly after a letter), several joined by "or", all three as ``anywhere``;
-      ``elsewhere`` (after a bracket, digit or line break only); ``inside a character``; None where
-      nothing was found or searched for;
+      ``elsewhere`` (after a bracket, digit or line break only); ``inside a character``; or None;
     - ``self_test``: the Self-Tokenization Test, as in ``unreachable`` (NA for special, added and
       byte-fallback tokens); ``round_trip``: the token decoded and encoded again gives its one id;
-    - ``example``: a text whose encoding holds the token, or None (as for special, added, byte tokens).
+    - ``example``: a text whose encoding holds the token, or None.
 
-    A search tries texts: the token's text alone, between each of ``BEFORE`` and ``BEHIND``, then
-    beside up to ``OWN_LETTERS`` letters of the vocabulary; a token with part of a character is
-    completed with up to ``COMPLETIONS`` characters per side. What is found is certain, and so is
-    ``never: merges blocked`` where merge skipping is off. ``always split`` means in all these
-    contexts; by the patterns of GPT-2, Llama 3, Qwen and Tekken no other context would do either.
-    Raises ValueError for models other than BPE, for BPE with word-end or continuation marks, for
-    tokenizers without any rule that cuts text into words, and for ``tokens`` that are not in the
-    vocabulary.
+    The texts tried are the token's alone, between each of ``BEFORE`` and ``BEHIND``, and beside up to
+    ``OWN_LETTERS`` letters of the vocabulary, save by the patterns of GPT-2, Llama 3, Qwen and
+    Tekken, by which no other context would do. A token with part of a character is completed with up
+    to ``COMPLETIONS`` characters per side. What is found is certain, and so is ``never: merges
+    blocked`` where merge skipping is off. Raises ValueError for models other than BPE, for BPE with
+    word-end or continuation marks, for tokenizers without any rule that cuts text into words, and
+    for ``tokens`` that are not in the vocabulary.
 
     Source: Purason et al. 2025, section 3.3 and Appendix E; Land and Bartolo 2024 (round trip).
 
@@ -94,18 +83,18 @@ def reachability(tokenizer: Tokenizer | Parts, tokens: Iterable[str] | None = No
     if tokens is not None:
         table = _only(table, list(tokens))
     ordinary = ~table.category.isin([SPECIAL, ADDED, BYTE]).to_numpy()
-    passed = np.zeros(len(table), bool)
-    _, offsets = segment(*symbols_of(table.token[ordinary].tolist(), parts), merges_of(parts))
-    passed[ordinary] = np.diff(offsets) == 1
-    table["self_test"] = pd.array(passed, "boolean")
-    table.loc[~ordinary, "self_test"] = pd.NA
+    passed = pd.array([pd.NA] * len(table), "boolean")
+    passed[ordinary] = whole_words(parts, symbols_of(table.token[ordinary].tolist(), parts))
+    table["self_test"] = passed
     decoded = backend.decode_batch([[i] for i in table.index], skip_special_tokens=False)
-    back = _ids(backend, decoded)
-    table["round_trip"] = [ids == [i] for i, ids in zip(table.index, back, strict=True)]
-    table["example"] = None
-    find = _finder(backend, parts, table)
-    _search(table, parts, find, own)
-    _complete(table, find)
+    back = backend.encode_batch_fast(decoded, add_special_tokens=False)
+    table["round_trip"] = [e.ids == [i] for i, e in zip(table.index, back, strict=True)]
+    search = Search(parts, table)
+    _find_texts(search, own)
+    _complete(search)
+    columns = {"category": search.categories, "where": search.where, "example": search.examples}
+    for name, values in columns.items():
+        table[name] = pd.Series(values, table.index, object)
     return table[["token", "text", "category", "where", "self_test", "round_trip", "example"]]
 
 
@@ -115,10 +104,6 @@ def _only(table: pd.DataFrame, tokens: list[str]) -> pd.DataFrame:
     if missing:
         raise ValueError(f"not in this tokenizer: {min(missing)!a:.60}; give token strings of it")
     return found
-
-
-def _ids(backend: Tokenizer, texts: list[str]) -> list[list[int]]:
-    return [e.ids for e in backend.encode_batch_fast(texts, add_special_tokens=False)]
 
 
 def _tokens(parts: Parts) -> pd.DataFrame:
@@ -147,135 +132,85 @@ def _tokens(parts: Parts) -> pd.DataFrame:
     return pd.DataFrame(columns, index=pd.Index(strings, name="id"), dtype=object)
 
 
-# --- is a token in the encoding of a text? --------------------------------------------------------
-def _cutter(rules: str) -> Callable[[list[str]], tuple[list[str], np.ndarray]]:
-    """A function that cuts texts into pre-tokens, flat, and says which text each one is from."""
-    pattern, by_library = proven_pattern(rules), library_cutter(rules)
-    find = regex.compile(pattern or "").findall
-    composed, compose = json.loads(rules)["normalizer"] is not None, NFC().normalize_str
+# --- searching texts for tokens --------------------------------------------------------------------
+class Search:
+    """What is found out about tokens, by their row numbers, while texts are tried.
 
-    def flat(found: list[list[str]]) -> tuple[list[str], np.ndarray]:
-        owners = np.repeat(np.arange(len(found)), [len(pieces) for pieces in found])
-        return [piece for pieces in found for piece in pieces], owners
-
-    def cut(texts: list[str]) -> tuple[list[str], np.ndarray]:
-        if pattern is None:
-            return flat([by_library(text) for text in texts])
-        doubtful = [not text.isascii() and is_doubtful(text) for text in texts]
-        if composed:  # by the library: its Unicode is older than Python's
-            texts = [text if is_normalized("NFC", text) else compose(text) for text in texts]
-        pairs = list(zip(texts, doubtful, strict=True))
-        pieces, owners = flat([[] if doubt else find(text) for text, doubt in pairs])
-        more, others = flat([by_library(text) if doubt else [] for text, doubt in pairs])
-        return token_strings(pieces) + more, np.concatenate([owners, others])
-
-    return cut
-
-
-def _finder(backend: Tokenizer, parts: Parts, table: pd.DataFrame) -> Callable:
-    """A function that takes tokens, as row numbers, and one text for each, and says two things.
-
-    The first is whether the text leaves the token inside one pre-token, the second whether the
-    text's encoding has the token.
+    ``held`` says which tokens some text left inside one pre-token; ``categories``, ``where`` and
+    ``examples`` are the columns of the table to be filled in.
     """
-    tokens, ids = table.token.tolist(), table.index.tolist()
-    passed = table.self_test.fillna(False).to_numpy(bool)
-    cut, merges = _cutter(cutting_rules(parts)), merges_of(parts)
-    by_library = _cut_by_added(parts, table)
 
-    def find(rows: np.ndarray, texts: list[str]) -> tuple[np.ndarray, np.ndarray]:
-        held, made = np.zeros((2, len(rows)), bool)
-        if not len(rows):
-            return held, made
-        pieces, owners = cut(texts)
-        inside = []
-        for piece, k in zip(pieces, owners.tolist(), strict=True):
-            row = rows[k]
-            if tokens[row] not in piece:
-                continue
-            held[k] = True
-            if piece == tokens[row]:
-                made[k] |= passed[row] or parts.merge_skipping
-            elif passed[row] and not (parts.merge_skipping and piece in parts.vocab):
-                inside.append((piece, k))
-        if inside:
-            flat, offsets = segment(*symbols_of([piece for piece, _ in inside], parts), merges)
-            k = np.array([k for _, k in inside])
-            wanted = table.index.to_numpy()[rows[k]]
-            hit = np.flatnonzero(flat == np.repeat(wanted, np.diff(offsets)))
-            made[k[np.searchsorted(offsets, hit, "right") - 1]] = True
-        doubt = np.flatnonzero(by_library[rows])  # an added token may cut the text before all this
-        encoded = _ids(backend, [texts[k] for k in doubt])
-        made[doubt] = [ids[rows[k]] in found for k, found in zip(doubt, encoded, strict=True)]
-        return held, made
+    def __init__(self, parts: Parts, table: pd.DataFrame):
+        self.parts, self.cut = parts, text_cutter(parts)
+        self.ids, self.tokens, self.texts = (
+            table.index.to_numpy(),
+            table.token.tolist(),
+            table.text.tolist(),
+        )
+        self.passed = table.self_test.fillna(False).to_numpy(bool)
+        self.categories = table.category.tolist()
+        self.held = np.zeros(len(table), bool)
+        self.where, self.examples = [None] * len(table), [None] * len(table)
 
-    return find
-
-
-def _cut_by_added(parts: Parts, table: pd.DataFrame) -> np.ndarray:
-    """Which tokens' texts, in some context, may hold an added token: the library encodes those."""
-    added = parts.settings["added_tokens"]
-    contents = [t["content"] for t in added]
-    edges = tuple(set("".join(BEFORE + BEHIND)))
-    beside = any(c.startswith(edges) or c.endswith(edges) for c in contents)
-    changed = parts.settings["normalizer"] and any(t["normalized"] for t in added)
-    if beside or changed or not all(t["special"] for t in added):
-        return np.ones(len(table), bool)
-    texts = table.text.where(table.category.isna(), "").tolist()
-    joined = "\0".join(texts)
-    contents = [c for c in contents if c in joined]
-    return np.array([any(c in text for c in contents) for text in texts], bool)
-
-
-# --- contexts -------------------------------------------------------------------------------------
-def _search(table: pd.DataFrame, parts: Parts, find: Callable, own: list[str]) -> None:
-    """Fill in category, where and example of the tokens that are text; ``own`` are letters to try."""
-    texts, examples = table.text.tolist(), [None] * len(table)
-    rows = np.flatnonzero(table.category.isna())
-    held = np.zeros(len(table), bool)
-
-    def search(rows: np.ndarray, asked: list[str]) -> np.ndarray:
-        whole, made = find(rows, asked)
-        held[rows] |= whole
+    def try_texts(self, rows: np.ndarray, texts: list[str]) -> np.ndarray:
+        """Try one text for each token: is the token in its encoding? The first is its example."""
+        made, inside, skipping = np.zeros(len(rows), bool), [], self.parts.merge_skipping
+        for k, (row, pieces) in enumerate(zip(rows.tolist(), self.cut(texts), strict=True)):
+            token, passed = self.tokens[row], self.passed[row]
+            for piece in pieces:
+                if isinstance(piece, int) or token not in piece:
+                    continue
+                self.held[row] = True
+                if piece == token:
+                    made[k] |= passed or skipping
+                elif passed and not (skipping and piece in self.parts.vocab):
+                    inside.append((piece, k))
+        if inside:  # a longer pre-token: its merges tell
+            longer, owners = zip(*inside, strict=True)
+            ids, offsets = segment(*symbols_of(list(longer), self.parts), merges_of(self.parts))
+            owners = np.repeat(owners, np.diff(offsets))
+            made[owners[ids == self.ids[rows[owners]]]] = True
         for k in np.flatnonzero(made):
-            examples[rows[k]] = examples[rows[k]] or asked[k]
+            self.examples[rows[k]] = self.examples[rows[k]] or texts[k]
         return made
 
-    places = _places(rows, texts, proven_pattern(cutting_rules(parts)) is not None, search)
-    missing = np.array([i for i in rows if examples[i] is None], np.int64)
-    beside_own = [pair for letter in own for pair in ((letter, ""), ("", letter), (letter, letter))]
+
+def _find_texts(search: Search, own: list[str]) -> None:
+    """Find texts and categories of the tokens that are text; ``own`` are letters to try beside them."""
+    rows = np.array([i for i, kind in enumerate(search.categories) if kind is None], np.int64)
+    texts = search.texts
+    proven = proven_pattern(cutting_rules(search.parts)) is not None
+    places = _places(search, rows, proven)
+    missing = np.array([i for i in rows if search.examples[i] is None], np.int64)
+    more = [] if proven else own  # by a proven pattern no other context would do
+    beside_own = [
+        pair for letter in more for pair in ((letter, ""), ("", letter), (letter, letter))
+    ]
     for before, behind in [*product(BEFORE, BEHIND), *beside_own]:
-        made = search(missing, [before + texts[i] + behind for i in missing])
+        made = search.try_texts(missing, [before + texts[i] + behind for i in missing])
         for i in missing[made]:
             places[i] = _place(before, texts[i])
         missing = missing[~made]
-    added = [t["content"] for t in parts.settings["added_tokens"]]
-    passed = table.self_test.fillna(False).to_numpy(bool)
-    categories, where = table.category.tolist(), [None] * len(table)
     for i in rows:
-        if examples[i] is not None:
-            categories[i], where[i] = MERGES if passed[i] else SKIPPING, places[i]
-        elif not held[i] or any(content in texts[i] for content in added):
-            categories[i] = SPLIT
+        if search.examples[i] is not None:
+            search.categories[i] = MERGES if search.passed[i] else SKIPPING
+            search.where[i] = places[i]
+        elif not search.held[i]:
+            search.categories[i] = SPLIT
         else:
-            categories[i] = NOT_FOUND if passed[i] else BLOCKED
-    _set(table, category=categories, where=where, example=examples)
+            search.categories[i] = NOT_FOUND if search.passed[i] else BLOCKED
 
 
-def _places(rows: np.ndarray, texts: list, proven: bool, search: Callable) -> dict[int, str]:
+def _places(search: Search, rows: np.ndarray, proven: bool) -> dict[int, str]:
     """Where each token is found, in words."""
-    spaced = np.array([texts[i][:1] == " " for i in rows], bool)
+    spaced = np.array([search.texts[i][:1] == " " for i in rows], bool)
+    cores = {i: search.texts[i].removeprefix(" ") for i in rows}
     found = {i: [] for i in rows}
-    cores = {i: texts[i][1:] if own else texts[i] for i, own in zip(rows, spaced, strict=True)}
     for place, contexts in PLACES.items():
-        after_space = place == "after a space"
-        missing = rows
-        if (
-            proven
-        ):  # a space of the token is a space of the text, so some contexts cannot produce it
-            missing, contexts = (rows, contexts[:1]) if after_space else (rows[~spaced], contexts)
+        # by a proven pattern, a space of the token is a space of the text
+        missing = rows[~spaced] if proven and place != "after a space" else rows
         for before, behind in product(contexts, ["", LETTER]):
-            made = search(missing, [before + cores[i] + behind for i in missing])
+            made = search.try_texts(missing, [before + cores[i] + behind for i in missing])
             for i in missing[made]:
                 found[i].append(place)
             missing = missing[~made]
@@ -293,23 +228,19 @@ def _place(before: str, text: str) -> str:
     return "after a space" if " " in (before, text[0]) else inside
 
 
-def _set(table: pd.DataFrame, **columns: list) -> None:
-    for name, values in columns.items():
-        table[name] = pd.Series(values, table.index, object)
-
-
-def _complete(table: pd.DataFrame, find: Callable) -> None:
+def _complete(search: Search) -> None:
     """Search texts for the tokens that hold part of a character, by completing the character."""
-    rows = np.flatnonzero((table.category == FRAGMENT) & table.self_test.fillna(False))
-    around = {i: completions(bytes(map(byte_of().get, table.token.iat[i]))) for i in rows}
-    example, where = table["example"].tolist(), table["where"].tolist()
-    rows = np.array([i for i in rows if around[i]], np.int64)
+    around = {
+        i: completions(bytes(map(byte_of().get, search.tokens[i])))
+        for i, kind in enumerate(search.categories)
+        if kind == FRAGMENT and search.passed[i]
+    }
+    rows = np.array([i for i, found in around.items() if found], np.int64)
     for k in range(COMPLETIONS):
         texts = []
         for first, middle, last in map(around.get, rows):
             texts.append(first[k % len(first)] + middle + last[7 * k % len(last)])
-        _, made = find(rows, texts)
-        for j in np.flatnonzero(made):
-            example[rows[j]], where[rows[j]] = texts[j], "inside a character"
+        made = search.try_texts(rows, texts)
+        for i in rows[made]:
+            search.where[i] = "inside a character"
         rows = rows[~made]
-    _set(table, where=where, example=example)

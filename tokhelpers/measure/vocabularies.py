@@ -3,7 +3,7 @@
 import unicodedata
 from collections.abc import Mapping
 from functools import cache
-from itertools import combinations
+from itertools import combinations, takewhile
 
 import pandas as pd
 from tokenizers import Tokenizer
@@ -88,7 +88,7 @@ def compare_vocabularies(first: Tokenizer | Parts, second: Tokenizer | Parts) ->
     """
     lists = [raw_tokens(ordinary_tokens(t).values(), t) for t in (first, second)]
     sets = [set(tokens) for tokens in lists]
-    alike = set(lists[0][: common_prefix(*lists)])
+    alike = set(lists[0][: _common_prefix(*lists)])
     tokens = list(dict.fromkeys([*lists[0], *lists[1]]))
     found = pd.DataFrame(
         {
@@ -114,10 +114,9 @@ def compare_vocabularies(first: Tokenizer | Parts, second: Tokenizer | Parts) ->
     return table[["by", "group", *found.columns]].astype({"group": str})
 
 
-def common_prefix(first: list[bytes], second: list[bytes]) -> int:
-    """Count the tokens at the beginning of two lists that are the same, place by place."""
-    pairs = enumerate(zip(first, second, strict=False))
-    return next((i for i, (a, b) in pairs if a != b), min(len(first), len(second)))
+def _common_prefix(first: list[bytes], second: list[bytes]) -> int:
+    """How many tokens at the beginning of two lists are the same, place by place."""
+    return len(list(takewhile(lambda pair: pair[0] == pair[1], zip(first, second, strict=False))))
 
 
 def overlap(tokenizers: Mapping[str, Tokenizer | Parts]) -> pd.DataFrame:
@@ -136,19 +135,11 @@ def overlap(tokenizers: Mapping[str, Tokenizer | Parts]) -> pd.DataFrame:
         raise ValueError(f"an overlap is of two or more tokenizers, got {len(tokenizers)}: add one")
     lists = {n: raw_tokens(ordinary_tokens(t).values(), t) for n, t in tokenizers.items()}
     sets = {name: set(tokens) for name, tokens in lists.items()}
-    rows = []
-    for first, second in combinations(lists, 2):
-        shared = len(sets[first] & sets[second])
-        sizes = len(sets[first]), len(sets[second])
-        rows.append(
-            {
-                "first": first,
-                "second": second,
-                "shared": shared,
-                "only_first": sizes[0] - shared,
-                "only_second": sizes[1] - shared,
-                "common_prefix": common_prefix(lists[first], lists[second]),
-                "share_of_smaller": shared / min(sizes),
-            }
-        )
-    return pd.DataFrame(rows)
+    pairs = list(combinations(lists, 2))
+    table = pd.DataFrame(pairs, columns=["first", "second"])
+    table["shared"] = [len(sets[a] & sets[b]) for a, b in pairs]
+    table["only_first"] = table["first"].map(lambda name: len(sets[name])) - table.shared
+    table["only_second"] = table["second"].map(lambda name: len(sets[name])) - table.shared
+    table["common_prefix"] = [_common_prefix(lists[a], lists[b]) for a, b in pairs]
+    smaller = table.shared + table[["only_first", "only_second"]].min(axis=1)
+    return table.assign(share_of_smaller=table.shared / smaller)
