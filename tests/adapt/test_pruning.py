@@ -121,19 +121,6 @@ def test_leaf_orders_make_nothing_unreachable(tokenizer, counts, by, data):
     assert set(th.unreachable(th.prune(tokenizer, order, n))) <= set(th.unreachable(tokenizer))
 
 
-@pytest.mark.long
-def test_frequency_makes_tokens_unreachable(finnish, llama):
-    """The rare step to a frequent token goes first: the more are pruned, the more are lost."""
-    counts = th.count_pretokens(finnish, llama)
-    order = th.pruning_order(llama, counts, by="frequency")
-    start = set(th.unreachable(llama))
-    lost = [
-        len(set(th.unreachable(th.prune(llama, order, n))) - start)
-        for n in (40_000, 80_000, 110_000)
-    ]
-    assert 0 < lost[0] < lost[1] < lost[2]
-
-
 @pytest.mark.parametrize("name", one_fast("mistral-v1", "llama-3", "qwen"))
 def test_real_tokenizers(name, finnish):
     tokenizer = loaded(name)

@@ -56,19 +56,6 @@ def test_unreachable_equals_the_definition(llama):
     assert th.unreachable(llama, missed[:3] + ["the"]) == missed[:3]
 
 
-def test_unreachable_looks_at_tokens_that_are_not_text(llama):
-    """Half a character is a token like another: leave out its merges, and it is found."""
-    halves = [t for t in read_parts(llama).vocab if len(t) == 2 and "\ufffd" in _decoded(t)]
-    assert halves and not set(halves) & set(th.unreachable(llama))
-    vocab = {"a": 0, "Ã": 1, "©": 2, "Ã©": 3, "aÃ": 4}
-    tokenizer = Tokenizer(models.BPE(vocab, [("Ã", "©")]))
-    assert th.unreachable(tokenizer) == ["aÃ"]
-
-
-def _decoded(token: str) -> str:
-    return bytes(ord(c) for c in token if ord(c) < 256).decode("utf-8", "replace")
-
-
 def test_added_tokens_are_not_ordinary():
     """Text is cut at them; an extension writes those below its tokens into the vocabulary, too."""
     base = th.train_byte_level_bpe(["bat bat bag"], vocab_size=258)
@@ -123,18 +110,6 @@ def test_sizes_are_measured_as_each_extended_tokenizer_is(finnish, how, byte_lev
         found = pd.Series(row._asdict())[alone.index].astype(float)
         pd.testing.assert_series_equal(found, alone, check_names=False, check_exact=True)
         assert row.unreachable_added == len(th.unreachable(new, added))
-
-
-@pytest.mark.parametrize("how", ["append", "regenerate"])
-def test_sizes_refuse_what_extending_refuses(llama, how):
-    words = th.count_pretokens(["yö"], llama)
-    for extension, size, error, message in [
-        (["yö"], 1, TypeError, "an Extension is needed, got list"),
-        (th.Extension(tokens=["yö", "yö"]), 2, ValueError, "given more than once"),
-        (th.Extension(tokens=["Ġpäivää"]), 2, ValueError, "asked for 2 new tokens"),
-    ]:
-        with pytest.raises(error, match=message):
-            th.evaluate_sizes(llama, {"list": (extension, how)}, [size], words)
 
 
 def test_added_tokens_of_wordpiece():

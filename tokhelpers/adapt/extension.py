@@ -19,11 +19,11 @@ from .methods import extend_parts
 class Extension:
     """Tokens to add, in order, and the merges that lead to them.
 
-    ``tokens`` are token strings, as the vocabulary has them (``Ġword``). ``merges`` are pairs of
-    tokens in learned order, and ``frequencies`` the count of each when it was learned; both are
-    empty for a plain list of tokens. ``continued`` says that the merges were learned on top of the
-    tokenizer's own: then the first k tokens need the merges up to the k-th token's, and no others.
-    The first ``characters`` tokens are single characters, which need no merges.
+    ``tokens`` are token strings (``Ġword``). ``merges`` are pairs of tokens in learned order, and
+    ``frequencies`` the count of each when it was learned; both are empty for a plain list of tokens.
+    ``continued`` says that the merges were learned on top of the tokenizer's own: then the first k
+    tokens need the merges up to the k-th token's, and no others. The first ``characters`` tokens are
+    single characters, which need no merges.
 
     >>> Extension(tokens=["infor", "mation"])
     Extension(2 tokens, 0 merges)
@@ -200,15 +200,13 @@ def extend(
     - ``prepend``: what ``append`` adds, but before the old ones; a merge that both have moves up;
     - ``scaffold``: the old tokens of which a new one consists are merged from left to right, after
       the old merges; the intermediate tokens are added as well, before it (MEDVOC-LLM);
-    - ``add_tokens``: no merges; text is cut at the tokens before anything else happens, inside
-      words too (the library's added tokens: not special, matched in the raw text; its byte-level
-      decoder misreads those that are accented letters without a space before them).
+    - ``add_tokens``: no merges; the library cuts raw text at the tokens, inside words too (its
+      byte-level decoder misreads those that are accented letters without a space before them).
 
     A WordPiece tokenizer, which has no merges, takes ``append``. Warns of tokens that the
-    normalizer changes or the pre-tokenizer cuts in every text (``add_tokens`` cuts before these).
-    Raises ValueError for more tokens than there are, for tokens that the vocabulary has already,
-    that are given twice or that are no token strings, and for an unknown ``how``, TypeError for
-    anything but an ``Extension``.
+    normalizer changes or the pre-tokenizer cuts in every text. Raises ValueError for more tokens
+    than there are, for tokens that the vocabulary has already, that are given twice or are no token
+    strings, and for an unknown ``how``, TypeError for anything but an ``Extension``.
 
     Source: Purason et al. 2025, section 3.1 and Appendix F; section 2.1 for MEDVOC-LLM.
 
@@ -219,8 +217,7 @@ def extend(
     parts = read_parts(tokenizer, wordpiece=True)
     new = extend_parts(parts, extension, n_tokens, how=how)
     tokens = extension.tokens[:n_tokens] if how != "add_tokens" else []
-    split = always_split(parts, tokens)
-    if split:
+    if split := always_split(parts, tokens):
         warnings.warn(
             f"{len(split):,} of the {len(tokens):,} new tokens, first {split[0]!r}, can never be "
             "produced: the normalizer changes them or the pre-tokenizer cuts them in every text; "

@@ -32,11 +32,10 @@ def pruning_order(
     - ``merges``: the token that is formed least often, whether it is produced or merged further
       (Algorithm 2); of equals the longest in bytes.
 
-    Ties go to the larger id. A token is made of the two parts of the last merge that the encoder
-    makes on its token string (``splits``); tokens that no merge reaches are leaves. Counts are over
-    ``corpus`` (documents, or counts by this tokenizer's rules), with merge skipping off; ``leaf-id``
-    and ``id`` need none. Characters, bytes, special and added tokens never go. Raises ValueError for
-    an unknown ``by``, and for a missing or empty corpus.
+    Ties go to the larger id. A token is made of its ``splits``; tokens that no merge reaches are
+    leaves. Counts are over ``corpus`` (documents, or counts by this tokenizer's rules), with merge
+    skipping off; ``leaf-id`` and ``id`` need none. Characters, bytes, special and added tokens never
+    go. Raises ValueError for an unknown ``by``, and for a missing or empty corpus.
 
     Source: Purason et al. 2025, section 3.2, Algorithm 1, Appendix D (Algorithm 2).
 
@@ -82,9 +81,8 @@ def prunable(parts: Parts) -> list[str]:
 def splits(parts: Parts) -> tuple[np.ndarray, np.ndarray]:
     """Find the two parts of each token: those of the last merge an encoder makes on its string.
 
-    Returns two int32 arrays of ids, indexed by id; -1 where there is no such merge: for characters,
-    and for tokens that merges do not reach. A vendor's merges have every split of a token; an
-    encoder uses one.
+    Returns two int32 arrays of ids, indexed by id; -1 for characters, and for tokens that merges do
+    not reach. A vendor's merges have every split of a token; an encoder uses one.
 
     >>> parts = read_parts(th.train_byte_level_bpe(["bat bat bag"], vocab_size=258))
     >>> left, right = splits(parts)
@@ -150,10 +148,10 @@ def prune(tokenizer: Tokenizer, order: Sequence[str], n: int) -> Tokenizer:
     """Copy a BPE or WordPiece tokenizer without the first ``n`` tokens of an order.
 
     Merges that need a pruned token are removed as well. The tokens that stay keep their order and
-    get ids without holes (``id_map``), which post-processor and padding follow; special and added
-    tokens stay. Tokens at the start of the order that are gone already are passed over, so pruning
-    twice is pruning once by the sum. Raises ValueError for more tokens than can go, for tokens that
-    the tokenizer lacks or that must stay, and for tokens given twice.
+    get ids without holes (``id_map``), which post-processor and padding follow. Tokens at the start
+    of the order that are gone already are passed over, so pruning twice is pruning once by the sum.
+    Raises ValueError for more tokens than can go, for tokens that the tokenizer lacks or that must
+    stay (special and added ones do), and for tokens given twice.
 
     Source: Purason et al. 2025, section 3.2.
 
