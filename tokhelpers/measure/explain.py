@@ -1,7 +1,8 @@
 """Why a word is cut as it is, and where a token comes from: merges step by step, and as a tree."""
 
 import difflib
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from html import escape
 
@@ -38,29 +39,27 @@ class Piece:
     rank: int = -1
 
 
-def merge_states(pretoken: str, parts: Parts) -> list[tuple[list[Piece], Piece | None]]:
-    """List what merges make of a pre-token: the pieces before the first merge and after each.
+def merge_states(pretoken: str, parts: Parts) -> Iterator[tuple[list[Piece], Piece | None]]:
+    """Yield the pieces of a pre-token before the first merge and after each, with what it made.
 
-    Each state comes with the piece that its merge made. The pair of lowest rank is merged first, the
-    leftmost of equals.
+    The pair of lowest rank is merged first, the leftmost of equals.
 
     >>> parts = read_parts(th.train_byte_level_bpe(["bat bat bag"], vocab_size=258))
     >>> [" ".join(parts.tokens[p.id] for p in pieces) for pieces, _ in merge_states("Ġbat", parts)]
     ['Ġ b a t', 'Ġ ba t', 'Ġba t']
     """
     pieces = [Piece(i) for i in symbols_of([pretoken], parts)[0].tolist()]
-    states = [(pieces, None)]
+    yield pieces, None
     while len(pieces) > 1:
-        pairs = np.array([(a.id, b.id) for a, b in zip(pieces, pieces[1:], strict=False)], np.int32)
-        ranks = ranks_of(pairs, merges_of(parts))
+        ids = np.array([piece.id for piece in pieces], np.int32)
+        ranks = ranks_of(np.column_stack([ids[:-1], ids[1:]]), merges_of(parts))
         at = int(ranks.argmin())
-        if ranks[at] == NO_MERGE:
-            break
         rank = int(ranks[at])
+        if rank == NO_MERGE:
+            return
         made = Piece(int(parts.merges[rank, 2]), (pieces[at], pieces[at + 1]), rank)
         pieces = [*pieces[:at], made, *pieces[at + 2 :]]
-        states.append((pieces, made))
-    return states
+        yield pieces, made
 
 
 def explain_word(tokenizer: Tokenizer | Parts, word: str) -> pd.DataFrame:
@@ -160,7 +159,8 @@ def explain_token(
     i, name = _find(token, parts)
     row = reachability(tokenizer, [name]).loc[i]
     raw = raw_tokens([name], parts)[0]
-    pieces = [] if name in parts.apart else merge_states(name, parts)[-1][0]
+    states = [([], None)] if name in parts.apart else merge_states(name, parts)
+    [(pieces, _)] = deque(states, maxlen=1)  # what is left after the last merge
     whole = len(pieces) == 1 and pieces[0].id == i
     facts = {
         "id": i,
