@@ -2,7 +2,7 @@
 
 import heapq
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from itertools import chain, islice
 
@@ -27,6 +27,7 @@ from ..tokenizer.token_bytes import code_points
 from .extension import Extension
 from .methods import checked_tokens, extend_parts
 
+BATCH = 1_000  # texts that are cut at a time
 KNOWN_WORDS = 1_000_000  # so many words are remembered before an encoder begins anew
 FREE, INSIDE = -1, -2  # of a character: in no match, in a match but not its first
 # Its only token is empty, so each pre-token comes out as one unknown token, which is the pre-token
@@ -119,8 +120,8 @@ class AdaptBPE:
         if len(self._known) > KNOWN_WORDS:
             self._known = {}
         known, texts, ids = self._known, iter(texts), []
-        while some := list(islice(texts, 1_000)):
-            cut = self.cut(some)
+        while some := list(islice(texts, BATCH)):
+            cut = list(self.cut(some))
             new = dict.fromkeys(piece for pieces in cut for piece in pieces if piece not in known)
             known.update(
                 (i, (i,)) for i in new if isinstance(i, int)
@@ -145,14 +146,14 @@ class AdaptBPE:
 
 def text_cutter(
     parts: Parts, *, find_special: bool = True
-) -> Callable[[list[str]], list[list[str | int]]]:
+) -> Callable[[list[str]], Iterator[list[str | int]]]:
     """Make a function that cuts texts into pre-tokens (str) and added tokens found in them (ids).
 
     The library does it all, so that its rules for added tokens hold: white space beside them, whole
     words, normalisation. Without ``find_special`` special tokens are text like any other. Raises
     ValueError for a tokenizer for which a document would be one word.
 
-    >>> text_cutter(th.read_parts(th.load_tokenizer("llama-3")))(["a cat<|eot_id|>", ""])
+    >>> list(text_cutter(th.read_parts(th.load_tokenizer("llama-3")))(["a cat<|eot_id|>", ""]))
     [['a', 'Ġcat', 128009], []]
     """
     cutting_rules(parts)
@@ -171,10 +172,14 @@ def text_cutter(
             pieces = [id_of.get(i, word) for i, word in zip(found.ids, found.tokens, strict=True)]
         if not whole:
             return pieces
-        cut = (BEFORE_META.split(p) if isinstance(p, str) else [p] for p in pieces)
-        return list(chain.from_iterable(cut))
+        words = (BEFORE_META.split(p) if isinstance(p, str) else [p] for p in pieces)
+        return list(chain.from_iterable(words))
 
-    return lambda texts: [pieces_of(found) for found in shell.encode_batch(texts)]
+    def cut(texts: list[str]) -> Iterator[list[str | int]]:
+        for k in range(0, len(texts), BATCH):
+            yield from map(pieces_of, shell.encode_batch(texts[k : k + BATCH]))
+
+    return cut
 
 
 # --- the longest matches -------------------------------------------------------------------------

@@ -86,7 +86,7 @@ def explain_word(tokenizer: Tokenizer | Parts, word: str) -> pd.DataFrame:
             f"the text holds U+{ord(word[error.start]):04X}, half of a character: decode it properly"
         ) from None
     parts = read_parts(tokenizer)
-    rows = [row for piece in text_cutter(parts)([word])[0] for row in _rows_of(piece, parts)]
+    rows = [row for piece in next(text_cutter(parts)([word])) for row in _rows_of(piece, parts)]
     columns = ["pretoken", "step", "pair", "rank", "tokens"]
     table = pd.DataFrame(rows, columns=columns, dtype=object)
     return table.astype({"step": int, "rank": "Int64"})

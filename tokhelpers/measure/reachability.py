@@ -142,13 +142,9 @@ class Search:
 
     def __init__(self, parts: Parts, table: pd.DataFrame):
         self.parts, self.cut = parts, text_cutter(parts)
-        self.ids, self.tokens, self.texts = (
-            table.index.to_numpy(),
-            table.token.tolist(),
-            table.text.tolist(),
-        )
+        self.ids, self.tokens = table.index.to_numpy(), table.token.tolist()
+        self.texts, self.categories = table.text.tolist(), table.category.tolist()
         self.passed = table.self_test.fillna(False).to_numpy(bool)
-        self.categories = table.category.tolist()
         self.held = np.zeros(len(table), bool)
         self.where, self.examples = [None] * len(table), [None] * len(table)
 
