@@ -26,8 +26,10 @@ What all functions share:
   printed comparison by > the order of the documents would decide.
 - A token that comes up again keeps its first id. `V[v] = i`, as printed, would give it another.
 - `trace` is a list that receives one dict per step: what a teacher would write on the board.
-- The input is checked, and nothing is changed in place.
-- "Mended, line N" stands where a printed line does not do what its text says.
+- Training ends early if no pair is left, or none that occurs `min_frequency` times. It raises
+  ValueError for a corpus without characters, for counts that are no whole numbers from 1 on, and
+  for a vocab_size below the alphabet's or a min_frequency above every count.
+- Nothing is changed in place. "Mended, line N" stands where a printed line is not what its text says.
 """
 
 import itertools
@@ -35,7 +37,6 @@ import math
 from collections import Counter
 from fractions import Fraction
 from itertools import pairwise
-from numbers import Integral
 
 BYTE_TOKENS = [f"<0x{byte:02X}>" for byte in range(256)]  # SentencePiece's, for byte fallback
 
@@ -46,9 +47,7 @@ _HIDDEN = [byte for byte in range(256) if byte not in _PRINTED]
 BYTE_CHARS = [chr(b if b in _PRINTED else 256 + _HIDDEN.index(b)) for b in range(256)]
 
 
-# ---- what the algorithms share -----------------------------------------------------------------
-
-
+# ---- what the algorithms share -------------------------------------------------------------------
 def count_pairs(corpus):
     """Counts the pairs of neighbouring tokens in a list of (tokens, count), at every position.
 
@@ -102,49 +101,43 @@ def _word_list(text):
     return [text] if isinstance(text, str) else text
 
 
-def _numbered(tokens):
-    """Gives ids to tokens in their order; one that comes up again keeps its first id."""
-    return {token: i for i, token in enumerate(dict.fromkeys(tokens))}
-
-
 def _ids_behind(vocab):
     """Counts on from the largest id: as ids may have gaps, the size of vocab will not do."""
     return itertools.count(max(vocab.values(), default=-1) + 1)
 
 
-def _checked(words, special_tokens=(), prefix=""):
+def _ids_of(tokens, vocab):
+    if lacking := [token for token in tokens if token not in vocab]:
+        raise ValueError(
+            f"the token {lacking[0]!r} is not in vocab: vocab must hold all characters, or all bytes, "
+            "the unknown token where it is needed, and every added token"
+        )
+    return [vocab[token] for token in tokens]
+
+
+def _checked(words, special_tokens=()):
     """Returns the counts of the words, or says in one sentence what is wrong with the input."""
     for name, given in {"words": words, "special_tokens": special_tokens}.items():
-        if isinstance(given, (str, bytes)):
+        if isinstance(given, str):
             raise TypeError(f"{name} is one string, {given[:20]!r}: give a list of strings")
     counts = Counter(words)
     for word, count in counts.items():
-        if not isinstance(word, str):
-            raise TypeError(f"the word {word!r} is of type {type(word).__name__}: give strings")
-        if not isinstance(count, Integral) or count < 1:
+        if count < 1 or count % 1:
             raise ValueError(f"the word {word!r} has count {count!r}: give whole numbers from 1 on")
-        if any("\ud800" <= char <= "\udfff" for char in word):
-            raise ValueError(f"the word {word!r} holds a lone surrogate: give valid Unicode text")
     if not any(counts):
         raise ValueError("the corpus is empty: give at least one word with a character in it")
-    for token, count in Counter(special_tokens).items():
-        if count > 1:
-            raise ValueError(f"the special token {token!r} is given {count} times: give it once")
-    for word in counts:
-        if prefix and prefix in word:
-            raise ValueError(
-                f"the word {word!r} contains the prefix {prefix!r}, so that a token inside a word "
-                "could not be told from one at its start: give another prefix, or split the word"
-            )
     return {word: int(count) for word, count in counts.items()}
 
 
-def _check_size(vocab, vocab_size):
+def _start_vocab(tokens, vocab_size):
+    """Gives ids to the tokens that training starts from; one that comes up again keeps its first."""
+    vocab = {token: i for i, token in enumerate(dict.fromkeys(tokens))}
     if len(vocab) > vocab_size:
         raise ValueError(
             f"vocab_size={vocab_size} is smaller than the {len(vocab)} special tokens, bytes and "
             f"characters that training starts from: give at least {len(vocab)}"
         )
+    return vocab
 
 
 def _frequent(counts, min_frequency, first_step):
@@ -158,27 +151,23 @@ def _frequent(counts, min_frequency, first_step):
     return frequent
 
 
-# ---- plain BPE, as the lecture does it ---------------------------------------------------------
-
-
+# ---- plain BPE, as the lecture does it -----------------------------------------------------------
 def train_bpe(words, vocab_size, *, min_frequency=0, special_tokens=(), trace=None):
     """Trains plain BPE: merges the most frequent pair until the vocabulary is full.
 
-    Returns (vocab, merges). Training ends early if no pair is left or the best one occurs less
-    than `min_frequency` times. trace: dicts with counts, merge, token, corpus (after the merge).
-    Raises ValueError if the corpus is empty, vocab_size below the alphabet's, or min_frequency
-    above every count. Source: the lecture, section Byte-Pair Encoding.
+    Returns (vocab, merges). trace: dicts with counts, merge, token, corpus (after the merge).
+    Source: the lecture, section Byte-Pair Encoding.
 
     >>> train_bpe({"cat": 10, "bat": 5, "bag": 12, "tag": 4, "cats": 5}, 9)[1]
     [('a', 't'), ('a', 'g'), ('c', 'at')]
     """
     words = _checked(words, special_tokens)
     corpus = [(list(word), count) for word, count in words.items()]
-    vocab, merges = _numbered([*special_tokens, *sorted(set("".join(words)))]), []
-    _check_size(vocab, vocab_size)
+    alphabet = sorted(set("".join(words)))
+    vocab, merges = _start_vocab([*special_tokens, *alphabet], vocab_size), []
     while len(vocab) < vocab_size:
         counts = count_pairs(corpus)
-        candidates = _frequent(counts, min_frequency, first_step=not merges)
+        candidates = _frequent(counts, min_frequency, not merges)
         if not candidates:
             break
         pair = min(candidates, key=lambda pair: (-counts[pair], vocab[pair[0]], vocab[pair[1]]))
@@ -193,9 +182,8 @@ def train_bpe(words, vocab_size, *, min_frequency=0, special_tokens=(), trace=No
 def tokenize_bpe(text, vocab, merges, *, unk="[UNK]", trace=None):
     """Tokenizes with plain BPE: each merge rule once, in learned order, wherever it fits.
 
-    Returns the list of tokens; a character that is not in vocab becomes `unk`, alone. trace: as
-    for `apply_merges`. Libraries use the other encoder, `tokenize_bpe_by_rank`, whose docstring
-    shows where the two part. Source: the lecture, section BPE Algorithm.
+    Returns the list of tokens; a character that is not in vocab becomes `unk`. trace: as for
+    `apply_merges`. Source: the lecture, section BPE Algorithm.
 
     >>> vocab, merges = train_bpe({"cat": 10, "bat": 5, "bag": 12, "tag": 4, "cats": 5}, 9)
     >>> tokenize_bpe(["bags", "mat"], vocab, merges)
@@ -212,11 +200,10 @@ def tokenize_bpe_by_rank(text, vocab, merges, *, unk="[UNK]", trace=None):
     """Tokenizes with plain BPE as libraries do: the pair of lowest rank, again and again.
 
     A pair's rank is its place in `merges`. The pair of lowest rank is merged at its leftmost place
-    only; then all pairs are looked at anew. Hugging Face's `tokenizers` encodes so; `tiktoken` and
-    `sentencepiece` do, too, with the rank of the merged token. Arguments, result and trace are
-    those of `tokenize_bpe`, which goes through the list once: when `a+bc` has its turn below, there
-    is no `bc` yet. The two agree if each rule stands behind all rules that make its parts, as in
-    the lists that training learns.
+    only; then all pairs are looked at anew. `tokenizers`, `tiktoken` and `sentencepiece` encode so.
+    `tokenize_bpe`, the same otherwise, goes through the list once: when `a+bc` has its turn below,
+    there is no `bc` yet. The two agree if each rule stands behind the rules that make its parts,
+    as in the lists that training learns.
 
     >>> vocab, merges = {"a": 0, "b": 1, "c": 2, "bc": 3, "abc": 4}, [("a", "bc"), ("b", "c")]
     >>> tokenize_bpe("abc", vocab, merges), tokenize_bpe_by_rank("abc", vocab, merges)
@@ -236,30 +223,31 @@ def tokenize_bpe_by_rank(text, vocab, merges, *, unk="[UNK]", trace=None):
     return result
 
 
-# ---- WordPiece: Algorithms 1, 4, 7 -------------------------------------------------------------
-
-
+# ---- WordPiece: Algorithms 1, 4, 7 ---------------------------------------------------------------
 def train_wordpiece(
     words, vocab_size, *, min_frequency=0, prefix="##", special_tokens=(), tie="ids", trace=None
 ):
-    """Trains WordPiece, which merges the pair with the best score.
+    """Trains WordPiece, which merges the pair with the best score (thesis, Algorithm 1).
 
     The score of a pair is its frequency over the product of its two tokens' frequencies, an
     exact fraction. Returns vocab: WordPiece keeps no merge rules (they stand in the trace).
     tie: "ids" takes the smaller ids, "first" the pair that comes first in the corpus (lecture).
-    trace: dicts with counts, scores, merge, token, corpus (after). Raises ValueError as
-    `train_bpe` does, and if a word contains the prefix. Source: thesis, Algorithm 1.
+    trace: as for `train_bpe`, with scores. Raises ValueError if a word contains the prefix.
 
     >>> list(train_wordpiece({"flow": 4, "flower": 1, "flowed": 1}, 9))
     ['##d', '##e', '##l', '##o', '##r', '##w', 'f', '##ed', '##er']
     """
     if tie not in ("ids", "first"):
         raise ValueError(f"tie={tie!r} is unknown: give 'ids' or 'first'")
-    words = _checked(words, special_tokens, prefix)
+    words = _checked(words, special_tokens)
+    if marked := [word for word in words if prefix and prefix in word]:
+        raise ValueError(
+            f"the word {marked[0]!r} contains the prefix {prefix!r}, so that a token inside a word "
+            "could not be told from one at its start: give another prefix, or split the word"
+        )
     corpus = [([*w[:1], *(prefix + char for char in w[1:])], n) for w, n in words.items()]
     alphabet = sorted({token for tokens, _ in corpus for token in tokens})
-    vocab, steps = _numbered([*special_tokens, *alphabet]), 0
-    _check_size(vocab, vocab_size)
+    vocab, first = _start_vocab([*special_tokens, *alphabet], vocab_size), True
     while len(vocab) < vocab_size:
         counts, frequency = count_pairs(corpus), Counter()
         for tokens, count in corpus:
@@ -267,7 +255,7 @@ def train_wordpiece(
                 frequency[token] += count
         # Mended, lines 42-44: the best score belongs to rare characters, so that a minimum above
         # 1 would end training at the first pair; pairs below the minimum are no candidates.
-        candidates = _frequent(counts, min_frequency, first_step=steps == 0)
+        candidates, first = _frequent(counts, min_frequency, first), False
         if not candidates:
             break
         # Mended, line 36: the thesis divides by C_bi.count(pair[0]), a token in a list of pairs;
@@ -280,18 +268,17 @@ def train_wordpiece(
         # Mended, line 45: strip would take the prefix from both ends, and more than once.
         token = pair[0] + pair[1].removeprefix(prefix)
         vocab.setdefault(token, len(vocab))
-        steps += 1
         corpus = [(merge_pair(tokens, pair, token), count) for tokens, count in corpus]
         _note(trace, counts=dict(counts), scores=scores, merge=pair, token=token, corpus=corpus)
     return vocab
 
 
 def tokenize_wordpiece(text, vocab, *, prefix="##", unk="[UNK]", chunk_max=100, trace=None):
-    """Tokenizes with WordPiece: the longest token first, from the left.
+    """Tokenizes with WordPiece: the longest token first, from the left (thesis, Algorithm 4).
 
     Returns the list of ids. A word with a part that no token covers, or of more than `chunk_max`
-    characters, becomes `unk` as a whole. trace: dicts with chunk (the word), tried, token (None
-    if none fits). Raises ValueError if vocab lacks a needed `unk`. Source: thesis, Algorithm 4.
+    characters, becomes `unk` as a whole; raises ValueError if vocab lacks that.
+    trace: dicts with chunk (the word), tried, token (None if none fits).
 
     >>> vocab = {v: i for i, v in enumerate(["[UNK]", "f", "##u", "##s", "##e", "##d", "##ed"])}
     >>> [list(vocab)[i] for i in tokenize_wordpiece(["fused", "funny"], vocab)]
@@ -299,7 +286,7 @@ def tokenize_wordpiece(text, vocab, *, prefix="##", unk="[UNK]", chunk_max=100, 
     """
     result = []
     for word in _word_list(text):
-        start, ids = 0, []
+        start, tokens = 0, []
         while len(word) <= chunk_max and start < len(word):
             tried = []
             for end in range(len(word), start, -1):
@@ -310,22 +297,17 @@ def tokenize_wordpiece(text, vocab, *, prefix="##", unk="[UNK]", chunk_max=100, 
             _note(trace, chunk=word, tried=tried, token=token)
             if token is None:  # the thesis marks this by unk itself, which a word may spell
                 break
-            ids.append(vocab[token])
+            tokens.append(token)
             start = end
-        if start < len(word):  # a part is left: the word is too long, or no token covers it
-            if unk not in vocab:
-                raise ValueError(f"{word!r} needs the unknown token {unk!r}: vocab must hold it")
-            ids = [vocab[unk]]
-        result += ids
-    return result
+        result += tokens if start == len(word) else [unk]
+    return _ids_of(result, vocab)
 
 
 def extend_wordpiece(vocab, supplement, *, trace=None):
-    """Extends a WordPiece vocabulary by the tokens of a supplement.
+    """Extends a WordPiece vocabulary by the tokens of a supplement (thesis, Algorithm 7).
 
-    vocab, supplement: token -> id. Returns vocab and then every token of the supplement that it
-    lacks, in the supplement's id order, special tokens included.
-    trace: dicts with token, id, new (False if vocab had the token). Source: thesis, Algorithm 7.
+    Returns vocab and then every token of the supplement that it lacks, in the supplement's order.
+    trace: dicts with token, id, new (False if vocab had the token).
 
     >>> extend_wordpiece({"a": 0, "##b": 1}, {"##b": 0, "ab": 1})
     {'a': 0, '##b': 1, 'ab': 2}
@@ -338,33 +320,31 @@ def extend_wordpiece(vocab, supplement, *, trace=None):
     return extended
 
 
-# ---- SentencePiece BPE: Algorithms 2, 5, 8 -----------------------------------------------------
-
-
+# ---- SentencePiece BPE: Algorithms 2, 5, 8 -------------------------------------------------------
 def train_sentencepiece_bpe(
     words, vocab_size, *, min_frequency=0, special_tokens=(), byte_tokens=BYTE_TOKENS, trace=None
 ):
-    """Trains SentencePiece BPE, which counts merged tokens instead of pairs.
+    """Trains SentencePiece BPE, which counts merged tokens, not pairs (thesis, Algorithm 2).
 
     words: with spaces written as U+2581. byte_tokens: for byte fallback; () leaves them out.
-    Returns (vocab, merges). All pairs that build the chosen token become rules. Ties: the shorter
+    Returns (vocab, merges): all pairs that build the chosen token become rules. Ties: the shorter
     token, then the smaller code points, as in `sentencepiece` (which goes on with tokens of
     frequency 0 when no pair is left). trace: dicts with counts (merged token -> count), token,
-    merges, corpus (after). Raises ValueError as `train_bpe` does. Source: thesis, Algorithm 2.
+    merges, corpus (after).
 
     >>> train_sentencepiece_bpe({"▁low": 5, "▁slow": 2}, 8, byte_tokens=())[1]
     [('l', 'o'), ('lo', 'w'), ('▁', 'low')]
     """
     words = _checked(words, special_tokens)
     corpus = [(list(word), count) for word, count in words.items()]
-    vocab, merges = _numbered([*special_tokens, *byte_tokens, *sorted(set("".join(words)))]), []
-    _check_size(vocab, vocab_size)
+    alphabet = sorted(set("".join(words)))
+    vocab, merges = _start_vocab([*special_tokens, *byte_tokens, *alphabet], vocab_size), []
     while len(vocab) < vocab_size:
         pairs, counts = count_pairs(corpus), Counter()
         for pair, count in pairs.items():
             counts["".join(pair)] += count
         # Mended, line 44: the best frequency is compared, not the last one seen.
-        candidates = _frequent(counts, min_frequency, first_step=not merges)
+        candidates = _frequent(counts, min_frequency, not merges)
         if not candidates:
             break
         token = min(candidates, key=lambda token: (-counts[token], len(token), token))
@@ -382,28 +362,22 @@ def train_sentencepiece_bpe(
 def tokenize_sentencepiece_bpe(text, vocab, merges, *, byte_tokens=BYTE_TOKENS, trace=None):
     """Tokenizes with SentencePiece BPE: the merge rules in order, then byte fallback.
 
-    text: with spaces written as U+2581. Returns the list of ids; a character that is not in vocab
-    becomes the tokens of its UTF-8 bytes. trace: as for `apply_merges`.
-    Raises ValueError if vocab lacks these byte tokens. Source: thesis, Algorithm 5.
+    text: with spaces written as U+2581. Returns the list of ids. A character that is not in vocab
+    becomes the tokens of its UTF-8 bytes; raises ValueError if vocab lacks these.
+    trace: as for `apply_merges`. Source: thesis, Algorithm 5.
 
     >>> vocab, merges = train_sentencepiece_bpe({"▁low": 5, "▁slow": 2}, 264)
     >>> [list(vocab)[i] for i in tokenize_sentencepiece_bpe("▁blow", vocab, merges)]
     ['▁', '<0x62>', 'low']
     """
-    ids = []
+    tokens = []
     for word in _word_list(text):
         for token in apply_merges(word, merges, trace):
-            if token in vocab:
-                ids.append(vocab[token])
-                continue
-            for byte in token.encode():  # mended, line 31: over the token, not over the chunk
-                if byte >= len(byte_tokens) or byte_tokens[byte] not in vocab:
-                    raise ValueError(
-                        f"{token!r} is not in the vocabulary, nor is a token for its byte "
-                        f"{byte:#04x}: train with byte_tokens=BYTE_TOKENS"
-                    )
-                ids.append(vocab[byte_tokens[byte]])
-    return ids
+            if token in vocab or not byte_tokens:
+                tokens.append(token)
+            else:  # mended, line 31: over the bytes of the token, not over the chunk
+                tokens += [byte_tokens[byte] for byte in token.encode()]
+    return _ids_of(tokens, vocab)
 
 
 def extend_sentencepiece_bpe(vocab, merges, supplement, supplement_merges, *, trace=None):
@@ -432,20 +406,17 @@ def extend_sentencepiece_bpe(vocab, merges, supplement, supplement_merges, *, tr
     return extended, rules
 
 
-# ---- byte-level BPE: Algorithms 3, 6, 9 --------------------------------------------------------
-
-
+# ---- byte-level BPE: Algorithms 3, 6, 9 ----------------------------------------------------------
 def _byte_characters(word):
     return [BYTE_CHARS[byte] for byte in word.encode()]
 
 
 def train_byte_level_bpe(words, vocab_size, *, min_frequency=0, special_tokens=(), trace=None):
-    """Trains byte-level BPE: plain BPE over the UTF-8 bytes of the words.
+    """Trains byte-level BPE: plain BPE over the UTF-8 bytes of the words (thesis, Algorithm 3).
 
     words: as plain text. Returns (vocab, merges); their tokens are written in byte characters
     (`BYTE_CHARS`): a space is Ġ. All 256 stand in vocab, after the special tokens, by code point;
     the result is that of the Hugging Face BPE trainer. trace: as for `train_bpe`.
-    Raises ValueError as `train_bpe` does. Source: thesis, Algorithm 3.
 
     >>> train_byte_level_bpe({" né": 2, " no": 1}, 259)[1]
     [('Ġ', 'n'), ('Ã', '©'), ('Ġn', 'Ã©')]
@@ -454,38 +425,32 @@ def train_byte_level_bpe(words, vocab_size, *, min_frequency=0, special_tokens=(
     written = {"".join(_byte_characters(word)): count for word, count in words.items()}
     # Mended, lines 24-27: the corpus has no characters but these, which have their ids by then.
     # Mended, line 44: `train_bpe` compares the best frequency, not the last one seen.
-    start = list(_numbered([*special_tokens, *sorted(BYTE_CHARS)]))
-    options = {"min_frequency": min_frequency, "trace": trace}
-    return train_bpe(written, vocab_size, special_tokens=start, **options)
+    start = [*special_tokens, *sorted(BYTE_CHARS)]
+    options = {"min_frequency": min_frequency, "special_tokens": start, "trace": trace}
+    return train_bpe(written, vocab_size, **options)
 
 
 def tokenize_byte_level_bpe(text, vocab, merges, *, trace=None):
-    """Tokenizes with byte-level BPE: bytes, then the merge rules in order.
+    """Tokenizes with byte-level BPE: bytes, then the merge rules in order (thesis, Algorithm 6).
 
-    text: as plain text. Returns the list of ids. trace: as for `apply_merges`.
-    Raises ValueError if vocab lacks a byte's token. Source: thesis, Algorithm 6.
+    text: as plain text. Returns the list of ids. Raises ValueError if vocab lacks a byte's token.
+    trace: as for `apply_merges`.
 
     >>> vocab, merges = train_byte_level_bpe({" né": 2, " no": 1}, 259)
     >>> [list(vocab)[i] for i in tokenize_byte_level_bpe([" né", " nó"], vocab, merges)]
     ['ĠnÃ©', 'Ġn', 'Ã', '³']
     """
-    ids = []
+    tokens = []
     for word in _word_list(text):
-        for token in apply_merges(_byte_characters(word), merges, trace):
-            if token not in vocab:
-                raise ValueError(
-                    f"the token {token!r} is not in vocab: vocab must hold all 256 bytes"
-                )
-            ids.append(vocab[token])
-    return ids
+        tokens += apply_merges(_byte_characters(word), merges, trace)
+    return _ids_of(tokens, vocab)
 
 
 def extend_byte_level_bpe(vocab, merges, supplement, supplement_merges, *, trace=None):
     """Extends byte-level BPE by a supplement, with the rules that the supplement learned.
 
-    Returns (extended, rules): the supplement's new single characters come first, then its new
-    merged tokens in rule order, each with the rule that the supplement has for it and no other.
-    trace: dicts with token, id and merges (the rule added for it). Source: thesis, Algorithm 9.
+    As `extend_sentencepiece_bpe`, but a new merged token brings the rule that the supplement has
+    for it, and no other. Source: thesis, Algorithm 9.
 
     >>> old, new = {"a": 0, "b": 1, "ab": 2}, {"a": 0, "b": 1, "c": 2, "bc": 3, "abc": 4}
     >>> extend_byte_level_bpe(old, [("a", "b")], new, [("b", "c"), ("a", "bc")])[1]
@@ -495,24 +460,20 @@ def extend_byte_level_bpe(vocab, merges, supplement, supplement_merges, *, trace
     singles = [token for token in sorted(supplement, key=supplement.get) if len(token) == 1]
     for parts in [*singles, *map(tuple, supplement_merges)]:
         token = "".join(parts)
-        if token in extended:
-            continue
-        added = [parts] if len(token) > 1 else []
-        rules += added
-        extended[token] = next(new_ids)
-        _note(trace, token=token, id=extended[token], merges=added)
+        if token not in extended:
+            added = [parts] if len(token) > 1 else []
+            rules += added
+            extended[token] = next(new_ids)
+            _note(trace, token=token, id=extended[token], merges=added)
     return extended, rules
 
 
-# ---- Unigram -----------------------------------------------------------------------------------
-
-
+# ---- Unigram -------------------------------------------------------------------------------------
 def unigram_seed(words, *, max_length=16, whole_words=False):
     """Counts the substrings of the words, the tokens that Unigram starts from.
 
-    Returns substring -> count of its occurrences, by code points: all characters, and all longer
-    substrings up to `max_length` characters. As in the lecture, these are shorter than their word;
-    `whole_words` takes whole words, too.
+    Returns substring -> count, by code points: all characters, and all longer substrings up to
+    `max_length` characters; whole words (unlike in the lecture) if `whole_words`.
 
     >>> unigram_seed({"run": 3, "bug": 5})
     {'b': 5, 'bu': 5, 'g': 5, 'n': 3, 'r': 3, 'ru': 3, 'u': 8, 'ug': 5, 'un': 3}
@@ -526,13 +487,12 @@ def unigram_seed(words, *, max_length=16, whole_words=False):
     return dict(sorted(seed.items()))
 
 
-def tokenize_unigram(word, p, *, unk="<unk>", trace=None):
+def tokenize_unigram(word, p, *, unk="<unk>"):
     """Finds a word's most probable segmentation by the Viterbi algorithm.
 
     p: token -> probability. Returns (tokens, natural logarithm of their probability). Ties, to
     nine digits, go to the longer first token (lecture). A character that is no token becomes
-    `unk`, at a factor e**-10 below the least probable token, as in `sentencepiece`. trace: dicts
-    with start, scores (first token from there -> best score to the end of the word), token.
+    `unk`, at a factor e**-10 below the least probable token, as in `sentencepiece`.
 
     >>> tokens, score = tokenize_unigram("run", {"r": 0.02, "u": 0.2, "n": 0.2, "ru": 0.02})
     >>> tokens, round(math.exp(score), 6)
@@ -551,7 +511,6 @@ def tokenize_unigram(word, p, *, unk="<unk>", trace=None):
             scores[word[start]] = math.log(least) - 10 + best[start + 1]
         first[start] = max(scores, key=lambda token: round(scores[token], 9))  # longest of equals
         best[start] = scores[first[start]]
-        _note(trace, start=start, scores=scores, token=first[start])
     tokens, start = [], 0
     while start < len(word):
         tokens.append(first[start] if p.get(first[start], 0) > 0 else unk)
@@ -562,10 +521,9 @@ def tokenize_unigram(word, p, *, unk="<unk>", trace=None):
 def unigram_expected_counts(words, p):
     """Counts how often each token is expected, over all segmentations (the E-step of EM).
 
-    A segmentation weighs as its probability does; forward and backward sums take the place of a
-    list of all. p: token -> probability, every character among them. Returns (token -> expected
-    count, natural log-likelihood of the corpus). Raises ValueError if no tokens spell a word.
-    Source: Kudo, Subword Regularization, 2018, section 3.2.
+    Forward and backward sums take the place of a list of all. p: token -> probability. Returns
+    (token -> expected count, natural log-likelihood of the corpus). Raises ValueError if no tokens
+    spell a word. Source: Kudo, Subword Regularization, 2018, section 3.2.
 
     >>> counts, _ = unigram_expected_counts({"ab": 3}, {"a": 0.5, "b": 0.4, "ab": 0.1})
     >>> {token: round(count, 9) for token, count in counts.items()}
@@ -605,17 +563,16 @@ def train_unigram(
 ):  # fmt: skip
     """Trains Unigram: EM for the probabilities, then the tokens that are missed least go.
 
-    Returns token -> probability, the most probable first (ties, to ten digits: code points),
-    `vocab_size` of them, fewer if the seed has fewer. The corpus' characters stay.
+    Returns token -> probability, the most probable first (ties, to ten digits: code points), as
+    many as `vocab_size` or as the seed has. The corpus' characters stay.
     seed: token -> count, by default `unigram_seed(words)`. e_step: "expected" counts over all
-    segmentations (Kudo, 2018), "viterbi" over the best one, "substrings" takes the seed's counts
-    (lecture). n_em: EM rounds between prunings. drop: the share of the longer tokens that goes
-    each time, at least one token. The loss of a token is that of the corpus, by best
-    segmentations, without it; ties, to nine digits: the last by code points goes first. log,
-    digits: the loss' logarithm and the probabilities' digits (on the slides math.log10 and 4).
-    trace: dicts with p, segmentation (word -> (tokens, log p)), loss, losses (token -> loss
-    without it; empty at the end), removed. Raises ValueError if the corpus is empty, vocab_size
-    below the alphabet's, or the seed lacks a character. Source: the lecture, section Unigram.
+    segmentations (Kudo, 2018), "substrings" takes the seed's counts (lecture). n_em: EM rounds
+    between prunings. drop: the share of the longer tokens that goes each time, at least one token.
+    The loss of a token is that of the corpus, by best segmentations, without it; ties, to nine
+    digits: the last by code points goes first. log, digits: the loss' logarithm and the
+    probabilities' digits (on the slides math.log10 and 4). trace: dicts with p, segmentation (word
+    -> (tokens, log p)), loss, losses (token -> loss without it; empty at the end), removed.
+    Raises ValueError if the seed lacks a character. Source: the lecture, section Unigram.
 
     >>> words, trace = {"run": 3, "bug": 5, "fun": 13, "sun": 10}, []
     >>> slides = {"e_step": "substrings", "drop": 0, "log": math.log10, "digits": 4}
@@ -623,18 +580,13 @@ def train_unigram(
     >>> [(round(step["loss"], 3), step["removed"]) for step in trace]
     [(66.102, ['un']), (61.155, ['ug']), (60.106, [])]
     """
-    if e_step not in ("expected", "viterbi", "substrings"):
-        raise ValueError(f"e_step={e_step!r}: give 'expected', 'viterbi' or 'substrings'")
-    if n_em < 1 or not 0 <= drop < 1:
-        raise ValueError(f"n_em={n_em}, drop={drop}: give n_em from 1 on, drop from 0 to below 1")
+    if e_step not in ("expected", "substrings"):
+        raise ValueError(f"e_step={e_step!r}: give 'expected' or 'substrings'")
     words = dict(sorted(_checked(words).items()))
     seed = unigram_seed(words) if seed is None else dict(sorted(seed.items()))
-    alphabet = set("".join(words))
-    if not alphabet <= seed.keys():
-        lacking = sorted(alphabet - seed.keys())
+    alphabet = set(_start_vocab("".join(words), vocab_size))
+    if lacking := sorted(alphabet - seed.keys()):
         raise ValueError(f"the seed lacks {lacking}: it must hold every character of the corpus")
-    _check_size(alphabet, vocab_size)
-
     p, removed = {token: count / sum(seed.values()) for token, count in seed.items()}, [""]
     while removed:
         p = {token: p[token] for token in p if token not in removed}
@@ -657,13 +609,8 @@ def _em_round(words, p, e_step, seed, alphabet, digits):
     """Counts the tokens (E-step), and returns each one's share of all counts (M-step)."""
     if e_step == "expected":
         counts, _ = unigram_expected_counts(words, p)
-    elif e_step == "substrings":
-        counts = {token: seed[token] for token in p}
     else:
-        counts = dict.fromkeys(p, 0)
-        for word, count in words.items():
-            for token in tokenize_unigram(word, p)[0]:
-                counts[token] += count
+        counts = {token: seed[token] for token in p}
     for char in alphabet:
         counts[char] = max(counts[char], 1)  # one that no word needs alone must stay possible
     total = math.fsum(counts.values())
@@ -678,19 +625,16 @@ def _lost_without(token, words, p, best):
     return math.fsum(words[w] * (best[w][1] - tokenize_unigram(w, rest)[1]) for w in using)
 
 
-# ---- AdaptBPE: Algorithm 1 ---------------------------------------------------------------------
-
-
+# ---- AdaptBPE: Algorithm 1 -----------------------------------------------------------------------
 def tokenize_adapt_bpe(text, vocab, merges, added, *, trace=None):
     """Tokenizes with AdaptBPE: the longest matches of the added tokens first, then BPE.
 
     text: written as the tokens of vocab are (byte characters for byte-level BPE). added: a list of
     tokens of vocab. Returns the list of tokens. Of equally long matches the leftmost is taken.
-    Then the pair of lowest rank is merged again and again, everywhere and not only, as in
-    `tokenize_bpe_by_rank`, at one place; with the rules that training learns this is the same.
-    trace: dicts with match and tokens (so far) for each match, then with rule and tokens (after).
-    Raises ValueError if vocab lacks a token among added or in the result.
-    Source: Balde et al., 2024, Algorithm 1.
+    Then the pair of lowest rank is merged again and again, wherever it stands; with the rules that
+    training learns this is what `tokenize_bpe_by_rank` does, one place at a time.
+    trace: dicts with match and tokens (so far), then with rule and tokens (after). Raises
+    ValueError if a token is not in vocab. Source: Balde et al., 2024, Algorithm 1.
 
     >>> vocab, merges = train_bpe({"hyper": 5, "cholera": 3}, 16)
     >>> tokenize_adapt_bpe("hyperchol", vocab | {"chol": 16}, merges, ["chol"])
@@ -708,11 +652,7 @@ def tokenize_adapt_bpe(text, vocab, merges, added, *, trace=None):
             tokens = merge_pair(tokens, rule, "".join(rule))  # mended, line 32: ends with the word
             _note(trace, rule=rule, tokens=tokens)
         result += tokens  # line 50, once per word: its indentation leaves this open
-    for token in [*added, *result]:
-        if token not in vocab:
-            raise ValueError(
-                f"the token {token!r} is not in vocab: vocab must hold all characters and added"
-            )
+    _ids_of([*added, *result], vocab)
     return result
 
 
@@ -732,9 +672,7 @@ def _take_matches(word, added, trace):
     return [parts[k] for k in sorted(parts)]
 
 
-# ---- pruning: the paper's Algorithm 1 ----------------------------------------------------------
-
-
+# ---- pruning: the paper's Algorithm 1 ------------------------------------------------------------
 def prune_leaves(vocab, merges, counts, *, unreachable=(), trace=None):
     """Orders tokens for pruning: the rarest leaf goes first, and its count flows to its parts.
 
