@@ -558,16 +558,23 @@ def _log_sum(logs):
 
 
 def train_unigram(
-    words, vocab_size, *, seed=None, e_step="expected", n_em=2, drop=0.1, log=math.log,
-    digits=None, trace=None,
-):  # fmt: skip
+    words,
+    vocab_size,
+    *,
+    seed=None,
+    e_step="expected",
+    drop=0.1,
+    log=math.log,
+    digits=None,
+    trace=None,
+):
     """Trains Unigram: EM for the probabilities, then the tokens that are missed least go.
 
     Returns token -> probability, the most probable first (ties, to ten digits: code points), as
     many as `vocab_size` or as the seed has. The corpus' characters stay.
     seed: token -> count, by default `unigram_seed(words)`. e_step: "expected" counts over all
-    segmentations (Kudo, 2018), "substrings" takes the seed's counts (lecture). n_em: EM rounds
-    between prunings. drop: the share of the longer tokens that goes each time, at least one token.
+    segmentations (Kudo, 2018), "substrings" takes the seed's counts (lecture). There are two EM
+    rounds between prunings. drop: the share of the longer tokens that goes each time, at least one.
     The loss of a token is that of the corpus, by best segmentations, without it; ties, to nine
     digits: the last by code points goes first. log, digits: the loss' logarithm and the
     probabilities' digits (on the slides math.log10 and 4). trace: dicts with p, segmentation (word
@@ -590,7 +597,7 @@ def train_unigram(
     p, removed = {token: count / sum(seed.values()) for token, count in seed.items()}, [""]
     while removed:
         p = {token: p[token] for token in p if token not in removed}
-        for _ in range(n_em):
+        for _ in range(2):
             p = _em_round(words, p, e_step, seed, alphabet, digits)
         best, unit = {word: tokenize_unigram(word, p) for word in words}, log(math.e)
         loss = -unit * math.fsum(count * best[word][1] for word, count in words.items())

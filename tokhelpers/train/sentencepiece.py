@@ -6,17 +6,19 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, fields
+from functools import cache
 
 import numpy as np
 
 from ..text.pretokens import Pretokens
 from ..tokenizer.parts import Parts, parts_with_tokens
 from ..tokenizer.pretokenization import library_cutter
-from ..tokenizer.segmentation import merges_of, segment, symbols_of
+from ..tokenizer.segmentation import merges_of, segment, sum_by_id, symbols_of
 from ..tokenizer.sentencepiece_files import spm_file
 from ..tokenizer.token_bytes import code_points
 from .merges import learn_vocabulary
-from .scripts import DIGITS, script_rules
+
+DIGITS = frozenset("0123456789０１２３４５６７８９")  # those that sentencepiece knows
 
 
 @dataclass(frozen=True)
@@ -27,10 +29,9 @@ class PieceRules:
     ``▁`` included; ``split_by_unicode_script`` allows no piece of two scripts (Han, Hiragana and
     Katakana are one, inherited marks go with their base), and with ``split_by_number`` none of
     digits and letters; ``split_digits`` keeps every digit alone. ``▁`` stands only at the start of
-    a piece; ``allow_whitespace_only_pieces`` allows those of nothing else.
-    ``character_coverage``: new characters become tokens, the most frequent first, until this share
-    of the text's characters is covered; 0 adds none. ``nfkc`` says that text is NFKC-normalised
-    before it is learned from.
+    a piece; ``allow_whitespace_only_pieces`` allows those of nothing else. New characters become
+    tokens until ``character_coverage``, a share of the text's characters, is reached; 0 adds none.
+    ``nfkc`` says that text is NFKC-normalised before it is learned from.
 
     >>> PieceRules(split_digits=False).max_sentencepiece_length
     16
@@ -86,7 +87,6 @@ def piece_check(rules: PieceRules, reserved: set[str]) -> Callable[[str], bool]:
     [True, False, True, False, False, False, True]
     """
     limit = rules.max_sentencepiece_length or float("inf")
-    one_script = script_rules(rules.split_by_unicode_script, rules.split_by_number)
 
     def valid(piece: str) -> bool:
         if len(piece) > limit or piece in reserved:
@@ -98,9 +98,32 @@ def piece_check(rules: PieceRules, reserved: set[str]) -> Callable[[str], bool]:
             return False
         if rules.split_digits and not DIGITS.isdisjoint(piece):
             return False
-        return one_script is None or one_script(piece)
+        return not rules.split_by_unicode_script or _one_script(body, rules.split_by_number)
 
     return valid
+
+
+def _one_script(text: str, by_number: bool) -> bool:
+    """Whether text stays within one script; digits are of any, unless `by_number`."""
+    before = None
+    for character in text:
+        script = _script(character)
+        if script == "Zinh":
+            script = before
+        elif character in DIGITS and not by_number:
+            script = None
+        if None not in (script, before) and script != before:
+            return False
+        before = script
+    return True
+
+
+@cache
+def _script(character: str) -> str:
+    from fontTools.unicodedata import script
+
+    kana = {"Hira", "Kana"}
+    return "Hani" if script(character) in kana or character == "ー" else script(character)
 
 
 # --- continued training -------------------------------------------------------------------------
@@ -156,19 +179,16 @@ def _new_characters(texts, counts, parts: Parts, rules: PieceRules, least: int) 
     Control characters are no candidates: for sentencepiece a text ends at a line break.
     """
     codes, offsets = code_points(texts)
-    seen = np.zeros(1 + int(codes.max(initial=0)), np.int64)
-    np.add.at(seen, codes, np.repeat(counts, np.diff(offsets)))
+    seen = sum_by_id(codes, np.repeat(counts, np.diff(offsets)), 1 + int(codes.max(initial=0)))
     often = {chr(code): int(seen[code]) for code in np.flatnonzero(seen)}
     often = {c: n for c, n in often.items() if unicodedata.category(c) != "Cc"}
-    known = parts.alphabet.keys() | parts.apart
-    new = sorted((c for c in often if c not in known), key=lambda c: (-often[c], c))
-    total = sum(often.values())
-    covered, taken = total - sum(often[c] for c in new), []
+    new = sorted(often.keys() - parts.alphabet - parts.apart, key=lambda c: (-often[c], c))
+    left, total, taken = sum(often[c] for c in new), sum(often.values()), []
     for character in new:
-        if covered >= rules.character_coverage * total or often[character] < least:
+        if total - left >= rules.character_coverage * total or often[character] < least:
             break
         taken.append(character)
-        covered += often[character]
+        left -= often[character]
     return taken
 
 

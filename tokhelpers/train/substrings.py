@@ -1,4 +1,4 @@
-"""Substrings of many words: which of them recur, and where given tokens stand.
+"""Substrings of many words: which of them recur, and where they stand.
 
 All suffixes of the words are sorted by their first characters. The places where a substring
 stands are then neighbours, and one walk down the list, with a stack, meets every substring in
@@ -202,23 +202,3 @@ def find_repeats(
     ranks, lengths, totals = found[np.lexsort((found[:, 1], found[:, 0]))].T
     matches = _match(order, shared, ranks, lengths.astype(np.int32), len(codes))
     return order[ranks], totals, matches
-
-
-def find_tokens(text: Text, n_tokens: int) -> Matches:
-    """Find where the first ``n_tokens`` words of a text, in code-point order, stand in the others.
-
-    The time grows with the length of the text times that of the longest token.
-
-    >>> matches = find_tokens(write_text(["a", "ab", "b", "abb"]), 3)
-    >>> matches.tokens[matches.first[7]:].tolist()
-    [0, 1, 2, 2]
-    """
-    codes, others = text.codes, text.starts[n_tokens]
-    lengths = (np.diff(text.starts[: n_tokens + 1]) - 1).astype(np.int32)
-    depth = int(lengths.max())
-    rest = _rests(codes, depth)
-    tokens = text.starts[:n_tokens].astype(np.int32)
-    places = np.concatenate([tokens, others + np.flatnonzero(codes[others:])], dtype=np.int32)
-    order = _sort(codes, rest, places, depth, len(text.characters) + 1)
-    shared = _shared(codes, rest, order)
-    return _match(order, shared, np.flatnonzero(order < others), lengths, len(codes))

@@ -1,8 +1,14 @@
-"""Training tokenizers from scratch: three kinds by the one merge loop, and Unigram."""
+"""Training tokenizers from scratch: three kinds by the one merge loop, and Unigram.
+
+Each trainer makes a tokenizer that only cuts text (the shell), counts pre-tokens by it, learns from
+the counts, and puts the model into the shell.
+"""
 
 import sys
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -14,16 +20,8 @@ from ..text.pretokens import Pretokens
 from ..text.readers import SURROGATE
 from ..tokenizer.parts import BYTE_TOKENS
 from ..tokenizer.token_bytes import byte_alphabet, code_points
-from .cutting import (
-    cutting_shell,
-    finished,
-    isolating,
-    short_enough,
-    spaced_decoder,
-    spaced_shell,
-)
 from .merges import learn_vocabulary
-from .scripts import script_rules
+from .sentencepiece import NO_RULES, PieceRules, piece_check
 from .unigram import learn_unigram
 from .words import alike_together
 
@@ -46,13 +44,12 @@ def train_wordpiece(
 
     The score is the pair's frequency over the product of its parts' frequencies (float64; equal
     fractions tie exactly while that product is below 2^53); ties go to the smaller pair of ids.
-    Pairs that occur less than ``min_frequency`` times are no candidates. ``corpus`` iterates over
-    documents (or maps them to counts), or is counts by the same ``normalizer`` and
-    ``pre_tokenizer`` (``tokenizers`` objects; by default those of cased BERT, which isolate
-    punctuation); ``isolate_digits`` and ``isolate_punctuation`` cut text there as well.
-    ``vocab_size`` counts all tokens (None: as many as ``min_frequency`` allows): first ``unk`` and
-    the special tokens, then characters, then merged tokens. Pre-tokens of more than
-    ``max_word_length`` characters are left out with a warning, and become ``unk`` when text is
+    ``corpus`` iterates over documents (or maps them to counts), or is counts by the same
+    ``normalizer`` and ``pre_tokenizer`` (``tokenizers`` objects; by default those of cased BERT);
+    ``isolate_digits`` and ``isolate_punctuation`` cut text there as well. ``vocab_size`` counts
+    ``unk``, special tokens, characters and merged tokens; with None there are as many as
+    ``min_frequency`` allows (pairs below it are no candidates). Pre-tokens of more than
+    ``max_word_length`` characters are left out with a warning; they become ``unk`` when text is
     tokenized. Warns when the text yields fewer tokens. Raises ValueError for a vocabulary that is
     too small, special tokens given twice, a pre-token with the prefix in it, a minimum frequency
     above every count, counts above 2^52 in all, and an empty corpus.
@@ -67,25 +64,22 @@ def train_wordpiece(
         normalizer = normalizers.BertNormalizer(strip_accents=False, lowercase=False)
     if pre_tokenizer is None:
         pre_tokenizer = cut.BertPreTokenizer()
-    shell = cutting_shell(
-        normalizer, [pre_tokenizer, *isolating(isolate_digits, isolate_punctuation)]
-    )
-    words, counts = short_enough(counted(corpus, shell), max_word_length)
+    shell = _shell(normalizer, [pre_tokenizer, *_isolating(isolate_digits, isolate_punctuation)])
+    words, counts = _short_enough(counted(corpus, shell), max_word_length)
     with_prefix = words.filter(compute.match_substring(words, prefix)) if prefix else []
     if len(with_prefix):
         raise ValueError(
             f"the pre-token {with_prefix[0].as_py()!r} holds the prefix {prefix!r}, which marks the "
             "tokens inside words: give another prefix, or a pre_tokenizer that cuts there"
         )
-    start = _start(special_tokens, unk)
-    vocab, _ = _grown(words, counts, start, vocab_size, min_frequency, best="score", prefix=prefix)
-    model = models.WordPiece(
-        vocab,
-        unk_token=unk,
-        continuing_subword_prefix=prefix,
-        max_input_chars_per_word=max_word_length,
-    )
-    return finished(shell, model, decoders.WordPiece(prefix=prefix, cleanup=False), start)
+    special, start = _start(special_tokens, unk)
+    vocab, _ = _grown(
+        words, counts, start, vocab_size, min_frequency,
+        valid=lambda token: token not in start, best="score", prefix=prefix,
+    )  # fmt: skip
+    options = {"continuing_subword_prefix": prefix, "max_input_chars_per_word": max_word_length}
+    model = models.WordPiece(vocab, unk_token=unk, **options)
+    return _finished(shell, model, decoders.WordPiece(prefix=prefix, cleanup=False), special)
 
 
 def train_sentencepiece_bpe(
@@ -107,18 +101,13 @@ def train_sentencepiece_bpe(
     """Train a SentencePiece BPE tokenizer: merge the pair that gives the most frequent token.
 
     Spaces become ``▁``, one more is put before the text, and a token begins with one ``▁`` at most.
-    Ties go to the shorter token, then by code points. ``corpus`` iterates over documents (or maps
-    them to counts), or is counts by the same rules; ``normalizer`` is applied before spaces are
-    replaced. ``vocab_size`` counts all tokens (None: as many as ``min_frequency`` allows): first the
-    special tokens, 256 byte tokens (with ``byte_fallback``; without it, ``unk``), then characters,
-    then merged tokens. ``isolate_digits`` and ``isolate_punctuation`` cut text there.
+    Ties go to the shorter token, then by code points. First come the special tokens and 256 byte
+    tokens (with ``byte_fallback``; without it, ``unk``), then characters, then merged tokens.
     ``split_by_script`` allows no token of two scripts (Han and kana count as one), and with
-    ``split_by_number`` none of digits and letters: both are sentencepiece's defaults.
-    ``max_token_length`` is in characters, by default sentencepiece's; pre-tokens of more than
-    ``max_word_length`` characters are left out with a warning. Warns when the text yields fewer
-    tokens. Decoding gives the normalised text back, a literal ``▁`` as a space; special tokens that
-    the text spells are found in it, unless the tokenizer's ``encode_special_tokens`` is set. Raises
-    ValueError as ``train_wordpiece``.
+    ``split_by_number`` none of digits and letters: both are sentencepiece's defaults, as is the
+    ``max_token_length``, in characters. Decoding gives the normalised text back, a literal ``▁`` as
+    a space; special tokens that the text spells are found in it, unless the tokenizer's
+    ``encode_special_tokens`` is set. All else is as for ``train_wordpiece``.
 
     Source: thesis, section 4.1.2.2 and Algorithm 2 (its tokenization is Algorithm 5). From single
     characters on, no two pairs give the same token: see ``textbook.train_sentencepiece_bpe``.
@@ -127,16 +116,17 @@ def train_sentencepiece_bpe(
     >>> tokenizer.encode("low blow").tokens
     ['▁low', '▁', '<0x62>', 'low']
     """
-    shell = spaced_shell(normalizer, isolate_digits, isolate_punctuation)
-    words, counts = short_enough(counted(corpus, shell), max_word_length)
-    start = _start(special_tokens, None if byte_fallback else unk, BYTE_TOKENS * byte_fallback)
-    rules = script_rules(split_by_script, split_by_number)
-    vocab, merges = _grown(
-        words, counts, start, vocab_size, min_frequency, max_token_length, best="token", rules=rules
+    shell = _spaced_shell(normalizer, isolate_digits, isolate_punctuation)
+    words, counts = _short_enough(counted(corpus, shell), max_word_length)
+    unk = None if byte_fallback else unk
+    special, start = _start(special_tokens, unk, BYTE_TOKENS * byte_fallback)
+    rules = PieceRules(max_token_length, split_by_script, split_by_number, split_digits=False)
+    valid = piece_check(rules, set(start))
+    vocab, merges = _grown(words, counts, start, vocab_size, min_frequency, valid, best="token")
+    model = models.BPE(
+        vocab, merges, byte_fallback=byte_fallback, unk_token=unk, fuse_unk=not byte_fallback
     )
-    unknown = {} if byte_fallback else {"unk_token": unk, "fuse_unk": True}
-    model = models.BPE(vocab, merges, byte_fallback=byte_fallback, **unknown)
-    return finished(shell, model, spaced_decoder(), start[: len(start) - 256 * byte_fallback])
+    return _finished(shell, model, _spaced_decoder(), special)
 
 
 def train_byte_level_bpe(
@@ -154,13 +144,10 @@ def train_byte_level_bpe(
 ) -> Tokenizer:
     """Train a byte-level BPE tokenizer: begin with the 256 bytes, merge the most frequent pair.
 
-    ``corpus`` iterates over documents (or maps them to counts), or is counts by the same
-    ``normalizer`` and ``pre_tokenizer`` (``tokenizers`` objects; the pre-tokenizer must end in
-    ``ByteLevel``, and is GPT-2's by default). ``vocab_size`` counts all tokens (None: as many as
-    ``min_frequency`` allows): first the special tokens, then the 256 bytes, then merged tokens.
-    ``isolate_digits`` and ``isolate_punctuation`` cut text there first. ``max_token_length`` is in
-    bytes; pre-tokens of more than ``max_word_length`` bytes are left out with a warning. Warns when
-    the text yields fewer tokens. Raises ValueError as ``train_wordpiece``.
+    ``pre_tokenizer`` must end in ``ByteLevel``, and is GPT-2's by default; ``isolate_digits`` and
+    ``isolate_punctuation`` cut text before it. First come the special tokens, then the 256 bytes,
+    then merged tokens. ``max_token_length`` and ``max_word_length`` are in bytes. All else is as
+    for ``train_wordpiece``.
 
     Source: Radford et al. 2019; thesis, Algorithm 3 (its tokenization is Algorithm 6); ties as in
     the Hugging Face trainer.
@@ -176,13 +163,13 @@ def train_byte_level_bpe(
             "the pre-tokenizer does not write text as bytes: end it with "
             "pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)"
         )
-    isolated = isolating(isolate_digits, isolate_punctuation)
-    shell = cutting_shell(normalizer, [*isolated, pre_tokenizer])
-    words, counts = short_enough(counted(corpus, shell), max_word_length)
-    start = _start(special_tokens, None, sorted(byte_alphabet()))
-    vocab, merges = _grown(words, counts, start, vocab_size, min_frequency, max_token_length)
+    shell = _shell(normalizer, [*_isolating(isolate_digits, isolate_punctuation), pre_tokenizer])
+    words, counts = _short_enough(counted(corpus, shell), max_word_length)
+    special, start = _start(special_tokens, None, sorted(byte_alphabet()))
+    valid = piece_check(replace(NO_RULES, max_sentencepiece_length=max_token_length), set(start))
+    vocab, merges = _grown(words, counts, start, vocab_size, min_frequency, valid)
     shell.post_processor = processors.ByteLevel(trim_offsets=False)
-    return finished(shell, models.BPE(vocab, merges), decoders.ByteLevel(), start[:-256])
+    return _finished(shell, models.BPE(vocab, merges), decoders.ByteLevel(), special)
 
 
 def train_unigram(
@@ -201,10 +188,9 @@ def train_unigram(
 ) -> Tokenizer:
     """Train a Unigram tokenizer: begin with many substrings, prune those whose loss costs least.
 
-    Text is prepared as by ``train_sentencepiece_bpe``. ``vocab_size`` counts all tokens: first
-    ``unk``, the special tokens, 256 byte tokens (with ``byte_fallback``), then tokens by falling
-    probability; None prunes nothing. ``options`` are those of ``th.train.learn_unigram``. Warns when
-    the text yields fewer tokens. Raises ValueError as ``train_wordpiece`` and ``learn_unigram``.
+    First come ``unk``, the special tokens and 256 byte tokens (with ``byte_fallback``), then tokens
+    by falling probability; a ``vocab_size`` of None prunes nothing. ``options`` are those of
+    ``th.train.learn_unigram``. All else is as for ``train_sentencepiece_bpe``.
 
     Source: Kudo 2018; the lecture, section Unigram Tokenization.
 
@@ -212,49 +198,92 @@ def train_unigram(
     >>> tokenizer.encode("sun").tokens
     ['▁sun']
     """
-    shell = spaced_shell(normalizer, isolate_digits, isolate_punctuation)
-    words, counts = short_enough(counted(corpus, shell), max_word_length)
+    shell = _spaced_shell(normalizer, isolate_digits, isolate_punctuation)
+    words, counts = _short_enough(counted(corpus, shell), max_word_length)
     words = words.to_pylist()
-    start = _start(special_tokens, unk, BYTE_TOKENS * byte_fallback)
-    _check_size(vocab_size, start, set("".join(words)))
-    wanted = _still_wanted(vocab_size, len(start))
-    scores = learn_unigram(words, counts, wanted, max_token_length=max_token_length, **options)
+    special, start = _start(special_tokens, unk, BYTE_TOKENS * byte_fallback)
+    size = _checked_size(vocab_size, start, set("".join(words))) - len(start)
+    scores = learn_unigram(words, counts, size, max_token_length=max_token_length, **options)
     scores = {token: score for token, score in scores.items() if token not in set(start)}
-    _warn_of_fewer(vocab_size, len(start) + len(scores))
     never = 10 * (min(scores.values()) - 10)  # text that spells a special token is not taken for it
+    scores = dict.fromkeys(start, never) | scores
+    _warn_of_fewer(vocab_size, len(scores))
     # ten decimals: the library's JSON reader may miss the last digit of longer numbers
-    scores = {token: round(score, 10) for token, score in scores.items()}
-    pieces = [*((token, round(never, 10)) for token in start), *scores.items()]
+    pieces = [(token, round(score, 10)) for token, score in scores.items()]
     model = models.Unigram(pieces, unk_id=start.index(unk), byte_fallback=byte_fallback)
-    return finished(shell, model, spaced_decoder(), start[: len(start) - 256 * byte_fallback])
+    return _finished(shell, model, _spaced_decoder(), special)
 
 
-# --- from counts to a vocabulary ----------------------------------------------------------------
-def _start(
-    special_tokens: Sequence[str], unk: str | None, alphabet: Sequence[str] = ()
-) -> list[str]:
-    """The tokens with which training begins: unknown token, special tokens, bytes."""
+# --- how text is cut ------------------------------------------------------------------------------
+def _shell(normalizer, pre_tokenizers: list) -> Tokenizer:
+    """A tokenizer that only cuts."""
+    shell = Tokenizer(models.BPE())
+    if normalizer is not None:
+        shell.normalizer = normalizer
+    first, *others = pre_tokenizers
+    shell.pre_tokenizer = cut.Sequence(pre_tokenizers) if others else first
+    return shell
+
+
+def _isolating(digits: bool, punctuation: bool) -> list:
+    """Pre-tokenizers that cut before and after punctuation and each digit, where that is wanted."""
+    marks, numbers = [cut.Punctuation("isolated")], [cut.Digits(individual_digits=True)]
+    return marks * punctuation + numbers * digits
+
+
+def _spaced_shell(normalizer, digits: bool, punctuation: bool) -> Tokenizer:
+    """As SentencePiece cuts: spaces become ▁, one is put before the text, and each begins a word."""
+    first = [] if normalizer is None else [normalizer]
+    steps = [*first, normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")]
+    words = cut.Split("▁", "merged_with_next")
+    return _shell(normalizers.Sequence(steps), [words, *_isolating(digits, punctuation)])
+
+
+def _spaced_decoder() -> decoders.Decoder:
+    """What undoes `_spaced_shell`: ▁ and byte tokens become text, without the first space."""
+    parts = [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()]
+    return decoders.Sequence([*parts, decoders.Strip(" ", 1, 0)])
+
+
+# --- from counts to a tokenizer -------------------------------------------------------------------
+def _short_enough(words: Pretokens, limit: int) -> tuple[pa.Array, np.ndarray]:
+    """Pre-tokens and counts without those that are longer than the limit, of which it warns."""
+    lengths = compute.utf8_length(words.strings).to_numpy()
+    long = lengths > limit
+    if not long.any():
+        return words.strings, words.counts
+    if long.all():
+        raise ValueError(
+            f"every pre-token is longer than max_word_length={limit:,} (the shortest has "
+            f"{lengths.min():,} characters): raise it, or cut the text into words"
+        )
+    warnings.warn(
+        f"pre-tokens longer than max_word_length={limit:,} are left out: {long.sum():,} unique, "
+        f"{words.counts[long].sum():,} in all, the longest of {lengths.max():,} characters; raise it "
+        "to train on them",
+        stacklevel=3,
+    )
+    return words.strings.filter(~long), words.counts[~long]
+
+
+def _start(special_tokens, unk: str | None, alphabet=()) -> tuple[list[str], list[str]]:
+    """The special tokens, the unknown one among them, and all with which training begins."""
     if isinstance(special_tokens, str):
         raise TypeError(f"special_tokens is one string, {special_tokens!r}: give a list of strings")
-    special = list(special_tokens)
-    twice = [token for token in special if special.count(token) > 1]
-    if twice:
-        raise ValueError(
-            f"the special token {twice[0]!r} is given {len(twice)} times: give it once"
-        )
-    unwritable = next((token for token in special if SURROGATE.search(token)), None)
-    if unwritable is not None:
-        raise ValueError(f"the special token {unwritable!a} holds a lone surrogate: give another")
-    start = [*([unk] if unk is not None and unk not in special else []), *special, *alphabet]
-    if "" in start or len(set(start)) < len(start):
-        wrong = next(token for token in start if not token or start.count(token) > 1)
-        raise ValueError(
-            f"the special token {wrong!r} is empty or spells a byte token: give another"
-        )
-    return start
+    first = [] if unk is None or unk in special_tokens else [unk]
+    special = [*first, *special_tokens]
+    start = [*special, *alphabet]
+    for token, n in Counter(start).items():
+        if n > 1 or not token or SURROGATE.search(token):
+            raise ValueError(
+                f"the special token {token!a} is given twice, is empty, holds a lone surrogate, or "
+                "spells a byte token: give another"
+            )
+    return special, start
 
 
-def _check_size(vocab_size: int | None, start: list[str], alphabet: set[str]) -> None:
+def _checked_size(vocab_size: int | None, start: list[str], alphabet: set[str]) -> int:
+    """How many tokens there may be; with a size of None, any number."""
     least = len(start) + len(alphabet - set(start))
     if vocab_size is not None and vocab_size < least:
         raise ValueError(
@@ -262,11 +291,7 @@ def _check_size(vocab_size: int | None, start: list[str], alphabet: set[str]) ->
             f"(special tokens and bytes: {len(start):,}, characters: {least - len(start):,}): use at "
             f"least {least:,}"
         )
-
-
-def _still_wanted(vocab_size: int | None, n: int) -> int:
-    """How many tokens are to be learned when there are n; with a size of None, any number."""
-    return sys.maxsize if vocab_size is None else vocab_size - n
+    return sys.maxsize if vocab_size is None else vocab_size
 
 
 def _warn_of_fewer(vocab_size: int | None, yielded: int, least: int = 1, level: int = 3) -> None:
@@ -280,21 +305,15 @@ def _warn_of_fewer(vocab_size: int | None, yielded: int, least: int = 1, level: 
 
 
 def _grown(
-    words, counts, start, vocab_size, min_frequency, max_token_length=None, *,
-    best="pair", prefix="", rules: Callable[[str], bool] | None = None,
+    words, counts, start, vocab_size, min_frequency, valid: Callable[[str], bool], *,
+    best="pair", prefix="",
 ) -> tuple[dict[str, int], list[tuple[str, str]]]:  # fmt: skip
     """The vocabulary and merges that the words lead to, from the tokens in `start` and characters."""
     characters, places, offsets = _characters(words, prefix)
-    _check_size(vocab_size, start, set(characters))
+    size = _checked_size(vocab_size, start, set(characters))
     vocab = {token: i for i, token in enumerate(dict.fromkeys([*start, *characters]))}
-    reserved = set(start)  # text that spells a special token or a byte token is not taken for it
-    limit = max_token_length or float("inf")
-
-    def valid(token: str) -> bool:
-        return len(token) <= limit and token not in reserved and (rules is None or rules(token))
-
     symbols = np.array([vocab[c] for c in characters], np.int32)[places]
-    flat, wanted = alike_together(symbols, offsets, counts), _still_wanted(vocab_size, len(vocab))
+    flat, wanted = alike_together(symbols, offsets, counts), size - len(vocab)
     tokens, merges, _ = learn_vocabulary(
         *flat, vocab, wanted, prefix=prefix, valid=valid, min_frequency=min_frequency, best=best
     )
@@ -322,3 +341,10 @@ def _characters(words: pa.Array, prefix: str) -> tuple[list[str], np.ndarray, np
     place = np.zeros(1 + int(keys.max()), np.int32)
     place[present[order]] = np.arange(len(order))
     return [tokens[i] for i in order], place[keys], offsets
+
+
+def _finished(shell: Tokenizer, model, decoder, special: list[str]) -> Tokenizer:
+    """The shell with its model, decoder and special tokens."""
+    shell.model, shell.decoder = model, decoder
+    shell.add_special_tokens(special)
+    return shell

@@ -5,29 +5,21 @@ It gives what `textbook.train_unigram` gives, compiled. Where the tokens occur i
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numba import njit
 
-from .substrings import Matches, find_repeats, find_tokens, read_text, write_text
+from .substrings import Matches, find_repeats, read_text, write_text
 
 FAINT = 1e-9  # differences below it are those of rounding
+ROUNDS = 2  # of EM between two prunings, as in sentencepiece
+SEED_SIZE = 1_000_000  # tokens to begin with, at most
 
 
 @njit(cache=True, nogil=True)
 def _logs(p):
     return np.log(p)  # compiled: numpy's own differs in the last digit from machine to machine
-
-
-@njit(cache=True, nogil=True)
-def _largest(first, starts):
-    """The most characters, and the most matches, that one word has."""
-    longest, most = 0, 0
-    for w in range(len(starts) - 1):
-        longest = max(longest, starts[w + 1] - starts[w])
-        most = max(most, first[starts[w + 1]] - first[starts[w]])
-    return longest, most
 
 
 @njit(cache=True, nogil=True)
@@ -55,15 +47,14 @@ def _share(matches, log_p, begin, n, rest, share):
 
 @njit(cache=True, nogil=True)
 def _expect(matches, log_p, starts, counts):
-    """Expected counts over all segmentations of the words, and the log-likelihood of these."""
+    """How often each token is expected, over all segmentations of the words."""
     first, tokens, lengths = matches
-    expected, likelihood = np.zeros(len(lengths)), 0.0
-    longest, most = _largest(first, starts)
-    rest, reached, share = np.zeros(longest), np.zeros(longest), np.zeros(most)
+    expected = np.zeros(len(lengths))
+    longest, share = np.diff(starts).max(), np.zeros(np.diff(first[starts]).max())
+    rest, reached = np.zeros(longest), np.zeros(longest)
     for w in range(len(counts)):
         begin, n = starts[w], starts[w + 1] - starts[w] - 1
         _share(matches, log_p, begin, n, rest, share)
-        likelihood += counts[w] * rest[0]
         reached[:n] = 0.0
         reached[0] = counts[w]  # how often a token begins there; the tokens share it
         e0 = first[begin]
@@ -72,7 +63,7 @@ def _expect(matches, log_p, starts, counts):
                 x = reached[j] * share[e - e0]
                 expected[tokens[e]] += x
                 reached[j + lengths[tokens[e]]] += x
-    return expected, likelihood
+    return expected
 
 
 @njit(cache=True, nogil=True)
@@ -125,7 +116,7 @@ def _losses(matches, log_p, starts, counts, fixed):
     """
     first, _, lengths = matches
     losses, depth = np.zeros(len(lengths)), lengths.max()
-    longest, _ = _largest(first, starts)
+    longest = np.diff(starts).max()
     rest, other = np.zeros(longest), np.zeros(longest)
     chosen, left = np.zeros(longest, np.int32), np.zeros(longest, np.int32)
     last = np.full(len(lengths), -1, np.int32)
@@ -175,78 +166,57 @@ def learn_unigram(
     counts: np.ndarray,
     size: int,
     *,
-    seed_size: int = 1_000_000,
     max_token_length: int = 16,
     shrinking: float = 0.75,
-    rounds: int = 2,
-    seed: Mapping[str, float] | None = None,
 ) -> dict[str, float]:
     """Learn ``size`` Unigram tokens from unique words and how often each occurs.
 
-    It begins with the substrings of at most ``max_token_length`` characters that recur: the
-    ``seed_size`` best by count times length (or with ``seed``: token -> count). Then two steps
-    alternate: ``rounds`` rounds of EM over all segmentations; and pruning, which keeps the share
-    ``shrinking`` of the tokens of several characters, those whose loss costs the best
-    segmentations most. All characters stay. Returns token -> natural log probability, the most
-    probable first; ties, to ten digits, go by code points. There are fewer tokens when the words have
-    fewer; one with an expected count of 0 is left out. Memory: about 65 bytes per character of the
-    unique words. Raises ValueError for no words, for counts below 1, for a ``size`` or ``seed_size``
-    below the number of characters, for a seed that lacks one, and for numbers out of range.
+    It begins with the substrings of at most ``max_token_length`` characters that recur, the million
+    best by count times length. Then two steps alternate: two rounds of EM over all segmentations;
+    and pruning, which keeps the share ``shrinking`` of the tokens of several characters, those
+    whose loss costs the best segmentations most. All characters stay. Returns token -> natural log
+    probability, the most probable first (ties, to ten digits: code points); fewer than ``size``
+    when the words have fewer, or when the expected count of some is 0. Memory: about 65 bytes per
+    character of the unique words. Raises ValueError for no words, for counts below 1, for a
+    ``size`` below the number of characters, and for options out of range.
 
-    Source: Kudo 2018, section 3.2; the lecture; `textbook.train_unigram` with
-    ``drop=1 - shrinking`` and ``n_em=rounds``.
+    Source: Kudo 2018, section 3.2; the lecture; `textbook.train_unigram` (``drop=1 - shrinking``).
 
     >>> scores = learn_unigram(["run", "bug", "fun", "sun"], np.array([3, 5, 13, 10]), 8)
     >>> {token: round(math.exp(score), 3) for token, score in scores.items()}
     {'u': 0.265, 'n': 0.192, 'fun': 0.19, 's': 0.147, 'b': 0.073, 'g': 0.073, 'r': 0.044, 'f': 0.015}
     """
-    if not 0 < shrinking < 1:
-        raise ValueError(f"shrinking={shrinking}: give a share between 0 and 1, such as 0.75")
-    if rounds < 1 or max_token_length < 1:
+    if not 0 < shrinking < 1 or max_token_length < 1:
         raise ValueError(
-            f"rounds={rounds}, max_token_length={max_token_length}: give whole numbers from 1 on"
+            f"shrinking={shrinking}, max_token_length={max_token_length}: give a share between 0 and 1, "
+            "such as 0.75, and a whole number from 1 on"
         )
     words, counts = _in_order(words, counts)
-    alphabet = set("".join(words))
-    for name, given in {"size": size, "seed_size": seed_size}.items():
-        if given < len(alphabet):
-            raise ValueError(
-                f"{name}={given} is smaller than the {len(alphabet)} characters of the words, "
-                f"which all stay: give at least {len(alphabet)}"
-            )
-    if seed is None:
-        text = write_text(words)
-        places, weights, matches = find_repeats(text, counts, seed_size, max_token_length)
-    else:
-        tokens, weights = _tokens_and_values(seed, alphabet)
-        if weights.min() <= 0:
-            raise ValueError(f"the seed has a count of {weights.min()}: give counts above 0")
-        text = write_text([*tokens, *words])
-        places, matches = text.starts[: len(tokens)], find_tokens(text, len(tokens))
-    starts = text.starts[-len(words) - 1 :]
-    p, places, lengths = _train(
-        matches, weights, places, starts, counts, size, 1 - shrinking, rounds
-    )
-    scores = zip(read_text(text, places, lengths), p.tolist(), strict=True)
-    scores = sorted(scores, key=lambda item: (-float(f"{item[1]:.9e}"), item[0]))
+    text = write_text(words)
+    if size < len(text.characters):
+        raise ValueError(
+            f"size={size} is smaller than the {len(text.characters)} characters of the words, which "
+            f"all stay: give at least {len(text.characters)}"
+        )
+    scores = _train(text, counts, size, max_token_length, 1 - shrinking)
+    scores = sorted(scores.items(), key=lambda item: (-float(f"{item[1]:.9e}"), item[0]))
     return {token: math.log(p) for token, p in scores if p > 0}
 
 
-def _train(matches, weights, places, starts, counts, size, drop, rounds):
-    """The rounds of EM and the prunings: the probabilities, places and lengths of what stays."""
+def _train(text, counts, size, max_length, drop) -> dict[str, float]:
+    """The rounds of EM and the prunings: the probabilities of the tokens that stay."""
+    places, weights, matches = find_repeats(text, counts, SEED_SIZE, max_length)
     p = weights / math.fsum(weights)
-    fixed = np.zeros(len(p), bool)
-    fixed[matches.tokens[matches.first[starts[0]] :]] = True  # in the words, not only in the seed
-    fixed &= matches.lengths == 1
+    fixed = matches.lengths == 1
     while True:
-        for _ in range(rounds):
-            expected, _ = _expect(matches, _logs(p), starts, counts)
+        for _ in range(ROUNDS):
+            expected = _expect(matches, _logs(p), text.starts, counts)
             expected[fixed] = np.maximum(expected[fixed], 1)
             p = expected / math.fsum(expected)
         free = np.flatnonzero(~fixed)[::-1]  # of equals, the last in code-point order goes first
         if len(p) <= size or len(free) == 0:
-            return p, places, matches.lengths
-        losses = _losses(matches, _logs(p), starts, counts, fixed)
+            return dict(zip(read_text(text, places, matches.lengths), p.tolist(), strict=True))
+        losses = _losses(matches, _logs(p), text.starts, counts, fixed)
         order = free[np.argsort(np.round(losses[free], 9), kind="stable")]
         kept = np.ones(len(p), bool)
         kept[order[: min(max(1, int(drop * len(free))), len(p) - size)]] = False
@@ -267,15 +237,3 @@ def _in_order(words, counts):
         word, count = words[counts.argmin()], counts.min()
         raise ValueError(f"the word {word[:20]!r} has count {count}: give counts from 1 on")
     return words, counts
-
-
-def _tokens_and_values(table, alphabet):
-    """The tokens in code-point order, and their values, if words can be written with them."""
-    if lacking := sorted(alphabet - table.keys()):
-        raise ValueError(
-            f"the characters {''.join(lacking[:20])!r} of the words are no tokens: all must be"
-        )
-    if "" in table:
-        raise ValueError("the empty string is among the tokens: leave it out")
-    tokens = sorted(table)
-    return tokens, np.array([table[token] for token in tokens], float)
