@@ -196,7 +196,7 @@ def tokenize_bpe(text, vocab, merges, *, unk="[UNK]", trace=None):
     return result
 
 
-def tokenize_bpe_by_rank(text, vocab, merges, *, unk="[UNK]", trace=None):
+def tokenize_bpe_by_rank(text, vocab, merges, *, unk="[UNK]"):
     """Tokenizes with plain BPE as libraries do: the pair of lowest rank, again and again.
 
     A pair's rank is its place in `merges`. The pair of lowest rank is merged at its leftmost place
@@ -213,12 +213,9 @@ def tokenize_bpe_by_rank(text, vocab, merges, *, unk="[UNK]", trace=None):
     result = []
     for word in _word_list(text):
         tokens = [char if char in vocab else unk for char in word]
-        _note(trace, rule=None, tokens=tokens)
         while found := [(ranks[p], k) for k, p in enumerate(pairwise(tokens)) if p in ranks]:
             _, k = min(found)
-            rule = tokens[k], tokens[k + 1]
-            tokens = [*tokens[:k], "".join(rule), *tokens[k + 2 :]]
-            _note(trace, rule=rule, tokens=tokens)
+            tokens[k : k + 2] = [tokens[k] + tokens[k + 1]]
         result += tokens
     return result
 

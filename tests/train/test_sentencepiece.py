@@ -23,12 +23,7 @@ from tokhelpers.tokenizer.pretokenization import BEFORE_META
 from tokhelpers.tokenizer.sentencepiece_files import from_spm, save_sentencepiece
 from tokhelpers.tokenizer.vendors import source_file
 from tokhelpers.train.merges import learn_vocabulary
-from tokhelpers.train.sentencepiece import (
-    NO_RULES,
-    PieceRules,
-    piece_check,
-    piece_rules,
-)
+from tokhelpers.train.sentencepiece import NO_RULES, PieceRules, piece_check, piece_rules
 
 LANGUAGES = ["fi", "hi", "zh", "ru", "ta", "ko", "ja", "fa", "el"]
 ORDERS = ["leaf-frequency", "leaf-id", "frequency", "id", "merges"]
@@ -77,10 +72,6 @@ def test_rules_are_read_from_the_model(tmp_path):
     path = tmp_path / "odd.model"
     path.write_bytes(spm_model(**odd))
     assert piece_rules(path) == PieceRules(**odd)
-
-
-def test_a_file_that_is_no_model(tmp_path):
-    path = tmp_path / "no.model"
     path.write_bytes(b"no model")
     with pytest.raises(ValueError, match="no SentencePiece model"):
         piece_rules(path)
@@ -218,53 +209,43 @@ def test_coverage(mistral):
     """The most frequent new characters, as many as the share asks for; control characters never."""
     counts = {"ᎢᎡᎠᎢᎡᎢ " * 50 + "\n": 1, "ꙮ": 1, "aaaa " * 5_000 + "\x01\t": 1}
     known = read_parts(mistral).alphabet
-    seen = Counter()
-    for text, n in counts.items():
-        for c in "▁" + text.replace(" ", "▁"):
-            seen[c] += n
-    new = [c for c, _ in seen.most_common() if c not in known and unicodedata.category(c) != "Cc"]
-    assert len(new) > 1
-    all_of_them = th.continue_bpe(mistral, counts, 10, rules=PieceRules(character_coverage=1))
-    assert set(all_of_them.tokens[: all_of_them.characters]) == set(new)
-    assert [seen[c] for c in all_of_them.tokens[: len(new)]] == sorted(
-        (seen[c] for c in new), reverse=True
-    )
-    without = th.continue_bpe(mistral, counts, 3, rules=PieceRules(character_coverage=0))
-    assert without.characters == 0 and not set(new) & set("".join(without.tokens))
-    default = th.continue_bpe(mistral, counts, 10)
-    assert "ꙮ" not in default.tokens
+    seen = Counter("".join("▁" + text.replace(" ", "▁") for text in counts))
     total = sum(n for c, n in seen.items() if unicodedata.category(c) != "Cc")
-    left = sum(seen[c] for c in new[default.characters :])
-    assert left <= 0.00005 * total < left + seen[new[default.characters - 1]]
-    often = th.continue_bpe(
-        mistral, counts, 10, min_frequency=2, rules=PieceRules(character_coverage=1)
-    )
-    assert "ꙮ" not in often.tokens and often.characters == len(new) - 1
+    new = [c for c, _ in seen.most_common() if c not in known and unicodedata.category(c) != "Cc"]
+
+    def characters(n=10, **options):
+        made = th.continue_bpe(mistral, counts, n, **options)
+        return list(made.tokens[: made.characters])
+
+    whole = characters(rules=PieceRules(character_coverage=1))
+    assert sorted(whole) == sorted(new) and len(new) > 1
+    assert [seen[c] for c in whole] == sorted(map(seen.get, new), reverse=True)
+    assert characters(3, rules=PieceRules(character_coverage=0)) == []
+    default = characters()
+    left = sum(seen[c] for c in new[len(default) :])
+    assert left <= 0.00005 * total < left + seen[default[-1]]
+    often = characters(min_frequency=2, rules=PieceRules(character_coverage=1))
+    assert often == [c for c in whole if c != "ꙮ"]
 
 
 def test_byte_tokens_are_never_merged(mistral):
     text = ["🧿🧿🧿 kissat\nkissat🧿koirat\nkoirat " * 50]
+    rules = PieceRules(character_coverage=0)
     with pytest.warns(UserWarning, match="this text yields"):
-        found = th.continue_bpe(mistral, text, 100, rules=PieceRules(character_coverage=0))
+        found = th.continue_bpe(mistral, text, 100, rules=rules)
     inside = {"▁kissat", "▁koirat", "kissat", "koirat", "kissatkoirat"}
     assert found.tokens and [t for t in found.tokens if not any(t in w for w in inside)] == []
     assert max(map(len, found.tokens)) <= len("▁kissat"), "none across the bytes"
     with pytest.warns(UserWarning, match="this text yields 0"):
-        assert (
-            th.continue_bpe(mistral, ["🧿"], 5, rules=PieceRules(character_coverage=0)).tokens == []
-        )
+        assert th.continue_bpe(mistral, ["🧿"], 5, rules=rules).tokens == []
     with pytest.warns(UserWarning, match="this text yields"):
         found = th.continue_bpe(mistral, ["a<0x41>b </s> <0x41> </s>"], 50, rules=NO_RULES)
     assert not {"<0x41>", "</s>"} & set(found.tokens) and "x41" in "".join(found.tokens)
-
-
-def test_own_trained_tokenizers_keep_their_bytes_apart():
-    base = th.train_sentencepiece_bpe(["low low slow"], vocab_size=264)
+    own = th.train_sentencepiece_bpe(["low low slow"], vocab_size=264)
     with pytest.warns(UserWarning, match="yields"):
-        found = th.continue_bpe(base, ["жук жук lowжук lows lows"], 50)
-    assert "▁lows" in found.tokens
-    assert not [t for t in found.tokens if "<0x" in t]
-    new = th.extend(base, found)
+        found = th.continue_bpe(own, ["жук жук lowжук lows lows"], 50)
+    assert "▁lows" in found.tokens and "<0x" not in "".join(found.tokens)
+    new = th.extend(own, found)
     assert th.unreachable(new) == []
     assert new.decode(new.encode("жук lows").ids) == "жук lows"
 
@@ -277,17 +258,11 @@ def test_metaspace_without_cutting_is_no_word_per_document(mistral):
     assert th.continue_bpe(other, text, 200) == th.continue_bpe(mistral, text, 200)
 
 
-@pytest.mark.long
 def test_options_are_overridden(mistral, llama):
-    text = ["abc123 abc123 жabc жabc thelongestwordofthemall " * 20]
+    text = ["abc123 abc123 thelongestwordofthemall " * 20]
     with pytest.warns(UserWarning):
         short = th.continue_bpe(mistral, text, 1_000, max_token_length=9)
-        free = th.continue_bpe(
-            mistral, text, 1_000, rules=PieceRules(None, False, False, split_digits=False)
-        )
-    assert max(map(len, short.tokens)) == 9
-    assert {"▁abc123", "▁жabc", "▁thelongestwordofthemall"} <= set(free.tokens)
-    assert not {"▁abc123", "▁жabc"} & set(short.tokens)
+    assert max(map(len, short.tokens)) == 9 and "▁abc123" not in short.tokens
     with pytest.raises(ValueError, match="rules are for SentencePiece tokenizers, this one is by"):
         th.continue_bpe(llama, ["text"], 1, rules=PieceRules())
 
@@ -338,20 +313,6 @@ def extension(mistral, text):
 @pytest.fixture(scope="module")
 def extended(mistral, extension):
     return th.extend(mistral, extension)
-
-
-def test_json_and_model_give_the_same_tokens_when_read_again(extended, text, tmp_path):
-    extended.save(str(tmp_path / "tokenizer.json"))
-    save_sentencepiece(extended, tmp_path / "tokenizer.model", model=MISTRAL)
-    again = th.load_tokenizer(tmp_path / "tokenizer.json")
-    assert again.to_str() == extended.to_str()
-    from_model = th.load_tokenizer(tmp_path / "tokenizer.model")
-    assert from_model.get_vocab() == extended.get_vocab()
-    for one, other in zip(extended.encode_batch(text), from_model.encode_batch(text), strict=True):
-        assert one.ids == other.ids
-    decoder = sentencepiece.SentencePieceProcessor(model_file=str(tmp_path / "tokenizer.model"))
-    ids = [e.ids for e in again.encode_batch(text[:200])]
-    assert decoder.decode(ids) == text[:200] == again.decode_batch(ids)
 
 
 def test_appended_pieces_merge_last_and_with_score_0_they_would_merge_first(
@@ -412,16 +373,15 @@ def test_regenerated_merges_are_sentencepieces_too(mistral, text, tmp_path):
     assert th.unreachable(new)
     save_sentencepiece(new, tmp_path / "new.model", model=MISTRAL)
     assert_same_ids(tmp_path / "new.model", new, text + odd_strings("aekstuõä", 1_000))
-    with pytest.raises(ValueError, match="lack merges that .* use|comes later than the order"):
-        save_sentencepiece(th.extend(mistral, naive), tmp_path / "x.model", model=MISTRAL)
-    with pytest.raises(ValueError, match="comes later than the order of the ids says"):
-        save_sentencepiece(
-            th.extend(mistral, naive, how="prepend"), tmp_path / "x.model", model=MISTRAL
-        )
-    with pytest.raises(ValueError, match="cut the raw text"):
-        save_sentencepiece(
-            th.extend(mistral, naive, how="add_tokens"), tmp_path / "x.model", model=MISTRAL
-        )
+    refused = {
+        "append": "lack merges that .* use|comes later than the order",
+        "prepend": "comes later than the order of the ids says",
+        "add_tokens": "cut the raw text",
+    }
+    for how, message in refused.items():
+        with pytest.raises(ValueError, match=message):
+            made = th.extend(mistral, naive, how=how)
+            save_sentencepiece(made, tmp_path / "x.model", model=MISTRAL)
     assert not (tmp_path / "x.model").exists()
 
 
@@ -447,14 +407,10 @@ SCRATCH = {
 def test_a_tokenizer_of_ours_as_a_model(options, text, tmp_path):
     made = th.train_sentencepiece_bpe(text, vocab_size=1_500, **options)
     small = th.prune(made, th.pruning_order(made, text, by="leaf-frequency"), 200)
-    texts = (
-        text + odd_strings("aekstuõä", 1_000) + ["", "  a  b ", "▁x", "\n\t é", "ㄱ ㄴ👩\u200d💻"]
-    )
-    for tokenizer in (
-        made,
-        small,
-        th.extend(made, th.continue_bpe(made, text_in("fi", 9_000), 90)),
-    ):
+    larger = th.extend(made, th.continue_bpe(made, text_in("fi", 9_000), 90))
+    texts = text + odd_strings("aekstuõä", 1_000)
+    texts += ["", "  a  b ", "▁x", "\n\t é", "ㄱ ㄴ👩\u200d💻"]
+    for tokenizer in (made, small, larger):
         save_sentencepiece(tokenizer, tmp_path / "own.model")
         assert_same_ids(tmp_path / "own.model", tokenizer, texts)
         encoder = sentencepiece.SentencePieceProcessor(model_file=str(tmp_path / "own.model"))
@@ -464,9 +420,7 @@ def test_a_tokenizer_of_ours_as_a_model(options, text, tmp_path):
 
 def test_what_is_no_model_of_its_own(mistral, text, tmp_path):
     path = tmp_path / "own.model"
-    with pytest.raises(
-        ValueError, match="needs the piece '<unk>', and the tokenizer has none: train"
-    ):
+    with pytest.raises(ValueError, match="needs the piece '<unk>', and the tokenizer has none"):
         save_sentencepiece(th.train_sentencepiece_bpe(text, vocab_size=900), path)
     digits = th.train_sentencepiece_bpe(text, vocab_size=900, isolate_digits=True)
     for tokenizer, what in ((digits, "pre_tokenizer"), (mistral, "pre_tokenizer")):
@@ -511,17 +465,16 @@ def test_another_models_tokenizer(extended, llama, tmp_path):
     other.write_bytes(spm_model())
     for tokenizer, model in ((extended, other), (llama, MISTRAL)):
         with pytest.raises(
-            ValueError, match="does not come from this model: id .* give the .model it"
+            ValueError, match="does not come from this model: id .* give the .model"
         ):
             save_sentencepiece(tokenizer, tmp_path / "x.model", model=model)
     parts = read_parts(extended)
     vocab = {token: i for token, i in parts.vocab.items() if i != 32_000}
     ids = set(vocab.values())
     merges = parts.merges[[ids.issuperset(merge) for merge in parts.merges.tolist()]]
+    gap = Parts(parts.settings, vocab, merges)
     with pytest.raises(ValueError, match="no token has the id 32000: .* without them"):
-        save_sentencepiece(
-            Parts(parts.settings, vocab, merges), tmp_path / "x.model", model=MISTRAL
-        )
+        save_sentencepiece(gap, tmp_path / "x.model", model=MISTRAL)
     with pytest.raises(FileNotFoundError):
         save_sentencepiece(extended, tmp_path / "x.model", model=tmp_path / "none.model")
     with pytest.raises(FileNotFoundError):
