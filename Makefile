@@ -14,7 +14,7 @@ SITE_READY := .venv/ready-site
 NO_CHECK := jupyterlab.handlers.announcements.NeverCheckForUpdate
 NBVAL := --nbval --nbval-current-env --nbval-cell-timeout 600 -n 2 --dist loadscope -o addopts=""
 COMPILED := train/test_merge_loop train/test_unigram adapt/test_adaptbpe text/test_pretokens adapt/test_pruning
-SMALL := merge_loop or textbook or librarys or their_definition or matches_are
+SMALL := merge_loop or textbook or librarys or their_definition
 export PYTHONHASHSEED := 0
 
 help:  ## list the targets

@@ -469,7 +469,8 @@ def segmentations(word, p):
 
 
 def random_p(words, rng):
-    weights = {x: rng.random() + 0.01 for x in tb.unigram_seed(words, whole_words=True)}
+    tokens = {*tb.unigram_seed(words), *filter(None, words)}
+    weights = {x: rng.random() + 0.01 for x in sorted(tokens)}
     return {x: weight / sum(weights.values()) for x, weight in weights.items()}
 
 

@@ -109,8 +109,8 @@ def _ids_behind(vocab):
 def _ids_of(tokens, vocab):
     if lacking := [token for token in tokens if token not in vocab]:
         raise ValueError(
-            f"the token {lacking[0]!r} is not in vocab: vocab must hold all characters, or all bytes, "
-            "the unknown token where it is needed, and every added token"
+            f"the token {lacking[0]!r} is not in vocab: vocab must hold all characters or bytes, "
+            "the unknown token where it is needed, and the added tokens"
         )
     return [vocab[token] for token in tokens]
 
@@ -129,15 +129,17 @@ def _checked(words, special_tokens=()):
     return {word: int(count) for word, count in counts.items()}
 
 
-def _start_vocab(tokens, vocab_size):
-    """Gives ids to the tokens that training starts from; one that comes up again keeps its first."""
-    vocab = {token: i for i, token in enumerate(dict.fromkeys(tokens))}
-    if len(vocab) > vocab_size:
+def _start(words, split, vocab_size, special_tokens=(), byte_tokens=()):
+    """Returns the words as tokens with counts, and the vocabulary that training starts from."""
+    corpus = [(split(word), count) for word, count in _checked(words, special_tokens).items()]
+    alphabet = sorted({token for tokens, _ in corpus for token in tokens})
+    tokens = dict.fromkeys([*special_tokens, *byte_tokens, *alphabet])  # each once
+    if len(tokens) > vocab_size:
         raise ValueError(
-            f"vocab_size={vocab_size} is smaller than the {len(vocab)} special tokens, bytes and "
-            f"characters that training starts from: give at least {len(vocab)}"
+            f"vocab_size={vocab_size} is smaller than the {len(tokens)} special tokens, bytes and "
+            f"characters that training starts from: give at least {len(tokens)}"
         )
-    return vocab
+    return corpus, {token: i for i, token in enumerate(tokens)}
 
 
 def _frequent(counts, min_frequency, first_step):
@@ -161,10 +163,8 @@ def train_bpe(words, vocab_size, *, min_frequency=0, special_tokens=(), trace=No
     >>> train_bpe({"cat": 10, "bat": 5, "bag": 12, "tag": 4, "cats": 5}, 9)[1]
     [('a', 't'), ('a', 'g'), ('c', 'at')]
     """
-    words = _checked(words, special_tokens)
-    corpus = [(list(word), count) for word, count in words.items()]
-    alphabet = sorted(set("".join(words)))
-    vocab, merges = _start_vocab([*special_tokens, *alphabet], vocab_size), []
+    corpus, vocab = _start(words, list, vocab_size, special_tokens)
+    merges = []
     while len(vocab) < vocab_size:
         counts = count_pairs(corpus)
         candidates = _frequent(counts, min_frequency, not merges)
@@ -201,9 +201,8 @@ def tokenize_bpe_by_rank(text, vocab, merges, *, unk="[UNK]"):
 
     A pair's rank is its place in `merges`. The pair of lowest rank is merged at its leftmost place
     only; then all pairs are looked at anew. `tokenizers`, `tiktoken` and `sentencepiece` encode so.
-    `tokenize_bpe`, the same otherwise, goes through the list once: when `a+bc` has its turn below,
-    there is no `bc` yet. The two agree if each rule stands behind the rules that make its parts,
-    as in the lists that training learns.
+    `tokenize_bpe` goes through the list once: when `a+bc` has its turn below, there is no `bc` yet.
+    The two agree if each rule stands behind the rules that make its parts, as training learns them.
 
     >>> vocab, merges = {"a": 0, "b": 1, "c": 2, "bc": 3, "abc": 4}, [("a", "bc"), ("b", "c")]
     >>> tokenize_bpe("abc", vocab, merges), tokenize_bpe_by_rank("abc", vocab, merges)
@@ -236,15 +235,17 @@ def train_wordpiece(
     """
     if tie not in ("ids", "first"):
         raise ValueError(f"tie={tie!r} is unknown: give 'ids' or 'first'")
-    words = _checked(words, special_tokens)
-    if marked := [word for word in words if prefix and prefix in word]:
-        raise ValueError(
-            f"the word {marked[0]!r} contains the prefix {prefix!r}, so that a token inside a word "
-            "could not be told from one at its start: give another prefix, or split the word"
-        )
-    corpus = [([*w[:1], *(prefix + char for char in w[1:])], n) for w, n in words.items()]
-    alphabet = sorted({token for tokens, _ in corpus for token in tokens})
-    vocab, first = _start_vocab([*special_tokens, *alphabet], vocab_size), True
+
+    def split(word):
+        if prefix and prefix in word:
+            raise ValueError(
+                f"the word {word!r} contains the prefix {prefix!r}, so that a token inside a word "
+                "could not be told from one at its start: give another prefix, or split the word"
+            )
+        return [*word[:1], *(prefix + char for char in word[1:])]
+
+    corpus, vocab = _start(words, split, vocab_size, special_tokens)
+    first = True
     while len(vocab) < vocab_size:
         counts, frequency = count_pairs(corpus), Counter()
         for tokens, count in corpus:
@@ -326,16 +327,14 @@ def train_sentencepiece_bpe(
     words: with spaces written as U+2581. byte_tokens: for byte fallback; () leaves them out.
     Returns (vocab, merges): all pairs that build the chosen token become rules. Ties: the shorter
     token, then the smaller code points, as in `sentencepiece` (which goes on with tokens of
-    frequency 0 when no pair is left). trace: dicts with counts (merged token -> count), token,
-    merges, corpus (after).
+    frequency 0 when no pair is left). trace: dicts with counts (of merged tokens), token, merges,
+    corpus (after).
 
     >>> train_sentencepiece_bpe({"▁low": 5, "▁slow": 2}, 8, byte_tokens=())[1]
     [('l', 'o'), ('lo', 'w'), ('▁', 'low')]
     """
-    words = _checked(words, special_tokens)
-    corpus = [(list(word), count) for word, count in words.items()]
-    alphabet = sorted(set("".join(words)))
-    vocab, merges = _start_vocab([*special_tokens, *byte_tokens, *alphabet], vocab_size), []
+    corpus, vocab = _start(words, list, vocab_size, special_tokens, byte_tokens)
+    merges = []
     while len(vocab) < vocab_size:
         pairs, counts = count_pairs(corpus), Counter()
         for pair, count in pairs.items():
@@ -466,21 +465,20 @@ def extend_byte_level_bpe(vocab, merges, supplement, supplement_merges, *, trace
 
 
 # ---- Unigram -------------------------------------------------------------------------------------
-def unigram_seed(words, *, max_length=16, whole_words=False):
+def unigram_seed(words):
     """Counts the substrings of the words, the tokens that Unigram starts from.
 
-    Returns substring -> count, by code points: all characters, and all longer substrings up to
-    `max_length` characters; whole words (unlike in the lecture) if `whole_words`.
+    Returns substring -> count, by code points: all characters, and all longer substrings that are
+    shorter than their word.
 
     >>> unigram_seed({"run": 3, "bug": 5})
     {'b': 5, 'bu': 5, 'g': 5, 'n': 3, 'r': 3, 'ru': 3, 'u': 8, 'ug': 5, 'un': 3}
     """
     seed = Counter()
     for word, count in _checked(words).items():
-        for start in range(len(word)):
-            for end in range(start + 1, min(start + max_length, len(word)) + 1):
-                if end - start == 1 or end - start < len(word) or whole_words:
-                    seed[word[start:end]] += count
+        for start, end in itertools.combinations(range(len(word) + 1), 2):
+            if end - start == 1 or end - start < len(word):
+                seed[word[start:end]] += count
     return dict(sorted(seed.items()))
 
 
@@ -555,27 +553,20 @@ def _log_sum(logs):
 
 
 def train_unigram(
-    words,
-    vocab_size,
-    *,
-    seed=None,
-    e_step="expected",
-    drop=0.1,
-    log=math.log,
-    digits=None,
+    words, vocab_size, *, seed=None, e_step="expected", drop=0.1, log=math.log, digits=None,
     trace=None,
-):
+):  # fmt: skip
     """Trains Unigram: EM for the probabilities, then the tokens that are missed least go.
 
     Returns token -> probability, the most probable first (ties, to ten digits: code points), as
     many as `vocab_size` or as the seed has. The corpus' characters stay.
     seed: token -> count, by default `unigram_seed(words)`. e_step: "expected" counts over all
-    segmentations (Kudo, 2018), "substrings" takes the seed's counts (lecture). There are two EM
-    rounds between prunings. drop: the share of the longer tokens that goes each time, at least one.
-    The loss of a token is that of the corpus, by best segmentations, without it; ties, to nine
-    digits: the last by code points goes first. log, digits: the loss' logarithm and the
-    probabilities' digits (on the slides math.log10 and 4). trace: dicts with p, segmentation (word
-    -> (tokens, log p)), loss, losses (token -> loss without it; empty at the end), removed.
+    segmentations (Kudo, 2018), "substrings" takes the seed's counts (lecture). After two rounds of
+    EM the share `drop` of the longer tokens goes, at least one: those without which the loss of
+    the corpus, by best segmentations, is least; of equals, to nine digits, the last by code points.
+    log, digits: the loss' logarithm and the probabilities' digits (on the slides math.log10 and 4).
+    trace: dicts with p, segmentation (word -> (tokens, log p)), loss, losses (token -> loss without
+    it; empty at the end), removed.
     Raises ValueError if the seed lacks a character. Source: the lecture, section Unigram.
 
     >>> words, trace = {"run": 3, "bug": 5, "fun": 13, "sun": 10}, []
@@ -588,8 +579,8 @@ def train_unigram(
         raise ValueError(f"e_step={e_step!r}: give 'expected' or 'substrings'")
     words = dict(sorted(_checked(words).items()))
     seed = unigram_seed(words) if seed is None else dict(sorted(seed.items()))
-    alphabet = set(_start_vocab("".join(words), vocab_size))
-    if lacking := sorted(alphabet - seed.keys()):
+    _, alphabet = _start(words, list, vocab_size)
+    if lacking := sorted(alphabet.keys() - seed.keys()):
         raise ValueError(f"the seed lacks {lacking}: it must hold every character of the corpus")
     p, removed = {token: count / sum(seed.values()) for token, count in seed.items()}, [""]
     while removed:

@@ -133,20 +133,16 @@ SPECIAL = {"byte_fallback": False, "special_tokens": ["<unk>", "<s>", "</s>"]}
 
 @pytest.mark.parametrize("name", ["hpo", "russian", "korean"])
 def test_sentencepiece_bpe_equals_sentencepiece(texts, name):
-    """Every piece the same and, characters apart, in the same order."""
+    """Every piece the same and, characters apart, in the same order; nearly so by script rules."""
     plain = {"split_by_unicode_script": False, "split_by_number": False}
     theirs = sentencepiece_pieces(texts[name], 4_000, **plain)
     ours = in_order(th.train_sentencepiece_bpe(texts[name], vocab_size=4_000, **SPECIAL))
     assert sorted(ours) == sorted(theirs)
     assert [t for t in ours if len(t) > 1] == [t for t in theirs if len(t) > 1]
-
-
-@pytest.mark.parametrize("name", ["hpo", "russian", "korean"])
-def test_sentencepiece_bpe_by_sentencepieces_default_rules(texts, name):
     theirs = sentencepiece_pieces(texts[name], 4_000)
     rules = {"split_by_script": True, "split_by_number": True}
-    ours = in_order(th.train_sentencepiece_bpe(texts[name], vocab_size=4_000, **SPECIAL, **rules))
-    assert len(set(ours) & set(theirs)) >= 0.97 * 4_000
+    ours = th.train_sentencepiece_bpe(texts[name], vocab_size=4_000, **SPECIAL, **rules)
+    assert len(ours.get_vocab().keys() & set(theirs)) >= 0.97 * 4_000
 
 
 def test_script_rules_keep_tokens_within_a_script():
@@ -314,31 +310,23 @@ def test_unigram_cuts_as_the_textbook(small, text):
         assert sum(score[t] for t in unigram.encode(word).tokens) == pytest.approx(best, abs=1e-6)
 
 
-@pytest.mark.parametrize(
-    "train", [th.train_wordpiece, th.train_sentencepiece_bpe, th.train_byte_level_bpe]
-)
-def test_without_a_size_the_minimum_frequency_decides(train):
-    """No warning then, and what a size just large enough gives."""
+@each_trainer
+def test_without_a_size_the_minimum_frequency_decides(name):
+    """No warning then, and what a size just large enough gives. Unigram keeps all that recurs."""
     text = ["the cat sat on the mat", "a bat, a hat; that cat!"] * 3
-    made = train(text, vocab_size=None, min_frequency=5)
-    assert made.to_str() == train(text, vocab_size=made.get_vocab_size(), min_frequency=5).to_str()
-    with pytest.warns(UserWarning, match="yields"):
-        assert train(text, vocab_size=5_000, min_frequency=5).to_str() == made.to_str()
+    train, options = TRAINERS[name], {"min_frequency": 5}
+    if name == "unigram":
+        options = {"byte_fallback": False, "max_token_length": 4}
+    made = train(text, vocab_size=None, **options)
+    size = made.get_vocab_size()
+    assert made.to_str() == train(text, vocab_size=size, **options).to_str()
+    with pytest.warns(UserWarning, match=f"this text yields {size}"):
+        assert train(text, vocab_size=5_000, **options).to_str() == made.to_str()
+    if name == "unigram":
+        assert {"▁the", "▁a", "at"} <= made.get_vocab().keys()
+        return
     for size in (None, 300):
         with pytest.raises(
             ValueError, match="min_frequency=99 is larger than every count: .* times"
         ):
             train(text, vocab_size=size, min_frequency=99)
-
-
-def test_unigram_without_a_size_keeps_what_recurs():
-    text = ["the cat sat on the mat", "a bat, a hat; that cat!"] * 3
-    options = {"byte_fallback": False, "max_token_length": 4}
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        made = th.train_unigram(text, vocab_size=None, **options)
-    assert {"▁the", "▁a", "at"} <= made.get_vocab().keys()
-    largest = th.train_unigram(text, vocab_size=made.get_vocab_size(), **options)
-    assert largest.to_str() == made.to_str()
-    with pytest.warns(UserWarning, match=f"this text yields {made.get_vocab_size()}"):
-        assert th.train_unigram(text, vocab_size=5_000, **options).to_str() == made.to_str()

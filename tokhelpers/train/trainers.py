@@ -184,12 +184,12 @@ def train_unigram(
     isolate_punctuation: bool = False,
     max_token_length: int = 16,
     max_word_length: int = 1_000,
-    **options,
+    shrinking: float = 0.75,
 ) -> Tokenizer:
     """Train a Unigram tokenizer: begin with many substrings, prune those whose loss costs least.
 
     First come ``unk``, the special tokens and 256 byte tokens (with ``byte_fallback``), then tokens
-    by falling probability; a ``vocab_size`` of None prunes nothing. ``options`` are those of
+    by falling probability; a ``vocab_size`` of None prunes nothing. For ``shrinking`` see
     ``th.train.learn_unigram``. All else is as for ``train_sentencepiece_bpe``.
 
     Source: Kudo 2018; the lecture, section Unigram Tokenization.
@@ -203,7 +203,8 @@ def train_unigram(
     words = words.to_pylist()
     special, start = _start(special_tokens, unk, BYTE_TOKENS * byte_fallback)
     size = _checked_size(vocab_size, start, set("".join(words))) - len(start)
-    scores = learn_unigram(words, counts, size, max_token_length=max_token_length, **options)
+    options = {"max_token_length": max_token_length, "shrinking": shrinking}
+    scores = learn_unigram(words, counts, size, **options)
     scores = {token: score for token, score in scores.items() if token not in set(start)}
     never = 10 * (min(scores.values()) - 10)  # text that spells a special token is not taken for it
     scores = dict.fromkeys(start, never) | scores
