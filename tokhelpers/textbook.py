@@ -8,7 +8,7 @@ The thesis: J. Kim, master's thesis, Seoul National University, 2025, sections 4
 The names in the code, and the symbols of the printed algorithms:
 
     words            C         what is learned from: word -> count, or an iterable of words
-    text             C         what is tokenized: one word, or an iterable of words
+    word             C         what is tokenized, one word at a time
     tokens           chunk     a word as a list of tokens
     corpus           C_uni     all words as tokens: a list of (tokens, count)
     counts           C_bi      pair (or merged token) -> count
@@ -97,10 +97,6 @@ def _note(trace, **step):
         trace.append(step)
 
 
-def _word_list(text):
-    return [text] if isinstance(text, str) else text
-
-
 def _ids_behind(vocab):
     """Counts on from the largest id: as ids may have gaps, the size of vocab will not do."""
     return itertools.count(max(vocab.values(), default=-1) + 1)
@@ -179,25 +175,21 @@ def train_bpe(words, vocab_size, *, min_frequency=0, special_tokens=(), trace=No
     return vocab, merges
 
 
-def tokenize_bpe(text, vocab, merges, *, unk="[UNK]", trace=None):
-    """Tokenizes with plain BPE: each merge rule once, in learned order, wherever it fits.
+def tokenize_bpe(word, vocab, merges, *, unk="[UNK]", trace=None):
+    """Tokenizes a word with plain BPE: each merge rule once, in learned order, wherever it fits.
 
     Returns the list of tokens; a character that is not in vocab becomes `unk`. trace: as for
     `apply_merges`. Source: the lecture, section BPE Algorithm.
 
     >>> vocab, merges = train_bpe({"cat": 10, "bat": 5, "bag": 12, "tag": 4, "cats": 5}, 9)
-    >>> tokenize_bpe(["bags", "mat"], vocab, merges)
-    ['b', 'ag', 's', '[UNK]', 'at']
+    >>> tokenize_bpe("bags", vocab, merges), tokenize_bpe("mat", vocab, merges)
+    (['b', 'ag', 's'], ['[UNK]', 'at'])
     """
-    result = []
-    for word in _word_list(text):
-        characters = [char if char in vocab else unk for char in word]
-        result += apply_merges(characters, merges, trace)
-    return result
+    return apply_merges([char if char in vocab else unk for char in word], merges, trace)
 
 
-def tokenize_bpe_by_rank(text, vocab, merges, *, unk="[UNK]"):
-    """Tokenizes with plain BPE as libraries do: the pair of lowest rank, again and again.
+def tokenize_bpe_by_rank(word, vocab, merges, *, unk="[UNK]"):
+    """Tokenizes a word with plain BPE as libraries do: the pair of lowest rank, again and again.
 
     A pair's rank is its place in `merges`. The pair of lowest rank is merged at its leftmost place
     only; then all pairs are looked at anew. `tokenizers`, `tiktoken` and `sentencepiece` encode so.
@@ -209,14 +201,11 @@ def tokenize_bpe_by_rank(text, vocab, merges, *, unk="[UNK]"):
     (['a', 'bc'], ['abc'])
     """
     ranks = {tuple(rule): rank for rank, rule in enumerate(merges)}
-    result = []
-    for word in _word_list(text):
-        tokens = [char if char in vocab else unk for char in word]
-        while found := [(ranks[p], k) for k, p in enumerate(pairwise(tokens)) if p in ranks]:
-            _, k = min(found)
-            tokens[k : k + 2] = [tokens[k] + tokens[k + 1]]
-        result += tokens
-    return result
+    tokens = [char if char in vocab else unk for char in word]
+    while found := [(ranks[p], k) for k, p in enumerate(pairwise(tokens)) if p in ranks]:
+        _, k = min(found)
+        tokens[k : k + 2] = [tokens[k] + tokens[k + 1]]
+    return tokens
 
 
 # ---- WordPiece: Algorithms 1, 4, 7 ---------------------------------------------------------------
@@ -271,34 +260,31 @@ def train_wordpiece(
     return vocab
 
 
-def tokenize_wordpiece(text, vocab, *, prefix="##", unk="[UNK]", chunk_max=100, trace=None):
-    """Tokenizes with WordPiece: the longest token first, from the left (thesis, Algorithm 4).
+def tokenize_wordpiece(word, vocab, *, prefix="##", unk="[UNK]", chunk_max=100, trace=None):
+    """Tokenizes a word with WordPiece: the longest token first, from the left (Algorithm 4).
 
     Returns the list of ids. A word with a part that no token covers, or of more than `chunk_max`
     characters, becomes `unk` as a whole; raises ValueError if vocab lacks that.
     trace: dicts with chunk (the word), tried, token (None if none fits).
 
     >>> vocab = {v: i for i, v in enumerate(["[UNK]", "f", "##u", "##s", "##e", "##d", "##ed"])}
-    >>> [list(vocab)[i] for i in tokenize_wordpiece(["fused", "funny"], vocab)]
-    ['f', '##u', '##s', '##ed', '[UNK]']
+    >>> [list(vocab)[i] for i in tokenize_wordpiece("fused", vocab)]
+    ['f', '##u', '##s', '##ed']
     """
-    result = []
-    for word in _word_list(text):
-        start, tokens = 0, []
-        while len(word) <= chunk_max and start < len(word):
-            tried = []
-            for end in range(len(word), start, -1):
-                tried.append((prefix if start > 0 else "") + word[start:end])
-                if tried[-1] in vocab:
-                    break
-            token = tried[-1] if tried[-1] in vocab else None
-            _note(trace, chunk=word, tried=tried, token=token)
-            if token is None:  # the thesis marks this by unk itself, which a word may spell
+    start, tokens = 0, []
+    while len(word) <= chunk_max and start < len(word):
+        tried = []
+        for end in range(len(word), start, -1):
+            tried.append((prefix if start > 0 else "") + word[start:end])
+            if tried[-1] in vocab:
                 break
-            tokens.append(token)
-            start = end
-        result += tokens if start == len(word) else [unk]
-    return _ids_of(result, vocab)
+        token = tried[-1] if tried[-1] in vocab else None
+        _note(trace, chunk=word, tried=tried, token=token)
+        if token is None:  # the thesis marks this by unk itself, which a word may spell
+            break
+        tokens.append(token)
+        start = end
+    return _ids_of(tokens if start == len(word) else [unk], vocab)
 
 
 def extend_wordpiece(vocab, supplement, *, trace=None):
@@ -355,11 +341,11 @@ def train_sentencepiece_bpe(
     return vocab, merges
 
 
-def tokenize_sentencepiece_bpe(text, vocab, merges, *, byte_tokens=BYTE_TOKENS, trace=None):
-    """Tokenizes with SentencePiece BPE: the merge rules in order, then byte fallback.
+def tokenize_sentencepiece_bpe(word, vocab, merges, *, byte_tokens=BYTE_TOKENS, trace=None):
+    """Tokenizes a word with SentencePiece BPE: the merge rules in order, then byte fallback.
 
-    text: with spaces written as U+2581. Returns the list of ids. A character that is not in vocab
-    becomes the tokens of its UTF-8 bytes; raises ValueError if vocab lacks these.
+    word: with the space before it written as U+2581. Returns the list of ids. A character that is
+    not in vocab becomes the tokens of its UTF-8 bytes; raises ValueError if vocab lacks these.
     trace: as for `apply_merges`. Source: thesis, Algorithm 5.
 
     >>> vocab, merges = train_sentencepiece_bpe({"▁low": 5, "▁slow": 2}, 264)
@@ -367,12 +353,11 @@ def tokenize_sentencepiece_bpe(text, vocab, merges, *, byte_tokens=BYTE_TOKENS, 
     ['▁', '<0x62>', 'low']
     """
     tokens = []
-    for word in _word_list(text):
-        for token in apply_merges(word, merges, trace):
-            if token in vocab or not byte_tokens:
-                tokens.append(token)
-            else:  # mended, line 31: over the bytes of the token, not over the chunk
-                tokens += [byte_tokens[byte] for byte in token.encode()]
+    for token in apply_merges(word, merges, trace):
+        if token in vocab or not byte_tokens:
+            tokens.append(token)
+        else:  # mended, line 31: over the bytes of the token, not over the chunk
+            tokens += [byte_tokens[byte] for byte in token.encode()]
     return _ids_of(tokens, vocab)
 
 
@@ -426,20 +411,17 @@ def train_byte_level_bpe(words, vocab_size, *, min_frequency=0, special_tokens=(
     return train_bpe(written, vocab_size, **options)
 
 
-def tokenize_byte_level_bpe(text, vocab, merges, *, trace=None):
-    """Tokenizes with byte-level BPE: bytes, then the merge rules in order (thesis, Algorithm 6).
+def tokenize_byte_level_bpe(word, vocab, merges, *, trace=None):
+    """Tokenizes a word with byte-level BPE: bytes, then the merge rules in order (Algorithm 6).
 
-    text: as plain text. Returns the list of ids. Raises ValueError if vocab lacks a byte's token.
+    word: as plain text. Returns the list of ids. Raises ValueError if vocab lacks a byte's token.
     trace: as for `apply_merges`.
 
     >>> vocab, merges = train_byte_level_bpe({" né": 2, " no": 1}, 259)
-    >>> [list(vocab)[i] for i in tokenize_byte_level_bpe([" né", " nó"], vocab, merges)]
-    ['ĠnÃ©', 'Ġn', 'Ã', '³']
+    >>> [list(vocab)[i] for i in tokenize_byte_level_bpe(" nó", vocab, merges)]
+    ['Ġn', 'Ã', '³']
     """
-    tokens = []
-    for word in _word_list(text):
-        tokens += apply_merges(_byte_characters(word), merges, trace)
-    return _ids_of(tokens, vocab)
+    return _ids_of(apply_merges(_byte_characters(word), merges, trace), vocab)
 
 
 def extend_byte_level_bpe(vocab, merges, supplement, supplement_merges, *, trace=None):
@@ -624,10 +606,10 @@ def _lost_without(token, words, p, best):
 def tokenize_adapt_bpe(text, vocab, merges, added, *, trace=None):
     """Tokenizes with AdaptBPE: the longest matches of the added tokens first, then BPE.
 
-    text: written as the tokens of vocab are (byte characters for byte-level BPE). added: a list of
-    tokens of vocab. Returns the list of tokens. Of equally long matches the leftmost is taken.
-    Then the pair of lowest rank is merged again and again, wherever it stands; with the rules that
-    training learns this is what `tokenize_bpe_by_rank` does, one place at a time.
+    text: one word or an iterable of words, written as the tokens of vocab are (byte characters for
+    byte-level BPE). added: a list of tokens of vocab. Returns the list of tokens. Of equally long
+    matches the leftmost is taken. Then the pair of lowest rank is merged again and again, wherever
+    it stands; with the rules that training learns this is what `tokenize_bpe_by_rank` does.
     trace: dicts with match and tokens (so far), then with rule and tokens (after). Raises
     ValueError if a token is not in vocab. Source: Balde et al., 2024, Algorithm 1.
 
@@ -639,7 +621,7 @@ def tokenize_adapt_bpe(text, vocab, merges, added, *, trace=None):
         raise TypeError(f"added is one string, {added[:20]!r}: give a list of tokens")
     ranks = {tuple(rule): rank for rank, rule in enumerate(merges)}
     result = []
-    for word in _word_list(text):
+    for word in [text] if isinstance(text, str) else text:
         tokens = _take_matches(word, added, trace)
         # Mended, lines 22 and 45: a word of one token has no pairs, and is done at once.
         while pairs := [pair for pair in pairwise(tokens) if pair in ranks]:

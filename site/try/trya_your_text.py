@@ -16,7 +16,7 @@ vocab = {token: i for i, token in enumerate(tokens)}
 
 total = 0
 for word in re.findall(r" ?\w+| ?[^\w\s]+|\s+", text):
-    ids = tokenize_byte_level_bpe([word], vocab, merges)
+    ids = tokenize_byte_level_bpe(word, vocab, merges)
     total += len(ids)
     print(*[f"{tokens[i]}({i})" for i in ids])
 

@@ -18,11 +18,6 @@ SEED_SIZE = 1_000_000  # tokens to begin with, at most
 
 
 @njit(cache=True, nogil=True)
-def _logs(p):
-    return np.log(p)  # compiled: numpy's own differs in the last digit from machine to machine
-
-
-@njit(cache=True, nogil=True)
 def _share(matches, log_p, begin, n, rest, share):
     """From right to left: the log-probability of each rest of a word, over all its segmentations,
     and the share of each token that may come first in it."""
@@ -46,10 +41,11 @@ def _share(matches, log_p, begin, n, rest, share):
 
 
 @njit(cache=True, nogil=True)
-def _expect(matches, log_p, starts, counts):
+def _expect(matches, p, starts, counts):
     """How often each token is expected, over all segmentations of the words."""
     first, tokens, lengths = matches
-    expected = np.zeros(len(lengths))
+    # compiled, as everything here: numpy's own logarithm differs in the last digit between machines
+    log_p, expected = np.log(p), np.zeros(len(lengths))
     longest, share = np.diff(starts).max(), np.zeros(np.diff(first[starts]).max())
     rest, reached = np.zeros(longest), np.zeros(longest)
     for w in range(len(counts)):
@@ -109,13 +105,13 @@ def _fall_without(matches, log_p, begin, n, t, depth, rest, other, place, left):
 
 
 @njit(cache=True, nogil=True)
-def _losses(matches, log_p, starts, counts, fixed):
+def _losses(matches, p, starts, counts, fixed):
     """The loss of each token: what the best segmentations of all words lose without it.
 
     Only words whose best segmentation has the token lose by it; `fixed` tokens are not asked.
     """
     first, _, lengths = matches
-    losses, depth = np.zeros(len(lengths)), lengths.max()
+    log_p, losses, depth = np.log(p), np.zeros(len(lengths)), lengths.max()
     longest = np.diff(starts).max()
     rest, other = np.zeros(longest), np.zeros(longest)
     chosen, left = np.zeros(longest, np.int32), np.zeros(longest, np.int32)
@@ -210,13 +206,13 @@ def _train(text, counts, size, max_length, drop) -> dict[str, float]:
     fixed = matches.lengths == 1
     while True:
         for _ in range(ROUNDS):
-            expected = _expect(matches, _logs(p), text.starts, counts)
+            expected = _expect(matches, p, text.starts, counts)
             expected[fixed] = np.maximum(expected[fixed], 1)
             p = expected / math.fsum(expected)
         free = np.flatnonzero(~fixed)[::-1]  # of equals, the last in code-point order goes first
         if len(p) <= size or len(free) == 0:
             return dict(zip(read_text(text, places, matches.lengths), p.tolist(), strict=True))
-        losses = _losses(matches, _logs(p), text.starts, counts, fixed)
+        losses = _losses(matches, p, text.starts, counts, fixed)
         order = free[np.argsort(np.round(losses[free], 9), kind="stable")]
         kept = np.ones(len(p), bool)
         kept[order[: min(max(1, int(drop * len(free))), len(p) - size)]] = False
