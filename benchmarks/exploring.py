@@ -9,7 +9,7 @@ answer of the explorer to a new text, with three tokenizers. Loading the tokeniz
 import time
 
 import tokhelpers as th
-from tokhelpers.notebook.explorer import compared, merge_ranks
+from tokhelpers.notebook.widgets import compared, merge_ranks
 
 NAMES = ["gpt-4", "gpt-4o", "llama-3", "llama-4", "qwen", "mistral-nemo", "mistral-v1"]
 NAMES += ["mistral-v3", "pixtral", "mistral-v7"]

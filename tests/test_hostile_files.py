@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 from hostile_files import LINES, table
 from hostile_text import encoder, small_model, words
+from records import record_measured
 from typer.testing import CliRunner
 
 import tokhelpers as th
@@ -92,7 +93,7 @@ def numbers(large):
 
 
 def record(path, large=False):
-    th.record_measured(numbers(large), "table", command="none", seconds=0)
+    record_measured(numbers(large), "table", command="none", seconds=0)
 
 
 def figure(path, large=False):

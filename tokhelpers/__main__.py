@@ -10,13 +10,17 @@ import sys
 import warnings
 from typing import Annotated
 
+import pandas as pd
 import typer
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+import tokhelpers as th
+
+app = typer.Typer(
+    help=__doc__, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False
+)
 
 FOUND, WRONG = 1, 2
 HELD_OUT = 1_000_000  # characters of held-out text on which a new tokenizer is measured
-shown = {"debug": False}  # as the options before the command say
 NAMED = "llama-3, qwen, gpt-4o, ... (see th.load_tokenizer), a path, or a hub id"
 A_TOKENIZER = Annotated[str, typer.Argument(metavar="TOKENIZER", help=NAMED)]
 A_CORPUS = Annotated[
@@ -29,15 +33,9 @@ CHARS = Annotated[int | None, typer.Option(min=1, help="read at most this many c
 MODEL = Annotated[
     str | None, typer.Option("--model", metavar="FOLDER", help="also change the rows of this model")
 ]
+LIKE = Annotated[str | None, typer.Option(help="folder with the chat template to copy")]
 INIT = Annotated[str, typer.Option(help="how rows of new tokens start: see transfer_embeddings")]
 AS_JSON = Annotated[bool, typer.Option("--json", help="one JSON object instead of a table")]
-
-
-@app.callback(help=__doc__)
-def commands(
-    debug: Annotated[bool, typer.Option(help="show where an error came from")] = False,
-) -> None:
-    shown["debug"] = debug
 
 
 def say(text: str) -> None:
@@ -46,7 +44,7 @@ def say(text: str) -> None:
 
 
 def in_one_line(command):
-    """A command whose errors and warnings are one line each, unless ``--debug`` was given."""
+    """A command whose errors and warnings are one line each."""
 
     @functools.wraps(command)
     def guarded(*arguments, **options):
@@ -58,10 +56,7 @@ def in_one_line(command):
         except (typer.Exit, typer.Abort):
             raise
         except Exception as error:
-            if shown["debug"]:
-                raise
-            lines = str(error).split("\n")
-            say(f"error: {' '.join(line.strip() for line in lines) or type(error).__name__}")
+            say(f"error: {' '.join(str(error).split()) or type(error).__name__}")
             raise typer.Exit(WRONG) from None
 
     return guarded
@@ -78,16 +73,14 @@ def show(table, as_json: bool, **more) -> None:
             print(f"{name.replace('_', ' ')}: {value}")
 
 
-def opened(tokenizer: str, corpus: str | None = None, chars: int | None = None, split="train"):
-    """A tokenizer, and the pre-token counts of a corpus by its rules."""
-    import tokhelpers as th
-
+def opened(tokenizer: str):
     say(f"loading {tokenizer}")
-    loaded = th.load_tokenizer(tokenizer)
-    if corpus is None:
-        return loaded, None
+    return th.load_tokenizer(tokenizer)
+
+
+def counted(corpus: str, tokenizer, chars: int | None, split: str = "train"):
     say(f"counting {corpus}")
-    return loaded, th.count_pretokens(th.load_corpus(corpus, chars=chars, split=split), loaded)
+    return th.count_pretokens(th.load_corpus(corpus, chars=chars, split=split), tokenizer)
 
 
 def held_out(corpus: str, chars: int | None, tokenizer, words):
@@ -96,8 +89,6 @@ def held_out(corpus: str, chars: int | None, tokenizer, words):
     Where a corpus is too small for that, or its language has no FLORES text here, these are
     ``words``, the counts learned from, which have a place in the card already.
     """
-    import tokhelpers as th
-
     try:
         test = th.load_corpus(corpus).held_out(min(chars or HELD_OUT, HELD_OUT))
         counts = th.count_pretokens(test, tokenizer)
@@ -109,49 +100,44 @@ def held_out(corpus: str, chars: int | None, tokenizer, words):
         return words, "the text learned from", {}
 
 
-def with_rows(folder: str | None, old, new, init: str = "fvt", corpus=None, chars=None) -> dict:
-    """Return the model in a folder, with rows for a new tokenizer, and where these come from."""
-    if folder is None:
-        return {}
-    import pandas as pd
+def with_rows(given: dict, old, new) -> dict:
+    """Return the model that was given, with rows for a new tokenizer, and where these come from."""
     import transformers
 
-    import tokhelpers as th
-
     transformers.utils.logging.disable_progress_bar()
+    folder, init = given["model"], given.get("init", "fvt")
     say(f"loading the model in {folder}")
     model = th.models.load_model(folder)
     plan = th.plan_transfer(model, old, new)
     facts = pd.Series({"model": folder, "new rows start as": init, **plan}, dtype=object)
-    texts = th.load_corpus(corpus, chars=chars) if corpus else None
+    texts = th.load_corpus(given["corpus"], chars=given["chars"])
     changed = th.transfer_embeddings(model, old, new, init=init, corpus=texts, inplace=True)
     return {"model": changed, "rows": facts}
 
 
-def saved(
-    new, old, words, *, names: tuple[str, str], chars, out: str, like: str | None, call: str, **more
-):
-    """Save a tokenizer with its card; return what the text to measure on was before and is after.
+def saved(command: typer.Context, old, new, words):
+    """Save what a command made, with its card; return measures before and after, and of what text.
 
-    ``names`` are those of the old tokenizer and of the corpus, ``words`` the counts learned from.
+    ``words`` are the counts learned from.
     """
-    import pandas as pd
-
-    import tokhelpers as th
-
-    base, corpus = names
-    test, what, measured_on = held_out(corpus, chars, old, words)
+    given, model = command.params, {}
+    if given["model"]:
+        model = with_rows(given, old, new)
+    test, what, measured_on = held_out(given["corpus"], given["chars"], old, words)
     rows = {"before": th.evaluate(old, test), "after": th.evaluate(new, test)}
-    say(f"saving {out}")
+    options = ["tokens", "by", "model", "init"] if model else ["tokens", "by"]
+    call = ["python -m tokhelpers", command.info_name, given["tokenizer"], given["corpus"]]
+    call += [f"--{name} {given[name]}" for name in options if name in given]
+    say(f"saving {given['out']}")
     th.save_pretrained(
         new,
-        out,
-        like=like,
-        base={base: old},
-        texts={f"{corpus}, learned from": words, **measured_on},
-        calls=[call],
+        given["out"],
+        like=given["like"],
+        base={given["tokenizer"]: old},
+        texts={f"{given['corpus']}, learned from": words, **measured_on},
+        calls=[" ".join(call)],
         measures={f"{when}, on {what}": row for when, row in rows.items()},
-        **more,
+        **model,
     )
     return pd.DataFrame(rows).T[["bytes_per_token", "tokens_per_word", "tokens"]], what
 
@@ -160,9 +146,7 @@ def saved(
 @in_one_line
 def inspect(tokenizer: A_TOKENIZER, as_json: AS_JSON = False) -> None:
     """Say how each token of a BPE tokenizer can be produced; exit code 1 if some never can be."""
-    import tokhelpers as th
-
-    loaded, _ = opened(tokenizer)
+    loaded = opened(tokenizer)
     say("trying every token")
     rows = th.reachability(loaded)
     table = rows.groupby("category", sort=False).token.agg(tokens="size", first="first")
@@ -180,9 +164,7 @@ def explain(
     as_json: AS_JSON = False,
 ) -> None:
     """Show the merges of a word, step by step, and where a token comes from."""
-    import tokhelpers as th
-
-    loaded, _ = opened(tokenizer)
+    loaded = opened(tokenizer)
     steps = th.explain_word(loaded, text)
     try:
         told = th.explain_token(loaded, text)
@@ -212,25 +194,21 @@ def compare(
     as_json: AS_JSON = False,
 ) -> None:
     """Compare what several tokenizers make of a text (--on), or the vocabularies of two."""
-    import pandas as pd
-
-    import tokhelpers as th
-
     if on is None:
         if len(tokenizers) != 2:
             raise ValueError(
                 f"vocabularies are compared two at a time, got {len(tokenizers)}: name two "
                 "tokenizers, or a text with --on"
             )
-        first, second = (opened(name)[0] for name in tokenizers)
+        first, second = map(opened, tokenizers)
         table = th.compare_vocabularies(first, second)
         names = (table.by + ": " + table.group).where(table.by != "all", "all")
         show(table.drop(columns=["by", "group"]).set_index(names.rename(None)), as_json)
         return
     rows = {}
     for name in tokenizers:
-        loaded, words = opened(name, on, chars, split)
-        rows[name] = th.evaluate(loaded, words)
+        loaded = opened(name)
+        rows[name] = th.evaluate(loaded, counted(on, loaded, chars, split))
     columns = ["bytes_per_token", "chars_per_token", "tokens_per_word", "renyi_efficiency"]
     show(pd.DataFrame(rows).T[[*columns, "tokens"]], as_json, corpus=on, split=split)
 
@@ -238,29 +216,25 @@ def compare(
 @app.command(epilog="Example: python -m tokhelpers extend qwen wordfreq:fi -n 4000 --out qwen-fi")
 @in_one_line
 def extend(
+    command: typer.Context,
     tokenizer: A_TOKENIZER,
     corpus: A_CORPUS,
     tokens: TOKENS,
     out: FOLDER,
     chars: CHARS = None,
-    like: Annotated[str | None, typer.Option(help="folder with the chat template to copy")] = None,
+    like: LIKE = None,
     model: MODEL = None,
     init: INIT = "fvt",
     as_json: AS_JSON = False,
 ) -> None:
     """Add tokens by continued training; exit code 1 if some are missing or unreachable."""
-    import tokhelpers as th
-
-    loaded, words = opened(tokenizer, corpus, chars)
+    loaded = opened(tokenizer)
+    words = counted(corpus, loaded, chars)
     say(f"learning {tokens:,} tokens")
     extension = th.continue_bpe(loaded, words, tokens)
     longer = th.extend(loaded, extension)
     added, unreachable = len(extension.tokens), len(th.unreachable(longer, extension.tokens))
-    call = f"python -m tokhelpers extend {tokenizer} {corpus} --tokens {tokens}"
-    call += f" --model {model} --init {init}" if model else ""
-    how = {"chars": chars, "out": out, "like": like, "call": call}
-    how |= with_rows(model, loaded, longer, init, corpus, chars)
-    table, what = saved(longer, loaded, words, names=(tokenizer, corpus), **how)
+    table, what = saved(command, loaded, longer, words)
     show(table, as_json, measured_on=what, added=added, unreachable=unreachable, folder=out)
     raise typer.Exit(FOUND if unreachable or added < tokens else 0)
 
@@ -268,28 +242,24 @@ def extend(
 @app.command(epilog="Example: python -m tokhelpers prune qwen hpo -n 100000 --out qwen-small")
 @in_one_line
 def prune(
+    command: typer.Context,
     tokenizer: A_TOKENIZER,
     corpus: A_CORPUS,
     tokens: TOKENS,
     out: FOLDER,
     by: Annotated[str, typer.Option(help="the order: see th.pruning_order")] = "leaf-frequency",
     chars: CHARS = None,
-    like: Annotated[str | None, typer.Option(help="folder with the chat template to copy")] = None,
+    like: LIKE = None,
     model: MODEL = None,
     as_json: AS_JSON = False,
 ) -> None:
     """Remove the tokens that the text needs least; exit code 1 if others become unreachable."""
-    import tokhelpers as th
-
-    loaded, words = opened(tokenizer, corpus, chars)
+    loaded = opened(tokenizer)
+    words = counted(corpus, loaded, chars)
     say(f"ordering the tokens by {by}")
     smaller = th.prune(loaded, th.pruning_order(loaded, words, by=by), tokens)
     more = len(th.unreachable(smaller)) - len(th.unreachable(loaded))
-    call = f"python -m tokhelpers prune {tokenizer} {corpus} --tokens {tokens} --by {by}"
-    call += f" --model {model}" if model else ""
-    how = {"chars": chars, "out": out, "like": like, "call": call}
-    how |= with_rows(model, loaded, smaller)
-    table, what = saved(smaller, loaded, words, names=(tokenizer, corpus), **how)
+    table, what = saved(command, loaded, smaller, words)
     show(table, as_json, measured_on=what, pruned=tokens, more_unreachable=more, folder=out)
     raise typer.Exit(FOUND if more > 0 else 0)
 

@@ -11,10 +11,10 @@ from typing import Annotated
 
 import pandas as pd
 import typer
+from records import record_measured
 
 from tokhelpers.__main__ import in_one_line
-from tokhelpers.notebook.profiles import profile
-from tokhelpers.notebook.records import record_measured
+from tokhelpers.notebook.records import profile
 from tokhelpers.tokenizer.files import PLACE
 
 FOLDER = PLACE / "notebooks"

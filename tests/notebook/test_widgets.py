@@ -1,16 +1,15 @@
-"""Widgets: what moves with a control, and the plain form where nothing can be moved."""
+"""Widgets: what moves with a control, and the plain form where nothing moves; the explorer."""
 
 import dis
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 from types import CodeType
 
 import pandas as pd
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
+from strategies import loaded, one_fast
 
 import tokhelpers as th
 from tokhelpers.notebook.widgets import VIEW
@@ -93,32 +92,27 @@ def test_the_plain_and_html_forms_are_those_of_the_defaults(monkeypatch):
     widget = th.widget(square, x=range(5))
     shown = forms(widget)
     assert set(shown) == {"text/plain", "text/html", VIEW}
+    assert shown[VIEW]["model_id"] == widget.box.model_id
     parts(widget)[0]["x"].value = 4
     assert forms(widget)["text/plain"] == "x = 3\n<3> squared is 9" == shown["text/plain"]
     assert forms(widget)["text/html"] == shown["text/html"]
     assert "<code>x = 3</code>" in shown["text/html"]
     assert "<pre>&lt;3&gt; squared is 9</pre>" in shown["text/html"]
     monkeypatch.setenv("TOKHELPERS_WIDGETS", "off")
-    assert forms(widget) == {k: v for k, v in shown.items() if k != VIEW}
-
-
-def test_without_ipywidgets_the_plain_form_is_left(monkeypatch):
+    static = {kind: form for kind, form in shown.items() if kind != VIEW}
+    assert forms(widget) == static
+    monkeypatch.delenv("TOKHELPERS_WIDGETS")
     monkeypatch.setattr("tokhelpers.notebook.widgets.find_spec", lambda name: None)
-    assert set(forms(th.widget(square, x=range(5)))) == {"text/plain", "text/html"}
-
-
-def test_the_view_names_the_model_of_the_box():
-    widget = th.widget(square, x=range(5))
-    assert forms(widget)[VIEW]["model_id"] == widget.box.model_id
+    assert forms(widget) == static
 
 
 @pytest.mark.parametrize(
     ("function", "choices", "message"),
     [
         (square, {"y": range(3)}, "square has no parameter y: it has"),
-        (square, {"x": range(3)}, "x starts at 3, which is none of its choices"),
-        (square, {}, "x has no choices, and its default is no text for a text box"),
-        (lambda x: x, {"x": range(3)}, "x has no default to start from"),
+        (square, {"x": range(3)}, "x=3 cannot start: its default must be one of its choices"),
+        (square, {}, "x=3 cannot start"),
+        (lambda x: x, {"x": range(3)}, "x cannot start"),
     ],
 )
 def test_controls_that_cannot_be_made_are_refused(function, choices, message):
@@ -132,27 +126,6 @@ def test_a_lone_value_and_uneven_steps():
 
 
 # --- the notebooks -----------------------------------------------------------------------------------
-STORED = """
-import nbformat, sys
-from tools.run_notebooks import run_notebook
-from pathlib import Path
-path = Path(sys.argv[1])
-cell = nbformat.v4.new_code_cell("import tokhelpers as th\\nth.widget(lambda x=1: x, x=range(3))")
-nbformat.write(nbformat.v4.new_notebook(cells=[cell]), path)
-run_notebook(path, store=True)
-"""
-
-
-@pytest.mark.long
-def test_a_stored_run_holds_the_static_forms_only(tmp_path):
-    path = tmp_path / "one.ipynb"
-    subprocess.run([sys.executable, "-c", STORED, path], check=True)
-    [cell] = json.loads(path.read_text())["cells"]
-    [output] = cell["outputs"]
-    assert set(output["data"]) == {"text/plain", "text/html"}
-    assert "".join(output["data"]["text/plain"]) == "x = 1\n1"
-
-
 def code_cells(path):
     stored = json.loads(path.read_text(encoding="utf-8"))["cells"]
     return [cell for cell in stored if cell["cell_type"] == "code"]
@@ -169,40 +142,63 @@ def test_notebooks_hold_no_view_that_nobody_could_open():
     assert found >= 7
 
 
-def inner(code):
-    return [const for const in code.co_consts if isinstance(const, CodeType)]
-
-
-def global_names(code, functions):
-    """What a function looks up when it is called, and what the notebook's functions that it calls do."""
-    names, todo = set(), [code]
-    while todo:
-        code = todo.pop()
-        todo += inner(code)
-        found = {i.argval for i in dis.get_instructions(code) if i.opname == "LOAD_GLOBAL"} - names
-        todo += [functions[name] for name in found & functions.keys()]
-        names |= found
-    return names
+def names_in(code):
+    """The names that a function looks up, and those that the functions inside it do."""
+    inside = [names_in(const) for const in code.co_consts if isinstance(const, CodeType)]
+    looked_up = {i.argval for i in dis.get_instructions(code) if i.opname == "LOAD_GLOBAL"}
+    return looked_up.union(*inside)
 
 
 def test_no_later_cell_changes_what_a_widget_looks_up():
     """A control is moved after the whole notebook has run."""
     for path in NOTEBOOKS:
         sources = ["".join(cell["source"]) for cell in code_cells(path)]
-        if not any("th.widget(" in source for source in sources):
-            continue
         cells = [compile(re.sub(r"(?m)^%.*$", "", source), path.stem, "exec") for source in sources]
         bound = [
-            {
-                i.argval
-                for i in dis.get_instructions(cell)
-                if i.opname in ("STORE_NAME", "STORE_GLOBAL")
-            }
+            {i.argval for i in dis.get_instructions(cell) if i.opname == "STORE_NAME"}
             for cell in cells
         ]
-        functions = {code.co_name: code for cell in cells for code in inner(cell)}
+        inside = [c for cell in cells for c in cell.co_consts if isinstance(c, CodeType)]
+        functions = {code.co_name: names_in(code) for code in inside}
         for i, source in enumerate(sources):
             for name in re.findall(r"th\.widget\((\w+)", source):
-                needed = global_names(functions[name], functions)
+                needed = set(functions[name])
+                while called := [f for f in functions if f in needed and functions[f] - needed]:
+                    needed.update(*(functions[f] for f in called))
                 later = needed & set().union(*bound[i + 1 :])
                 assert needed and not later, (path.stem, name, later)
+
+
+# --- the explorer ----------------------------------------------------------------------------------
+@pytest.fixture(scope="module")
+def three():
+    return {name.replace("-", "_"): loaded(name) for name in ("llama-3", "gpt-4", "mistral-v1")}
+
+
+def marked(shown):
+    """For each row of the plain form, the tokens that are marked."""
+    rows = [re.split("  +", line)[2].split(" ") for line in repr(shown).splitlines()[1:4]]
+    return [[t.strip("⟦⟧‹›") for t in row if "‹" in t] for row in rows]
+
+
+def test_tokens_that_no_other_row_has_are_marked(three):
+    assert marked(th.notebook.explorer(**three, text="the cat")) == [[], [], []]
+    found = marked(th.notebook.explorer(**three, text="a dikkat"))
+    assert found == [["␣dikkat"], ["␣d", "ikk", "at"], ["␣d", "ik", "kat"]]
+
+
+def test_hover_tells_id_and_rank(three, llama):
+    html = th.notebook.explorer(**three, text=" the")._repr_html_()
+    rank = th.explain_token(llama, " the").facts["rank"]
+    assert f'title="id 279, bytes 20 74 68 65, rank {rank}"' in html
+
+
+@pytest.mark.parametrize("text", one_fast("שלום e\u0301", "", "x" * 5_000, "a\ud800", "<|eot_id|>"))
+def test_the_explorer_shows_any_text(three, text):
+    shown = th.notebook.explorer(**three, text=text)
+    assert all(label in repr(shown) and label in shown._repr_html_() for label in three)
+
+
+def test_the_explorer_needs_a_tokenizer():
+    with pytest.raises(ValueError, match="give one or more"):
+        th.notebook.explorer()

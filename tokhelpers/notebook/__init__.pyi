@@ -12,7 +12,6 @@ __all__ = [
     "profile",
     "published",
     "readable_token",
-    "record_measured",
     "save_figure",
     "set_style",
     "show_source",
@@ -21,7 +20,6 @@ __all__ = [
 ]
 
 from .checks import check as check, check_answer as check_answer
-from .explorer import explorer as explorer
 from .figures import (
     label_lines as label_lines,
     save_figure as save_figure,
@@ -35,11 +33,10 @@ from .pictures import (
     draw_merges as draw_merges,
     draw_pipeline as draw_pipeline,
 )
-from .profiles import profile as profile
 from .records import (
     measured as measured,
+    profile as profile,
     published as published,
-    record_measured as record_measured,
 )
 from .tokens import readable_token as readable_token, show_tokens as show_tokens
-from .widgets import widget as widget
+from .widgets import explorer as explorer, widget as widget

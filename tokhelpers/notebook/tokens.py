@@ -13,7 +13,6 @@ from ..tokenizer.parts import BYTE_TOKENS, backend_of, is_byte_level
 from ..tokenizer.token_bytes import byte_of
 
 LIMIT = 2_000  # characters of a text that are shown
-SPARE = 100  # characters of these that may be given up to cut at white space
 STACK = 2  # combining marks on one character; more would reach into the lines above and below
 BYTES = 16  # bytes of a token that are shown when the pointer rests on it
 
@@ -49,11 +48,11 @@ class Shown:
 
 @dataclass(frozen=True)
 class Token:
-    """A token as it is shown: readable, with its id, its bytes, and whether it is added or new."""
+    """A token as it is shown: readable, with its bytes, its id, and whether it is added or new."""
 
     readable: str
-    id: int
     raw: bytes
+    id: int
     added: bool
     new: bool
     hover: str = ""  # what else is shown when the pointer rests on it
@@ -81,15 +80,14 @@ def show_tokens(text: str, *tokenizers: Tokenizer | AdaptBPE, **named: Tokenizer
     """Show the tokens of a text, coloured, one row for each tokenizer.
 
     Takes ``tokenizers.Tokenizer``, ``transformers`` tokenizers, and what ``adapt_bpe`` gives; a
-    keyword is the row's label (``base=llama``). Returns an object that a notebook shows in colours
-    and ``print`` as plain text. In both, a space separates tokens: ``␣`` is a space of the text,
-    ``↵`` a line break, ``⇥`` a tab, ``⟨E2 96⟩`` bytes that are no whole character, ``⟨U+200B⟩`` a
-    character that is invisible, ``◌`` what a combining mark stands on. ``⟪ ⟫`` are special and
-    added tokens; none are put around the text. ``⟦ ⟧`` are tokens, not special ones, that the first
-    tokenizer's vocabulary lacks; rows whose tokenizer writes tokens in another notation have no such
-    marks. Of a text longer than ``LIMIT`` characters the beginning is shown. Where a tokenizer
-    fails, its row says why. Raises TypeError for what is no text or no tokenizer, ValueError where
-    no tokenizer is given.
+    keyword is the row's label. Returns an object that a notebook shows in colours and ``print`` as
+    plain text. A space separates tokens: ``␣`` is a space of the text, ``↵`` a line break, ``⇥`` a
+    tab, ``⟨E2 96⟩`` bytes that are no whole character, ``⟨U+200B⟩`` an invisible character, ``◌``
+    what a combining mark stands on. ``⟪ ⟫`` are special and added tokens; none are put around the
+    text. ``⟦ ⟧`` are tokens, not special ones, that the first tokenizer's vocabulary lacks, in rows
+    of the same notation. Of a text longer than ``LIMIT`` characters the beginning is shown. Where a
+    tokenizer fails, its row says why. Raises TypeError for what is no text or no tokenizer,
+    ValueError where no tokenizer is given.
 
     >>> base = th.train_byte_level_bpe(["bag bat bat"], vocab_size=257)
     >>> show_tokens("a bat é", base=base, longer=th.extend(base, th.Extension(["bat"])))
@@ -120,50 +118,42 @@ def labelled(tokenizers, named) -> list[tuple[str, Tokenizer | AdaptBPE]]:
     return encoders
 
 
-def token_rows(text: str, encoders) -> tuple[list[Row], list[str]]:
+def token_rows(text: str, encoders) -> tuple[list[Row], str]:
     """Return a row for each labelled tokenizer, and in words what is left out of a long text."""
-    beginning, left_out = _beginning(text)
-    rows = []
+    rows, left_out = [], ""
     for label, tokenizer in encoders:
         first = (encoders[0][1], rows[0].notation) if rows else None
-        rows.append(_row(beginning, label, tokenizer, first))
+        rows.append(_row(text[:LIMIT], label, tokenizer, first))
+    if len(text) > LIMIT:
+        left_out = (
+            f"the first {LIMIT:,} of {len(text):,} characters; the last tokens "
+            "may differ from those of the whole text"
+        )
     return rows, left_out
 
 
-def show_rows(rows: list[Row], more: list[str]) -> Shown:
-    """Write rows as plain text and as HTML; below them the signs in use, and more lines."""
-    notes = _notes(rows) + more
+def show_rows(rows: list[Row], more: str) -> Shown:
+    """Write rows as plain text and as HTML; below them the signs in use, and one more line."""
+    notes = [note for note in (_notes(rows), more) if note]
     return Shown(_plain(rows, notes), _html(rows, notes))
-
-
-def _beginning(text: str) -> tuple[str, list[str]]:
-    """The part of a text that is shown, and a line that says what is left out."""
-    if len(text) <= LIMIT:
-        return text, []
-    ends = range(LIMIT, LIMIT - SPARE, -1)
-    end = next((i for i in ends if text[i].isspace()), LIMIT)
-    line = f"the first {end:,} of {len(text):,} characters; {len(text) - end:,} are left out"
-    if not text[end].isspace():
-        line += ", from inside a word, so the last tokens may differ from those of the whole text"
-    return text[:end], [line]
 
 
 # --- what a tokenizer makes of the text ------------------------------------------------------------
 def _row(text: str, label: str, tokenizer, first) -> Row:
+    """A tokenizer's row; ``first`` is the first row's tokenizer and notation, if there is one."""
     try:
-        text.encode()
+        text.encode()  # fails for half of a character
         backend = _backend(tokenizer)
-        rules = _rules(backend)
-        notation = _notation(backend, rules)
+        notation, fallback = _notation(backend)
+        known = _backend(first[0]).token_to_id if first and first[1] == notation else None
+        added, tokens = backend.get_added_tokens_decoder(), []
         ids, message = _ids(text, tokenizer, backend)
-        lacks, added = _lacks(first, notation), backend.get_added_tokens_decoder()
-        tokens = []
         for i in ids:
             token = backend.id_to_token(i)
             own = "text" if i in added else notation  # added tokens are written as the text is
-            readable, raw = readable_token(token, own, "ByteFallback" in rules)
-            new = lacks(token) and not (i in added and added[i].special)
-            tokens.append(Token(readable, i, raw, i in added, new))
+            special = i in added and added[i].special
+            new = known is not None and known(token) is None and not special
+            tokens.append(Token(*readable_token(token, own, fallback), i, i in added, new))
         if not tokens:
             message = "the text is empty" if not text else "nothing of the text is left"
         return Row(label, tokens, message, notation)
@@ -188,25 +178,14 @@ def _ids(text: str, tokenizer, backend: Tokenizer) -> tuple[list[int], str]:
     return [i for i, mask in real if mask], cut
 
 
-def _rules(backend: Tokenizer) -> str:
-    """Its settings as JSON, without the model, which would write the vocabulary out."""
-    parts = (backend.normalizer, backend.pre_tokenizer, backend.decoder)
-    return "".join(part.__getstate__().decode() for part in parts if part is not None)
-
-
-def _notation(backend: Tokenizer, rules: str) -> str:
-    """How a tokenizer writes tokens, as in ``readable_token``."""
+def _notation(backend: Tokenizer) -> tuple[str, bool]:
+    """How a tokenizer writes tokens, as in ``readable_token``, and whether some are bytes."""
     if is_byte_level(backend):
-        return "bytes"
-    return "▁" if "▁" in rules else getattr(backend.model, "continuing_subword_prefix", "") or ""
-
-
-def _lacks(first, notation: str):
-    """A function: does the first row's vocabulary lack a token? No where it writes them otherwise."""
-    if first is None or first[1] != notation:
-        return lambda token: False
-    find = _backend(first[0]).token_to_id
-    return lambda token: find(token) is None
+        return "bytes", False
+    steps = (backend.normalizer, backend.pre_tokenizer, backend.decoder)
+    rules = "".join(step.__getstate__().decode() for step in steps if step is not None)
+    prefix = getattr(backend.model, "continuing_subword_prefix", "") or ""
+    return "▁" if "▁" in rules else prefix, "ByteFallback" in rules
 
 
 def readable_token(token: str, notation: str, fallback: bool = False) -> tuple[str, bytes]:
@@ -246,41 +225,35 @@ def _readable(text: str) -> str:
     for kind, run in groupby(text, _kind):
         run = "".join(run)
         if kind == "byte":
-            shown.append(f"⟨{' '.join(f'{ord(c) - 0xDC00:02X}' for c in run)}⟩")
+            run = f"⟨{run.encode('utf-8', 'surrogateescape').hex(' ').upper()}⟩"
         elif kind == "number":
-            shown += [f"⟨U+{ord(c):04X}⟩" for c in run]
+            run = "".join(f"⟨U+{ord(c):04X}⟩" for c in run)
         elif kind == "white":
-            shown += [WHITE[c] for c in run]
+            run = "".join(map(WHITE.__getitem__, run))
         elif kind == "mark":
-            stacks = [run[i : i + STACK] for i in range(0, len(run), STACK)]
-            shown.append("" if before == "plain" else CIRCLE)
-            shown.append(CIRCLE.join(stacks))
-        else:
-            shown.append(run)
+            stacks = (run[i : i + STACK] for i in range(0, len(run), STACK))
+            run = CIRCLE * (before != "plain") + CIRCLE.join(stacks)
+        shown.append(run)
         before = kind
     return "".join(shown)
 
 
-def _notes(rows: list[Row]) -> list[str]:
+def _notes(rows: list[Row]) -> str:
     """What those signs mean that occur in the rows."""
-    notes, tokens = [], [token for row in rows for token in row.tokens]
-    if any(token.new for token in tokens):
-        others = [row.label for row in rows if row.tokens and row.notation != rows[0].notation]
-        notes.append(f"⟦ ⟧ not in the vocabulary of {rows[0].label}")
-        if others:
-            notes[0] += (
-                f" (not asked of {', '.join(others)}: tokens are written in another notation there)"
-            )
-    if any(token.added for token in tokens):
-        notes.append("⟪ ⟫ special or added tokens")
-    if any(token.differs for token in tokens):
-        notes.append("‹ › cut otherwise by another row")
+    tokens = [token for row in rows for token in row.tokens]
     shown = "".join(token.readable for token in tokens)
-    if NUMBER[0] in shown:
-        notes.append("⟨ ⟩ bytes, or the number of a character")
-    if CIRCLE in shown:
-        notes.append("◌ carries a combining mark")
-    return ["; ".join(notes)] if notes else []
+    others = [row.label for row in rows if row.tokens and row.notation != rows[0].notation]
+    new = f"⟦ ⟧ not in the vocabulary of {rows[0].label}"
+    if others:
+        new += f" (not asked of {', '.join(others)}: tokens are written in another notation there)"
+    notes = {
+        new: any(token.new for token in tokens),
+        "⟪ ⟫ special or added tokens": any(token.added for token in tokens),
+        "‹ › cut otherwise by another row": any(token.differs for token in tokens),
+        "⟨ ⟩ bytes, or the number of a character": NUMBER[0] in shown,
+        "◌ carries a combining mark": CIRCLE in shown,
+    }
+    return "; ".join(note for note, holds in notes.items() if holds)
 
 
 # --- the two ways of showing -----------------------------------------------------------------------

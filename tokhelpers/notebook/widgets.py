@@ -1,25 +1,35 @@
-"""A control to move, over the output of a function; and that output alone where nobody can move it."""
+"""A control over the output of a function, and an explorer of tokens; plain where nobody can move it."""
 
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cached_property
 from html import escape
 from importlib.util import find_spec
 from inspect import signature
+from itertools import accumulate, pairwise
+
+import numpy as np
+from tokenizers import Tokenizer
+
+from ..adapt.adaptbpe import AdaptBPE
+from ..tokenizer.parts import is_bpe, read_parts
+from ..tokenizer.segmentation import merges_of, segment_tracing, symbols_of
+from .tokens import Row, Shown, labelled, show_rows, token_rows
 
 VIEW = "application/vnd.jupyter.widget-view+json"
+SAMPLE = "Tokenizers differ: kyllästyä, 12345, naïve, עברית, हिन्दी"
 
 
 def widget(function: Callable, **choices: Sequence) -> "Widget":
     """Show a function's result in a notebook, with a control for each of its parameters.
 
     Each parameter has a default, from which its control starts: a text box, or a slider over the
-    values that ``choices`` gives for it (``merges=range(8)``, ``size=[500, 1_000, 2_000]``). The
-    function is called again whenever a control moves; what it returns is shown as a notebook would
-    show it, and an error as its message. As plain text and as HTML the object shows the
-    result for the defaults, which is stored, compared, printed, and seen where no kernel runs. With
-    ``TOKHELPERS_WIDGETS=off`` in the environment there are only these. Raises ValueError for a
-    parameter without default, for choices without it, and for choices of no parameter.
+    values that ``choices`` gives for it (``merges=range(8)``). The function is called again whenever
+    a control moves; its result is shown as a notebook would show it, an error as its message. As
+    plain text and as HTML the object shows the result for the defaults; with
+    ``TOKHELPERS_WIDGETS=off`` in the environment there are only these. Raises ValueError for choices
+    of no parameter, and for a default that is none of the choices or, without choices, no text.
 
     >>> def square(x=3):
     ...     return f"{x} times {x} is {x * x}"
@@ -28,22 +38,17 @@ def widget(function: Callable, **choices: Sequence) -> "Widget":
     3 times 3 is 9
     """
     parameters = signature(function).parameters
-    values = {name: p.default for name, p in parameters.items()}
-    if unknown := choices.keys() - values.keys():
-        raise ValueError(f"{function.__name__} has no parameter {min(unknown)}: it has {[*values]}")
-    for name, value in values.items():
-        if value is parameters[name].empty:
-            raise ValueError(f"{name} has no default to start from: give it one in the function")
-        if name in choices and value not in choices[name]:
+    if unknown := choices.keys() - parameters.keys():
+        given = [*parameters]
+        raise ValueError(f"{function.__name__} has no parameter {min(unknown)}: it has {given}")
+    for name, parameter in parameters.items():
+        start = parameter.default
+        if not (start in choices[name] if name in choices else isinstance(start, str)):
             raise ValueError(
-                f"{name} starts at {value!r}, which is none of its choices: add it, or start elsewhere"
+                f"{parameter} cannot start: its default must be one of its choices, such as "
+                f"{name}=range(10), or a text where it has none"
             )
-        if name not in choices and not isinstance(value, str):
-            raise ValueError(
-                f"{name} has no choices, and its default is no text for a text box: "
-                f"give some, such as {name}=range(10)"
-            )
-    return Widget(function, choices, values)
+    return Widget(function, choices, {name: p.default for name, p in parameters.items()})
 
 
 class Widget:
@@ -114,3 +119,71 @@ def _html(result) -> str:
     if to_html is not None:
         return to_html()
     return f"<pre>{escape(result if isinstance(result, str) else repr(result))}</pre>"
+
+
+# --- the explorer ----------------------------------------------------------------------------------
+def explorer(
+    *tokenizers: Tokenizer | AdaptBPE, text: str = SAMPLE, **named: Tokenizer | AdaptBPE
+) -> Widget:
+    """Show the tokens of a text that the reader types, one row per tokenizer, differences marked.
+
+    As in ``show_tokens`` a keyword is the row's label. When the pointer rests on a token, its id, its
+    bytes and the rank of the merge that makes it are shown. A token is marked, underlined and in plain
+    text between ``‹ ›``, where another row has no token of the same bytes of the text. Where nobody
+    can type, the tokens of ``text`` are shown. Raises as ``show_tokens`` does.
+
+    >>> pair, whole = (th.train_byte_level_bpe(["bat bat"], vocab_size=n) for n in (257, 258))
+    >>> print(explorer(pair=pair, whole=whole, text="a bat"))
+    text = 'a bat'
+    pair   4 tokens  a ␣ ‹b› ‹at›
+    whole  3 tokens  a ␣ ⟦‹bat›⟧
+    ⟦ ⟧ not in the vocabulary of pair; ‹ › cut otherwise by another row
+    """
+    encoders = labelled(tokenizers, named)
+    ranks = {label: merge_ranks(tokenizer) for label, tokenizer in encoders}
+
+    def explore(text=text):
+        return compared(text, encoders, ranks)
+
+    return widget(explore)
+
+
+def merge_ranks(tokenizer: Tokenizer | AdaptBPE) -> dict[int, int]:
+    """Map the id of each token that merges make to the rank of the last of them; empty without merges."""
+    if isinstance(tokenizer, AdaptBPE):
+        tokenizer = tokenizer.tokenizer
+    if not is_bpe(tokenizer):
+        return {}
+    parts = read_parts(tokenizer)
+    tokens = [token for token in parts.vocab if token not in parts.apart]
+    _, offsets, last = segment_tracing(*symbols_of(tokens, parts), merges_of(parts))
+    made = np.flatnonzero((np.diff(offsets) == 1) & (last >= 0))
+    return {parts.vocab[tokens[i]]: int(last[i]) for i in made}
+
+
+def compared(text: str, encoders: list[tuple], ranks: dict[str, dict[int, int]]) -> Shown:
+    """Show the rows of ``token_rows`` with ranks, and marks where they cut the text differently."""
+    rows, left_out = token_rows(text, encoders)
+    size = min((sum(len(t.raw) for t in row.tokens) for row in rows if row.tokens), default=0)
+    spans = [_spans(row, size) for row in rows]
+    marked = []
+    for row, own in zip(rows, spans, strict=True):
+        others = [set(other) for other in spans if other is not own and other]
+        tokens = []
+        for token, span in zip(row.tokens, own, strict=True):
+            rank = ranks[row.label].get(token.id)
+            hover = "" if rank is None else f", rank {rank:,}"
+            differs = not all(span in other for other in others)
+            tokens.append(replace(token, hover=hover, differs=differs))
+        marked.append(replace(row, tokens=tokens))
+    return show_rows(marked, left_out)
+
+
+def _spans(row: Row, size: int) -> list[tuple[int, int]]:
+    """Where each token begins and ends, in bytes before the end of the text of ``size`` bytes.
+
+    Counted from there, the space that some tokenizers put before a text makes no difference.
+    """
+    lengths = (len(token.raw) for token in reversed(row.tokens))
+    ends = [min(end, size) for end in accumulate(lengths, initial=0)][::-1]
+    return list(pairwise(ends))
