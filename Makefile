@@ -44,7 +44,7 @@ test-browser: site  ## the built site and JupyterLab in Chromium
 	$(BIN)/pytest -n 2 --dist worksteal -p no:nbval tests/browser
 
 screenshot: site  ## the landing page for the README, as site/_static/landing.png
-	$(BIN)/python tests/browser/screenshot.py
+	$(BIN)/python tools/screenshot.py
 
 store: $(READY)  ## run chapters and solutions and keep their fresh outputs (ONLY=08 for one)
 	TOKHELPERS_PROFILE=quick $(BIN)/python tools/run_notebooks.py --store $(ONLY)

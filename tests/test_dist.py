@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-import sysconfig
 import tarfile
 import venv
 import zipfile
@@ -47,25 +46,6 @@ def dist(tmp_path_factory):
     return made
 
 
-def with_the_wheel(home, dist):
-    """The Python and the packages' folder of a new environment that has the wheel alone."""
-    venv.create(home, with_pip=True)
-    python = home / "bin" / "python"
-    [site] = home.glob("lib/python*/site-packages")
-    assert not list(site.glob("tokhelpers*"))
-    run(python, "-m", "pip", "install", "-q", "--no-deps", dist / f"{NAME}-py3-none-any.whl")
-    return python, site
-
-
-@pytest.fixture(scope="module")
-def installed(dist, tmp_path_factory):
-    """The Python of an environment that has the wheel, and the tested packages to look up."""
-    python, site = with_the_wheel(tmp_path_factory.mktemp("empty"), dist)
-    # A folder named in a .pth file is searched; the editable install in it does not come along.
-    (site / "tested.pth").write_text(sysconfig.get_paths()["purelib"])
-    return python
-
-
 def test_the_wheel_holds_the_package_alone(dist):
     names = zipfile.ZipFile(dist / f"{NAME}-py3-none-any.whl").namelist()
     package = {n for n in tracked() if n.startswith("tokhelpers/")}
@@ -78,31 +58,6 @@ def test_the_sdist_holds_the_project(dist):
         names = {n.removeprefix(f"{NAME}/") for n in archive.getnames() if "." in n}
     missing = {n for n in tracked() if Path(n).parts[0] not in CHECKOUT_ONLY} - names
     assert not {n for n in missing if (ROOT / n).is_file() and "." in n}
-
-
-def test_the_wheel_works_where_only_it_is_installed(installed, tmp_path):
-    code = """
-import json, sys
-import tokhelpers as th
-heavy = sorted({"torch", "transformers", "numba", "pandas", "tokenizers"} & set(sys.modules))
-made = th.train_byte_level_bpe(["low lower lowest"] * 9, vocab_size=262)
-try:
-    th.published("paper_table_08")
-except FileNotFoundError as error:
-    told = str(error)
-print(json.dumps([th.__file__, th.__version__, heavy, made.encode(" lowest").tokens, told]))
-"""
-    clean = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "TOKHELPERS"))}
-    file, version, heavy, tokens, told = json.loads(
-        run(installed, "-c", code, cwd=tmp_path, env=clean)
-    )
-    assert Path(file).is_relative_to(Path(installed).parents[1]) and version == th.__version__
-    assert heavy == []  # `import tokhelpers` brings none of them
-    assert "".join(tokens) == "Ġlowest" and len(tokens) < 7
-    assert "checkout of tokhelpers" in told and "clone" in told
-    for command in ([installed, "-m", "tokhelpers"], [installed.with_name("tokhelpers")]):
-        assert "Example:" in run(*command, "extend", "--help", env=clean)
-    assert list(tmp_path.iterdir()) == []
 
 
 def needed(asked: list[str]) -> set[str]:
@@ -118,9 +73,14 @@ def needed(asked: list[str]) -> set[str]:
     return {name for name, _ in found}
 
 
-def test_the_wheel_asks_for_all_that_it_needs(dist, tmp_path):
-    """Beside the tested versions of what its metadata ask for, and nothing else."""
-    python, site = with_the_wheel(tmp_path / "empty", dist)
+@pytest.fixture(scope="module")
+def installed(dist, tmp_path_factory):
+    """The Python of an environment with the wheel and the tested versions of what it asks for."""
+    home = tmp_path_factory.mktemp("empty")
+    venv.create(home, with_pip=True)
+    python = home / "bin" / "python"
+    [site] = home.glob("lib/python*/site-packages")
+    run(python, "-m", "pip", "install", "-q", "--no-deps", dist / f"{NAME}-py3-none-any.whl")
     wheel = metadata.Distribution.at(site / f"{NAME}.dist-info")
     asked = [line for line in wheel.requires if "extra ==" not in line]
     assert len(asked) > 20
@@ -130,6 +90,30 @@ def test_the_wheel_asks_for_all_that_it_needs(dist, tmp_path):
             (site / file).symlink_to(file.locate().resolve())
     assert not list(site.glob("jupyterlab*")) and not list(site.glob("pytest*"))
     run(python, "-m", "pip", "check")
-    run(python, "-m", "tokhelpers", "inspect", "mistral-v1", cwd=tmp_path)
-    names = "import tokhelpers as th; [getattr(th, name) for name in th.__all__]"
-    run(python, "-c", names, cwd=tmp_path)  # no name needs what only the notebooks have
+    return python
+
+
+def test_the_wheel_works_where_only_it_is_installed(installed, tmp_path):
+    code = """
+import json, sys
+import tokhelpers as th
+heavy = sorted({"torch", "transformers", "numba", "pandas", "tokenizers"} & set(sys.modules))
+made = th.train_byte_level_bpe(["low lower lowest"] * 9, vocab_size=262)
+[getattr(th, name) for name in th.__all__]  # none needs what only the notebooks have
+try:
+    th.published("paper_table_08")
+except FileNotFoundError as error:
+    told = str(error)
+print(json.dumps([th.__file__, th.__version__, heavy, made.encode(" lowest").tokens, told]))
+"""
+    clean = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "TOKHELPERS"))}
+    file, version, heavy, tokens, told = json.loads(
+        run(installed, "-c", code, cwd=tmp_path, env=clean)
+    )
+    assert Path(file).is_relative_to(Path(installed).parents[1]) and version == th.__version__
+    assert heavy == []  # `import tokhelpers` brings none of them
+    assert "".join(tokens) == "Ġlowest" and len(tokens) < 7
+    assert "checkout of tokhelpers" in told and "clone" in told
+    for command in ([installed, "-m", "tokhelpers"], [installed.with_name("tokhelpers")]):
+        run(*command, "inspect", "mistral-v1", cwd=tmp_path, env=clean)
+    assert list(tmp_path.iterdir()) == []

@@ -70,8 +70,3 @@ def test_what_a_notebook_regenerates():
     assert readme.regenerated("06") == "Table 8"
     assert readme.regenerated("15") == "thesis: Tables 1, 9; Figures 3, 4, 5, 6, 7, 8, 9"
     assert readme.regenerated("18") == ""
-
-
-def test_a_readme_without_a_place_is_refused():
-    with pytest.raises(ValueError, match="0 places for notebooks: give it one"):
-        readme.readme("nothing")

@@ -27,11 +27,10 @@ def checks(path):
 
 
 # --- the sentences -------------------------------------------------------------------------------
-def double(tokens):
-    return 2 * tokens
-
-
 def test_a_check_tells_the_first_case_that_fails_and_not_its_result():
+    def double(tokens):
+        return 2 * tokens
+
     case = ("each token stands twice, one behind the other", [["a", "b"]], ["a", "a", "b", "b"])
     told = check(double, ("one token becomes two", [["a"]], ["a", "a"]), case)
     given = "double(['a', 'b']) gives ['a', 'b', 'a', 'b']"
@@ -44,25 +43,21 @@ def test_a_check_tells_the_first_case_that_fails_and_not_its_result():
 
 def test_a_check_survives_what_a_stub_or_a_student_does():
     case = ("the last token goes", [["a", "b"]], ["a"])
-    for empty in (lambda tokens: None, lambda tokens: ...):
-        assert str(check(empty, case)).startswith("Not solved yet: ")
-    told = check(lambda tokens: tokens[9], case)
-    assert "stops with IndexError: list index out of range" in str(told)
+    assert str(check(lambda tokens: None, case)).startswith("Not solved yet: ")
+    assert "stops with IndexError: list" in str(check(lambda tokens: tokens[9], case))
     assert check(lambda tokens: tokens.pop() and tokens, case, case).right  # arguments are copies
 
 
 def test_answers_are_told_from_likely_mistakes():
-    assert str(check_answer(..., 3)).startswith("Not solved yet")
     assert str(check_answer([1, ...], [1, 2])).startswith("Not solved yet")
     assert check_answer([1, 2], (1, 2)).right and not check_answer(float("nan"), 1.0).right
     assert str(check_answer(4, 3, {4: "count again."})) == "Not right yet: count again."
-    assert "number 2" in str(check_answer([1, 3], [1, 2])) and "2 parts" in str(
-        check_answer([1, 3], [1, 2, 3])
-    )
+    assert "number 2" in str(check_answer([1, 3], [1, 2]))
+    assert "2 parts" in str(check_answer([1, 3], [1, 2, 3]))
 
 
 # --- the notebooks -------------------------------------------------------------------------------
-def test_lessons_have_exercises_in_several_places():
+def test_all_lessons_have_exercises():
     assert {path.stem[:2] for path in CHAPTERS} >= {f"0{n}" for n in range(7)}
 
 
@@ -81,9 +76,7 @@ def test_exercises_have_a_hint_minutes_and_a_check(path):
 def test_solutions_run_the_very_same_checks(path):
     solution = path.parent / "solutions" / path.name
     asked, answered = checks(path), checks(solution)
-    assert {i: source for i, (source, _) in asked.items()} == {
-        i: source for i, (source, _) in answered.items()
-    }
+    assert {i: c[0] for i, c in asked.items()} == {i: c[0] for i, c in answered.items()}
     assert all(said.startswith("Right") for _, said in answered.values())
     assert solved(read(path)).keys() == solved(read(solution)).keys()
 
@@ -131,9 +124,7 @@ def test_nbgraders_version_holds_solutions_and_raises(path):
     assert sum(bool(role and role["solution"]) for role in roles) == len(solved(read(path)))
     for cell in made.cells:
         role = cell.metadata.get("nbgrader")
-        if role and role["solution"]:
-            assert cell.source.count("### BEGIN SOLUTION") == 1
+        if role:
             compile(cell.source, "cell", "exec")
-        if role and role["grade"]:
-            assert cell.source.endswith(".require()")
-            compile(cell.source, "cell", "exec")
+            assert cell.source.count("### BEGIN SOLUTION") == role["solution"]
+            assert not role["grade"] or cell.source.endswith(".require()")

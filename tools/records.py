@@ -13,8 +13,9 @@ import psutil
 
 from tokhelpers.models.timing import processor
 from tokhelpers.notebook.records import profile
-from tokhelpers.tokenizer.files import CHECKOUT, write_all
+from tokhelpers.tokenizer.files import write_all
 
+ROOT = Path(__file__).parents[1]
 LIBRARIES = (
     "tokenizers", "transformers", "torch", "sentencepiece", "wordfreq", "numpy", "pandas", "numba",
 )  # fmt: skip
@@ -29,9 +30,7 @@ def record_measured(table: pd.DataFrame, name: str, *, command: str, seconds: fl
     """
     if not len(table):
         raise ValueError(f"the table {name} has no rows: there is nothing to keep")
-    folder = Path(
-        os.environ.get("TOKHELPERS_MEASURED", (CHECKOUT or Path.cwd()) / "data" / "measured")
-    )
+    folder = Path(os.environ.get("TOKHELPERS_MEASURED", ROOT / "data" / "measured"))
     affinity = getattr(os, "sched_getaffinity", None)  # the cores that this process may use
     how = {
         "command": command,
@@ -54,12 +53,10 @@ def record_measured(table: pd.DataFrame, name: str, *, command: str, seconds: fl
 
 
 def _commit() -> str:
-    """Return the checkout's commit; "unknown" without a checkout, a repository or git."""
-    if CHECKOUT is None:
-        return "unknown"
+    """Return the checkout's commit; "unknown" without a repository or git."""
     try:
         found = subprocess.run(
-            ["git", "rev-parse", "--short", "HEAD"], cwd=CHECKOUT, capture_output=True, text=True
+            ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True
         )
     except OSError:  # git is not installed
         return "unknown"

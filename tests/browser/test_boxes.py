@@ -1,7 +1,5 @@
 """The boxes "Try it here" in a browser: they print what CPython prints, and survive what it would."""
 
-import time
-
 import pytest
 from test_boxes import NUMBERS, cpython, read_boxes, read_exercises
 
@@ -64,40 +62,27 @@ def test_the_page_to_try_cuts_the_readers_text(open_page, tmp_path):
     assert shown.run(typed) == cpython(typed, tmp_path) != cpython(box["code"], tmp_path)
 
 
-def test_nothing_is_loaded_before_run(open_page, path, site, tmp_path):
+def test_nothing_is_loaded_before_run_and_an_edit_changes_the_output(
+    open_page, path, site, tmp_path
+):
     page = open_page(path("01"))
     page.wait_for_load_state("networkidle")
     assert not [url for url in open_page.asked if "pyodide" in url or "worker.js" in url]
-    box = Box(page)
-    before, began = len(open_page.asked), time.perf_counter()
-    box.run()
-    first = time.perf_counter() - began
+    box, before = Box(page), len(open_page.asked)
+    printed, code = box.run(), box.code.input_value()
     files = [url.partition("/a/b/")[2].partition("?")[0] for url in open_page.asked[before:]]
     size = sum((site / name).stat().st_size for name in files)
     assert size > 10_000_000 and sorted(files) == sorted(set(files))
-    code = box.code.input_value().replace('"cat": 10', '"cat": 11')
-    began = time.perf_counter()
-    assert box.run(code) == cpython(code, tmp_path)
-    edited = time.perf_counter() - began
-    print(f"\nfirst result {first:.2f} s, after an edit {edited:.2f} s, {size:,} bytes")
-    assert first < COLD / 1000
+    changed = code.replace('"bag": 12', '"bag": 25')
+    assert box.run(changed) == cpython(changed, tmp_path) != printed
+    box.press("Reset")
+    assert box.code.input_value() == code and box.run() == printed
 
 
 def test_page_says_how_much_a_first_run_loads(open_page, path, site):
     size = sum(p.stat().st_size for p in (site / "_static" / "try").rglob("*") if p.is_file())
     said = open_page(path("01")).locator("#try-it-here > p").inner_text()
     assert f" {round(size / 1e6)} MB " in said
-
-
-def test_changed_number_changes_the_output_and_reset_undoes_it(open_page, path, tmp_path):
-    box = Box(open_page(path("01")))
-    before, code = box.run(), box.code.input_value()
-    changed = code.replace('"bag": 12', '"bag": 25')
-    after = box.run(changed)
-    assert after == cpython(changed, tmp_path) and after != before
-    box.press("Reset")
-    assert box.code.input_value() == code
-    assert box.run() == before
 
 
 @pytest.mark.parametrize("loop", ["while True: pass", "n = 0\nwhile True: n += 1; print(n)"])
@@ -136,9 +121,7 @@ def without_marks(text):
         "x = 1\n\nprint('before')\n1 / 0",
         "def f(n):\n    return 1 / n\n\n\nprint('ä')\nf(0)",
         "print('never'\nx = 1",
-        "raise SystemExit('enough')",
         "input()",
-        "import numpy",
         "try:\n    1 / 0\nexcept ZeroDivisionError as e:\n    raise ValueError('two') from e",
     ],
 )
@@ -225,10 +208,8 @@ def test_narrow_page_is_readable(open_page, path, scheme):
     page.set_viewport_size({"width": 390, "height": 6_000})  # the theme's bar covers nothing then
     box.code.scroll_into_view_if_needed()
     page.add_script_tag(path=AXE)
-    run = (
-        "tags => axe.run('#try-it-here', {runOnly: tags, rules: {'target-size': {enabled: true}}})"
-    )
-    found = page.evaluate(run, TAGS)
+    rules = "{runOnly: tags, rules: {'target-size': {enabled: true}}}"
+    found = page.evaluate(f"tags => axe.run('#try-it-here', {rules})", TAGS)
     assert len(found["passes"]) > 10
     doubts = [rule for rule in found["incomplete"] if rule["id"] == "color-contrast"]
     nodes = [node for rule in found["violations"] + doubts for node in rule["nodes"]]
@@ -250,9 +231,5 @@ def test_missing_files_are_told(open_page, path):
     box.press("Run")
     box.wait("Python could not be loaded")
     page.unroute("**/pyodide.mjs")
-    page.route("**/textbook.py", lambda route: route.fulfill(status=404))
-    box.press("Run")
-    box.wait("textbook.py is not served (status 404)")
-    page.unroute("**/textbook.py")
     assert box.run("print(1)") == "1\n"
-    open_page.said.clear()  # the browser names the two files that were kept from it
+    open_page.said.clear()  # the browser names the file that was kept from it

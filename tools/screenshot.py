@@ -5,14 +5,13 @@ import shutil
 from pathlib import Path
 
 from PIL import Image
+from playwright.sync_api import sync_playwright
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 
 
 def main():
     """Takes the picture, 1200 by 800 pixels, in light colours, and keeps 64 of them."""
-    from playwright.sync_api import sync_playwright  # here, because pytest imports this file
-
     with sync_playwright() as play:
         browser = play.chromium.launch(
             executable_path=shutil.which("chromium"), args=["--no-sandbox"]
