@@ -178,20 +178,6 @@ def test_texts_named_in_the_matrix_are_those_of_the_notebooks():
             assert name.partition(":")[0] + ":" * (":" in name) in source, (row["item"], name)
 
 
-@pytest.mark.parametrize(
-    ("published", "ours", "direction", "closeness"),
-    [
-        ([1.0, 3.0], [2.0, 5.0], "agrees", "gain, %: median difference 1.5 points"),
-        ([1.0], [-1.0], "disagrees", "gain, %: median difference 2.0 points"),
-        (None, [True, False], "in part", "gain, %: 1 of 2"),
-    ],
-)
-def test_direction_and_closeness(published, ours, direction, closeness):
-    compared = Compared("paper", "Table 1@08", "gain, %", published, ours)
-    assert (compared.item, compared.notebook) == ("Table 1", "08")
-    assert (compared.direction, compared.closeness) == (direction, closeness)
-
-
 def test_comparisons_read_what_is_published(found):
     by_key = {(c.item, c.what): c for some in found.values() for c in some if c.document == "paper"}
     one = by_key["Table 8", "unreachable tokens of Llama-3"]

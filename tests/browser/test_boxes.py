@@ -3,9 +3,7 @@
 import pytest
 from test_boxes import NUMBERS, cpython, read_boxes, read_exercises
 
-from .conftest import AXE, TAGS
-
-COLD = 20_000  # milliseconds for a first result, generous: a machine at work
+from .conftest import AXE, PATIENCE, TAGS
 
 
 @pytest.fixture(scope="session")
@@ -32,7 +30,7 @@ class Box:
     def press(self, name):
         self.box.get_by_role("button", name=name, exact=True).click()
 
-    def wait(self, text, timeout=COLD):
+    def wait(self, text, timeout=PATIENCE):
         self.status.get_by_text(text).wait_for(timeout=timeout)
 
     def run(self, code=None):
@@ -92,7 +90,7 @@ def test_endless_loop_is_stopped_and_the_next_run_works(open_page, path, loop):
     assert box.stop.is_hidden()
     box.code.fill("print('before')\n" + loop)
     box.press("Run")
-    box.output.get_by_text("before").wait_for(timeout=COLD)  # shown while the loop goes on
+    box.output.get_by_text("before").wait_for(timeout=PATIENCE)  # shown while the loop goes on
     other.press("Run")
     other.wait("is still running: stop it first")
     box.press("Stop")

@@ -12,7 +12,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from .conftest import ROOT, SHOTS
+from .conftest import PATIENCE, ROOT, SHOTS
 
 NEEDED = [".venv", "Makefile", "requirements.txt", "pyproject.toml"]
 SETTINGS = {  # no question after another host, and all cells in the page, also those out of view
@@ -27,15 +27,15 @@ def copy_project(folder):
     (folder / "notebooks").mkdir()
     for name in NEEDED:
         (folder / name).symlink_to(ROOT / name)
-    notebook = read(BY_HAND)
+    notebook = read()
     for cell in notebook["cells"]:
         if cell["cell_type"] == "code":
             cell.update(outputs=[], execution_count=None)
     (folder / "notebooks" / f"{BY_HAND}.ipynb").write_text(json.dumps(notebook), encoding="utf-8")
 
 
-def read(name):
-    return json.loads((ROOT / "notebooks" / f"{name}.ipynb").read_text(encoding="utf-8"))
+def read():
+    return json.loads((ROOT / "notebooks" / f"{BY_HAND}.ipynb").read_text(encoding="utf-8"))
 
 
 @pytest.fixture(scope="module")
@@ -91,53 +91,47 @@ def wait_for(address, made, log):
 
 
 @pytest.fixture
-def run_all(browser, lab):
-    """Opens a notebook, runs all of its cells, and returns the page."""
-    asked, said, contexts = [], [], []
-
-    def run(name, seconds):
-        contexts.append(browser.new_context(viewport={"width": 1400, "height": 1000}))
-        page = contexts[-1].new_page()
-        page.on("pageerror", lambda error: said.append(str(error)))
-        page.on("request", lambda request: asked.append(request.url))
-        page.goto(f"{lab}lab/workspaces/{name}/tree/{name}.ipynb")
-        page.locator(".jp-NotebookPanel .jp-CodeCell").first.wait_for(timeout=60_000)
-        wait_for_kernel(page, lab, name)
-        page.get_by_role("menuitem", name="Run", exact=True).click()
-        page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
-        wait_for_cells(page, name, seconds)
-        return page
-
-    yield run
-    for context in contexts:
-        context.close()
+def page(browser, lab):
+    """The notebook in JupyterLab, after all of its cells have run."""
+    asked, said = [], []
+    context = browser.new_context(viewport={"width": 1400, "height": 1000})
+    page = context.new_page()
+    page.on("pageerror", lambda error: said.append(str(error)))
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(f"{lab}lab/workspaces/{BY_HAND}/tree/{BY_HAND}.ipynb")
+    page.locator(".jp-NotebookPanel .jp-CodeCell").first.wait_for(timeout=60_000)
+    wait_for_kernel(page, lab)
+    page.get_by_role("menuitem", name="Run", exact=True).click()
+    page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
+    wait_for_cells(page)
+    yield page
+    context.close()
     assert not said
     assert not [url for url in asked if not url.startswith((lab, "data:", "blob:"))]
 
 
-def wait_for_kernel(page, lab, name):
+def wait_for_kernel(page, lab):
     """Waits until the notebook's kernel is at rest and the page knows it: else it asks for one."""
     ready = page.get_by_text("Python 3 (ipykernel) | Idle", exact=True)
     for _ in range(120):
         sessions = page.request.get(lab + "api/sessions").json()
-        states = [s["kernel"]["execution_state"] for s in sessions if name in s["path"]]
+        states = [s["kernel"]["execution_state"] for s in sessions]
         if states == ["idle"] and ready.is_visible():
             return page.wait_for_timeout(1_000)
         page.wait_for_timeout(500)
-    raise TimeoutError(f"the kernel of {name} is not ready: {states}")
+    raise TimeoutError(f"the kernel is not ready: {states}")
 
 
-def wait_for_cells(page, name, seconds):
+def wait_for_cells(page):
     """Waits until every code cell has run, and compares the kinds of outputs with the stored."""
-    cells = [cell for cell in read(name)["cells"] if cell["cell_type"] == "code"]
+    cells = [cell for cell in read()["cells"] if cell["cell_type"] == "code"]
     outputs = [output for cell in cells for output in cell["outputs"]]
     numbers = page.locator(".jp-CodeCell .jp-InputPrompt")
     numbers.filter(has_text=re.compile(r"\[[1*]\]:")).first.wait_for(state="attached")
     done = "all => !all.some(prompt => prompt.textContent.includes('*'))"
-    until = time.monotonic() + seconds
+    until = time.monotonic() + PATIENCE / 1000
     while not numbers.evaluate_all(done) and time.monotonic() < until:
         page.wait_for_timeout(500)
-    page.screenshot(path=SHOTS / f"lab_{name[:2]}.png")
     shown = page.locator('[data-mime-type="application/vnd.jupyter.stderr"]')
     expected = [out["evalue"] for out in outputs if out["output_type"] == "error"]
     for _ in range(20):  # a cell has its number before its last output is there
@@ -154,8 +148,7 @@ def wait_for_cells(page, name, seconds):
     assert len(widths) == drawn > 0 and min(widths) > 200
 
 
-def test_slider_of_01_shows_each_merge(run_all):
-    page = run_all(BY_HAND, 120)
+def test_slider_of_01_shows_each_merge(page):
     handle = page.locator(".widget-slider .noUi-handle").first
     shown = page.locator(".jp-OutputArea .widget-html-content").first
     number = page.locator(".widget-readout").first
