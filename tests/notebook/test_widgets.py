@@ -188,7 +188,7 @@ def test_hover_tells_id_and_rank(three, llama):
     assert f'title="id 279, bytes 20 74 68 65, rank {rank}"' in html
 
 
-@pytest.mark.parametrize("text", one_fast("שלום e\u0301", "", "x" * 5_000, "a\ud800", "<|eot_id|>"))
+@pytest.mark.parametrize("text", one_fast("שלום e\u0301", "", "x" * 5_000, "<|eot_id|>"))
 def test_the_explorer_shows_any_text(three, text):
     shown = th.notebook.explorer(**three, text=text)
     assert all(label in repr(shown) and label in shown._repr_html_() for label in three)

@@ -19,6 +19,7 @@ BYTES = 16  # bytes of a token that are shown when the pointer rests on it
 WHITE = {" ": "␣", "\n": "↵", "\t": "⇥"}
 NEW, ADDED, NUMBER, DIFFERS, CIRCLE = "⟦⟧", "⟪⟫", "⟨⟩", "‹›", "◌"
 SIGNS = "".join(WHITE.values()) + NEW + ADDED + NUMBER + CIRCLE
+HALF = regex.compile(r"[\ud800-\udfff]")
 INKLESS = regex.compile(r"[\p{Default_Ignorable_Code_Point}\u2800]")
 
 BOX = "display:inline-block;margin:1px;padding:0 3px;color:#111;white-space:normal;"
@@ -68,7 +69,7 @@ class Token:
 
 @dataclass(frozen=True)
 class Row:
-    """What a tokenizer makes of the text: its tokens, or a message instead."""
+    """What a tokenizer makes of the text: its tokens, and what else there is to say."""
 
     label: str
     tokens: list[Token]
@@ -85,9 +86,9 @@ def show_tokens(text: str, *tokenizers: Tokenizer | AdaptBPE, **named: Tokenizer
     tab, ``⟨E2 96⟩`` bytes that are no whole character, ``⟨U+200B⟩`` an invisible character, ``◌``
     what a combining mark stands on. ``⟪ ⟫`` are special and added tokens; none are put around the
     text. ``⟦ ⟧`` are tokens, not special ones, that the first tokenizer's vocabulary lacks, in rows
-    of the same notation. Of a text longer than ``LIMIT`` characters the beginning is shown. Where a
-    tokenizer fails, its row says why. Raises TypeError for what is no text or no tokenizer,
-    ValueError where no tokenizer is given.
+    of the same notation. Of a text longer than ``LIMIT`` characters the beginning is shown. Raises
+    TypeError for what is no text or no tokenizer, ValueError for half of a character and where no
+    tokenizer is given.
 
     >>> base = th.train_byte_level_bpe(["bag bat bat"], vocab_size=257)
     >>> show_tokens("a bat é", base=base, longer=th.extend(base, th.Extension(["bat"])))
@@ -95,8 +96,6 @@ def show_tokens(text: str, *tokenizers: Tokenizer | AdaptBPE, **named: Tokenizer
     longer  6 tokens  a ␣ ⟦bat⟧ ␣ ⟨C3⟩ ⟨A9⟩
     ⟦ ⟧ not in the vocabulary of base; ⟨ ⟩ bytes, or the number of a character
     """
-    if not isinstance(text, str):
-        raise TypeError(f"a text is a string, got {type(text).__name__}: give one text")
     rows, left_out = token_rows(text, labelled(tokenizers, named))
     if len(rows) == len(tokenizers) == 1:
         rows = [replace(rows[0], label="")]
@@ -119,7 +118,15 @@ def labelled(tokenizers, named) -> list[tuple[str, Tokenizer | AdaptBPE]]:
 
 
 def token_rows(text: str, encoders) -> tuple[list[Row], str]:
-    """Return a row for each labelled tokenizer, and in words what is left out of a long text."""
+    """Return a row for each labelled tokenizer, and in words what is left out of a long text.
+
+    Raises TypeError for what is no string, ValueError for half of a character.
+    """
+    if not isinstance(text, str):
+        raise TypeError(f"a text is a string, got {type(text).__name__}: give one text")
+    if half := HALF.search(text):
+        number = f"U+{ord(half[0]):04X}"
+        raise ValueError(f"the text holds {number}, half of a character: decode it properly")
     rows, left_out = [], ""
     for label, tokenizer in encoders:
         first = (encoders[0][1], rows[0].notation) if rows else None
@@ -141,28 +148,20 @@ def show_rows(rows: list[Row], more: str) -> Shown:
 # --- what a tokenizer makes of the text ------------------------------------------------------------
 def _row(text: str, label: str, tokenizer, first) -> Row:
     """A tokenizer's row; ``first`` is the first row's tokenizer and notation, if there is one."""
-    try:
-        text.encode()  # fails for half of a character
-        backend = _backend(tokenizer)
-        notation, fallback = _notation(backend)
-        known = _backend(first[0]).token_to_id if first and first[1] == notation else None
-        added, tokens = backend.get_added_tokens_decoder(), []
-        ids, message = _ids(text, tokenizer, backend)
-        for i in ids:
-            token = backend.id_to_token(i)
-            own = "text" if i in added else notation  # added tokens are written as the text is
-            special = i in added and added[i].special
-            new = known is not None and known(token) is None and not special
-            tokens.append(Token(*readable_token(token, own, fallback), i, i in added, new))
-        if not tokens:
-            message = "the text is empty" if not text else "nothing of the text is left"
-        return Row(label, tokens, message, notation)
-    except UnicodeEncodeError as error:
-        lone = f"U+{ord(text[error.start]):04X}"
-        message = f"failed: the text holds {lone}, half of a character: decode it properly"
-    except Exception as error:  # the other rows are shown
-        message = f"failed: {type(error).__name__}: {_readable(str(error)).replace('␣', ' '):.300}"
-    return Row(label, [], message, "")
+    backend = _backend(tokenizer)
+    notation, fallback = _notation(backend)
+    known = _backend(first[0]).token_to_id if first and first[1] == notation else None
+    added, tokens = backend.get_added_tokens_decoder(), []
+    ids, message = _ids(text, tokenizer, backend)
+    for i in ids:
+        token = backend.id_to_token(i)
+        own = "text" if i in added else notation  # added tokens are written as the text is
+        special = i in added and added[i].special
+        new = known is not None and known(token) is None and not special
+        tokens.append(Token(*readable_token(token, own, fallback), i, i in added, new))
+    if not tokens:
+        message = "the text is empty" if not text else "nothing of the text is left"
+    return Row(label, tokens, message, notation)
 
 
 def _backend(tokenizer) -> Tokenizer:
@@ -258,8 +257,6 @@ def _notes(rows: list[Row]) -> str:
 
 # --- the two ways of showing -----------------------------------------------------------------------
 def _count(row: Row) -> str:
-    if row.message.startswith("failed"):
-        return row.message
     n = len(row.tokens)
     return f"{n:,} token{'s' * (n != 1)}" + f", {row.message}" * bool(row.message)
 
