@@ -39,8 +39,7 @@ except ImportError:  # modules are imported by their names below, so its names n
 
 from tokhelpers.models.architectures import new_model
 from tokhelpers.models.timing import measure_runs, thesis_runs
-from tokhelpers.notebook.records import published
-from tools.records import record_measured
+from tokhelpers.notebook.records import published, record_measured
 
 EXTENSIONS = ("none", "Auto-50000", "Auto-10000", "Crawled-1")
 BATCHES = {"BERT": [32, 128, 512], "MobileLLM": [2, 8, 32], "SmolLM2": [2, 8, 32]}

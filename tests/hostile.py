@@ -26,6 +26,8 @@ import hostile_text
 import pandas as pd
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
+from tokhelpers.notebook.records import record_measured
+
 TARGETS = hostile_text.TARGETS | hostile_files.TARGETS
 SECONDS, MEGABYTES = 60, 3000
 

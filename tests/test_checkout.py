@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 import tokhelpers as th
 from tokhelpers.notebook import records
-from tools import records as kept, run_notebooks as notebooks
+from tools import run_notebooks as notebooks
 from tools.run_notebooks import app
 
 TABLE = pd.DataFrame({"size": [1, 2], "gain": [0.1, 2 / 3]})
@@ -88,12 +88,12 @@ def test_a_kept_table_says_how_it_was_made(tmp_path, monkeypatch):
     monkeypatch.setenv("TOKHELPERS_MEASURED", str(tmp_path))
     monkeypatch.setenv("TOKHELPERS_PROFILE", "full")
     monkeypatch.setenv("PATH", str(tmp_path))  # git is missing
-    kept.record_measured(TABLE, "gains", command="make full", seconds=1.6)
+    records.record_measured(TABLE, "gains", command="make full", seconds=1.6)
     assert (tmp_path / "gains.csv").read_text() == "size,gain\n1,0.1\n2,0.666667\n"
     how = json.loads((tmp_path / "gains.json").read_text())
     assert (how["commit"], how["profile"], how["seconds"]) == ("unknown", "full", 2)
     with pytest.raises(ValueError, match="the table none has no rows: there is nothing to keep"):
-        kept.record_measured(TABLE[:0], "none", command="make full", seconds=1)
+        records.record_measured(TABLE[:0], "none", command="make full", seconds=1)
     assert not (tmp_path / "none.csv").exists()
 
 

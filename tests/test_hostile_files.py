@@ -13,7 +13,6 @@ import pandas as pd
 import pytest
 from hostile_files import LINES, table
 from hostile_text import encoder, small_model, words
-from records import record_measured
 from typer.testing import CliRunner
 
 import tokhelpers as th
@@ -93,7 +92,7 @@ def numbers(large):
 
 
 def record(path, large=False):
-    record_measured(numbers(large), "table", command="none", seconds=0)
+    th.record_measured(numbers(large), "table", command="none", seconds=0)
 
 
 def figure(path, large=False):

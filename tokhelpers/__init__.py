@@ -21,7 +21,7 @@ models: what it does to a model
     id_map, plan_transfer, transfer_embeddings, distill_embeddings, new_model, parameter_count,
     training_memory, recommend_size
 notebook: what notebooks share
-    profile, published, measured, save_figure, set_style, label_lines,
+    profile, published, measured, record_measured, save_figure, set_style, label_lines,
     show_source, show_tokens, widget
 """
 

@@ -11,7 +11,6 @@ import sys
 import time
 from pathlib import Path
 
-from records import record_measured
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
 import tokhelpers as th
@@ -37,4 +36,4 @@ if __name__ == "__main__":
     shown = [argument.partition("=")[0] for argument in sys.argv[1:]]
     command = " ".join(["python tools/family.py", *(f"{name}[=FOLDER]" for name in shown)])
     seconds = time.monotonic() - began
-    record_measured(table, "vocabulary_overlap", command=command, seconds=seconds)
+    th.record_measured(table, "vocabulary_overlap", command=command, seconds=seconds)

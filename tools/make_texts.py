@@ -24,7 +24,6 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pandas as pd
-from records import record_measured
 
 import tokhelpers as th
 from tokhelpers.adapt.methods import extend_parts
@@ -299,7 +298,7 @@ def make_totals(shared: Path, tokenizers: list[str], command: str) -> None:
         old = pd.read_csv(stored)
         fresh = pd.concat([old[~old.tokenizer.isin(fresh.tokenizer)], fresh])
     fresh = fresh.sort_values(["tokenizer", "language"], ignore_index=True)
-    record_measured(fresh, "flores_tokens", command=command, seconds=time.perf_counter() - began)
+    th.record_measured(fresh, "flores_tokens", command=command, seconds=time.perf_counter() - began)
 
 
 def main() -> None:

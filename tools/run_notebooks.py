@@ -11,10 +11,9 @@ from typing import Annotated
 
 import pandas as pd
 import typer
-from records import record_measured
 
 from tokhelpers.__main__ import in_one_line
-from tokhelpers.notebook.records import profile
+from tokhelpers.notebook.records import profile, record_measured
 from tokhelpers.tokenizer.files import PLACE
 
 FOLDER = PLACE / "notebooks"

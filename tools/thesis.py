@@ -33,7 +33,6 @@ import torch
 import transformers
 import typer
 from published_questions import load_questions
-from records import record_measured
 from tokenizers import Tokenizer, models
 
 import tokhelpers as th
@@ -283,7 +282,7 @@ def command(
     table = pd.concat(rows).assign(model=model, arm=arm, threshold=threshold, words=words)
     called = f"python tools/thesis.py {model} {arm} --threshold {threshold} --words {words}"
     seconds = float(table.seconds.sum())
-    record_measured(table, f"thesis_{model}_{arm}_{threshold}", command=called, seconds=seconds)
+    th.record_measured(table, f"thesis_{model}_{arm}_{threshold}", command=called, seconds=seconds)
     print(table.T.to_string())
 
 

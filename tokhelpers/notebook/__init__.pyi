@@ -12,6 +12,7 @@ __all__ = [
     "profile",
     "published",
     "readable_token",
+    "record_measured",
     "save_figure",
     "set_style",
     "show_source",
@@ -37,6 +38,7 @@ from .records import (
     measured as measured,
     profile as profile,
     published as published,
+    record_measured as record_measured,
 )
 from .tokens import readable_token as readable_token, show_tokens as show_tokens
 from .widgets import explorer as explorer, widget as widget
