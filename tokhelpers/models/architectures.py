@@ -1,58 +1,25 @@
 """Architectures of language models by name, built with fresh weights and without the hub."""
 
+import copy
+
 import torch
 import transformers
 
-# Layer sizes as in the vendors' own config.json files; thesis, Table 1, for the first three.
-_DEEP_THIN = {
-    "model_type": "llama",
-    "hidden_size": 576,
-    "num_hidden_layers": 30,
-    "num_attention_heads": 9,
-    "num_key_value_heads": 3,
-    "intermediate_size": 1_536,
-    "tie_word_embeddings": True,
-}
-_LLAMA_3_2 = {
-    "model_type": "llama",
-    "vocab_size": 128_256,
-    "num_key_value_heads": 8,
-    "intermediate_size": 8_192,
-    "tie_word_embeddings": True,
-    "max_position_embeddings": 131_072,
-}
-_SMALL = {
-    "vocab_size": 8_000,
-    "hidden_size": 192,
-    "num_hidden_layers": 3,
-    "num_attention_heads": 3,
-}
+from ..tokenizer.checks import positive
+
+# Layer sizes as in the vendors' own config.json files; thesis, Table 1, for the first three. The
+# small ones are our own, for trainings on a laptop: 1.2 or 1.3 million parameters apart from the
+# embeddings.
+_SIZES = ["model_type", "vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads"]
+_SIZES += ["intermediate_size", "num_key_value_heads", "max_position_embeddings"]
 ARCHITECTURES = {
-    "bert-base-cased": {"model_type": "bert", "vocab_size": 28_996},
-    "mobilellm-125m": {**_DEEP_THIN, "vocab_size": 32_000, "max_position_embeddings": 2_048},
-    "smollm2-135m": {**_DEEP_THIN, "vocab_size": 49_152, "max_position_embeddings": 8_192},
-    "llama-3.2-1b": {
-        **_LLAMA_3_2,
-        "hidden_size": 2_048,
-        "num_hidden_layers": 16,
-        "num_attention_heads": 32,
-    },
-    "llama-3.2-3b": {
-        **_LLAMA_3_2,
-        "hidden_size": 3_072,
-        "num_hidden_layers": 28,
-        "num_attention_heads": 24,
-    },
-    # our own, for trainings on a laptop: 1.2 or 1.3 million parameters apart from the embeddings
-    "small-bert": {**_SMALL, "model_type": "bert", "intermediate_size": 640},
-    "small-llama": {
-        **_SMALL,
-        "model_type": "llama",
-        "num_key_value_heads": 3,
-        "intermediate_size": 448,
-        "tie_word_embeddings": True,
-        "max_position_embeddings": 512,
-    },
+    "bert-base-cased": ("bert", 28_996, 768, 12, 12, 3_072),
+    "mobilellm-125m": ("llama", 32_000, 576, 30, 9, 1_536, 3, 2_048),
+    "smollm2-135m": ("llama", 49_152, 576, 30, 9, 1_536, 3, 8_192),
+    "llama-3.2-1b": ("llama", 128_256, 2_048, 16, 32, 8_192, 8, 131_072),
+    "llama-3.2-3b": ("llama", 128_256, 3_072, 28, 24, 8_192, 8, 131_072),
+    "small-bert": ("bert", 8_000, 192, 3, 3, 640),
+    "small-llama": ("llama", 8_000, 192, 3, 3, 448, 3, 512),
 }
 HEADS = {
     "none": "AutoModel",
@@ -62,28 +29,30 @@ HEADS = {
 }
 
 
-def configuration(architecture: str, vocab_size: int | None = None, **settings):
+def configuration(architecture, vocab_size: int | None = None, **settings):
     """Make the ``transformers`` configuration of an architecture.
 
     ``architecture`` is a name in ``ARCHITECTURES`` or its beginning, in upper or lower case
-    ("SmolLM2"); ``vocab_size`` counts rows of the embedding table (default: the architecture's own);
-    further ``settings`` are the configuration's, such as ``num_labels`` or ``pad_token_id``. Raises
-    ValueError for an unknown name.
+    ("SmolLM2"), or a configuration, which is copied; ``vocab_size`` counts rows of the embedding
+    table (default: the architecture's own); further ``settings`` are the configuration's, such as
+    ``num_labels``. Raises ValueError for an unknown name, and for a size below 1.
 
     >>> configuration("SmolLM2").hidden_size
     576
     """
-    wanted = architecture.lower().rpartition("/")[2].replace(" ", "-").replace("_", "-")
-    found = [name for name in ARCHITECTURES if name.startswith(wanted)] if wanted else []
-    if wanted in found:
-        found = [wanted]
+    if vocab_size is not None:
+        settings["vocab_size"] = positive("vocab_size", vocab_size)
+    if not isinstance(architecture, str):
+        config = copy.deepcopy(architecture)
+        config.update(settings)
+        return config
+    wanted = architecture.lower().rpartition("/")[2]
+    found = [name for name in ARCHITECTURES if name.startswith(wanted)]
     if len(found) != 1:
         names = ", ".join(found or ARCHITECTURES)
         raise ValueError(f"{architecture!r} does not name one architecture: use {names}")
-    known = {**ARCHITECTURES[found[0]], **settings}
-    if vocab_size is not None:
-        known["vocab_size"] = int(vocab_size)
-    return transformers.AutoConfig.for_model(**known)
+    known = dict(zip(_SIZES, ARCHITECTURES[found[0]], strict=False), tie_word_embeddings=True)
+    return transformers.AutoConfig.for_model(**{**known, **settings})
 
 
 def new_model(
@@ -97,26 +66,23 @@ def new_model(
 ):
     """Build a model of an architecture with fresh, seeded weights in float32.
 
-    ``architecture`` and ``settings`` are as for ``configuration``; a configuration itself will do,
-    too. ``head`` is "none", "masked-lm", "causal-lm" or "text-classification". On the device "meta"
-    the model has shapes and takes no memory. Raises ValueError for an unknown name or head, and for
-    a head that the architecture does not have.
+    ``architecture``, ``vocab_size`` and ``settings`` are as for ``configuration``. ``head`` is
+    "none", "masked-lm", "causal-lm" or "text-classification". On the device "meta" the model has
+    shapes and takes no memory. Raises ValueError as ``configuration`` does, for an unknown head, and
+    for one that the architecture does not have.
 
     >>> new_model("small-llama", 1_000).get_input_embeddings().weight.shape
     torch.Size([1000, 192])
     """
-    wanted = head.lower().replace(" ", "-").replace("_", "-")
-    if wanted not in HEADS:
+    if head not in HEADS:
         raise ValueError(f"no head is called {head!r}: use {', '.join(HEADS)}")
-    config = architecture
-    if isinstance(architecture, str):
-        config = configuration(architecture, vocab_size, **settings)
+    config = configuration(architecture, vocab_size, **settings)
     missing = f"{config.model_type} has no head {head!r}: try another"
-    if wanted == "causal-lm" and getattr(config, "is_decoder", True) is False:
+    if head == "causal-lm" and getattr(config, "is_decoder", True) is False:
         raise ValueError(missing)  # the library would build one that looks ahead
     with torch.random.fork_rng(), torch.device(device):
         torch.manual_seed(seed)
         try:
-            return getattr(transformers, HEADS[wanted]).from_config(config).float()
+            return getattr(transformers, HEADS[head]).from_config(config).float()
         except ValueError as error:
             raise ValueError(missing) from error

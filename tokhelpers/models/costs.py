@@ -1,6 +1,5 @@
 """What a vocabulary costs in training: parameters, and the modelled memory of a step."""
 
-import copy
 import weakref
 from collections import Counter
 
@@ -13,25 +12,19 @@ from torch.utils._pytree import tree_leaves
 from ..tokenizer.checks import positive
 from .architectures import configuration, new_model
 
-DTYPES = {"bfloat16": torch.bfloat16, "float32": torch.float32}
 KINDS = ["weights", "gradients", "adamw", "activations", "logits"]
 
 
 def parameter_count(architecture, vocab_size: int, head: str) -> int:
     """Count a model's parameters, a tied head's once.
 
-    ``architecture`` and ``head`` are as for ``new_model``; ``vocab_size`` counts rows of the
-    embedding table and takes the place of a configuration's own. The model is built without memory.
-    Text classification has two labels unless a configuration says otherwise. Raises ValueError for
-    an unknown name, a head that the architecture does not have, and a size below 1.
-
-    Source: thesis, Table 9.
+    Arguments and errors are those of ``new_model``; the model is built without memory. Text
+    classification has two labels unless a configuration says otherwise. Source: thesis, Table 9.
 
     >>> parameter_count("SmolLM2-135M", 49_152, "causal-lm")
     134515008
     """
-    model = new_model(_resized(architecture, vocab_size), head=head, device="meta")
-    return sum(parameter.numel() for parameter in model.parameters())
+    return new_model(architecture, vocab_size, head, device="meta").num_parameters()
 
 
 def embedding_share(architecture, vocab_size: int, head: str) -> float:
@@ -75,28 +68,19 @@ def training_memory(
     config = trainable(architecture, vocab_size, head, batch, length)
     model = new_model(config, head=head, device="meta").to(dtype_of(dtype)).train()
     ledger = Ledger()
-    with FakeTensorMode():
-        tensors = without_memory(model)
-        optimiser = [torch.empty_like(t) for t in tensors.values() if t.requires_grad for _ in "mv"]
-        ledger.enter("weights", tensors.values())
-        ledger.enter("adamw", optimiser)
-        ledger.enter_gradients_of(tensors.values())
+    with FakeTensorMode():  # what is made here has shapes and takes no memory
+        model.to_empty(device="cpu")
+        ledger.enter("weights", [*model.parameters(), *model.buffers()])
+        ledger.enter("adamw", [torch.empty_like(p) for p in model.parameters() for _ in "mv"])
+        ledger.enter_gradients_of(model)
         ledger.enter_logits_of(model)
         inputs = inputs_for(config, head, batch, length, "cpu")
         with ledger:  # enters all that is made, and strikes out what is freed
-            loss = torch.func.functional_call(model, tensors, kwargs=inputs).loss
-            ledger.table = vocab_size * config.hidden_size
+            loss = model(**inputs).loss
+            ledger.table = model.get_input_embeddings().weight.numel()
             loss.backward()
     bill = {kind: ledger.peak[kind] for kind in KINDS}
     return pd.Series({**bill, "total": sum(bill.values())}, name="bytes")
-
-
-def without_memory(model) -> dict[str, torch.Tensor]:
-    """Return parameters and buffers as tensors of the mode in force, which have shapes only."""
-    return {
-        name: torch.empty(old.shape, dtype=old.dtype, requires_grad=old.requires_grad)
-        for name, old in [*model.named_parameters(), *model.named_buffers()]
-    }
 
 
 class Ledger(TorchDispatchMode):
@@ -105,19 +89,18 @@ class Ledger(TorchDispatchMode):
     def __init__(self):
         super().__init__()
         self.now = "activations"  # the kind of what is made now
-        self.table = None  # elements of the embedding table, once the backward pass has begun
+        self.table = 0  # elements of the embedding table, once the backward pass has begun
         self.kinds, self.alive, self.peak = {}, Counter(), Counter()
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
         made = function(*args, **(kwargs or {}))
-        backward = self.table is not None
         whole = False
         for tensor in filter(torch.is_tensor, tree_leaves(made)):
             # gradients of a tied table are whole before autograd hands over their sum
-            whole = backward and tensor.dim() == 2 and tensor.numel() == self.table
+            whole = tensor.dim() == 2 and tensor.numel() == self.table
             self.add(tensor, "gradients" if whole else self.now, new=True)
         # autograd adds gradients of activations in place, but not while somebody looks on
-        in_place = backward and function is torch.ops.aten.add.Tensor and not whole
+        in_place = self.table and function is torch.ops.aten.add.Tensor and not whole
         if not in_place and self.alive.total() > self.peak.total():
             self.peak = self.alive.copy()
         return made
@@ -144,11 +127,10 @@ class Ledger(TorchDispatchMode):
         for tensor in tensors:
             self.add(tensor, kind)
 
-    def enter_gradients_of(self, tensors):
+    def enter_gradients_of(self, model):
         """Enter gradients as such once they are whole."""
-        for tensor in tensors:
-            if tensor.requires_grad:
-                tensor.register_post_accumulate_grad_hook(lambda t: self.add(t.grad, "gradients"))
+        for parameter in model.parameters():
+            parameter.register_post_accumulate_grad_hook(lambda p: self.add(p.grad, "gradients"))
 
     def enter_logits_of(self, model):
         """Enter as logits what is made from the head on, until their gradient is there."""
@@ -165,20 +147,10 @@ class Ledger(TorchDispatchMode):
             head.register_forward_hook(end)
 
 
-def _resized(architecture, vocab_size):
-    """The configuration of an architecture with another vocabulary; a given one is left as it is."""
-    size = positive("vocab_size", vocab_size)
-    if isinstance(architecture, str):
-        return configuration(architecture, size)
-    config = copy.deepcopy(architecture)
-    config.vocab_size = size
-    return config
-
-
 def trainable(architecture, vocab_size, head, batch, length):
     """Return the configuration for a training step, with fused attention and a padding id."""
-    config = _resized(architecture, vocab_size)
-    if head.strip().lower() == "none":
+    config = configuration(architecture, vocab_size)
+    if head == "none":
         raise ValueError("the head 'none' has no loss to train on: use 'causal-lm' or 'masked-lm'")
     positive("batch", batch)
     limit = getattr(config, "max_position_embeddings", length)
@@ -196,12 +168,12 @@ def trainable(architecture, vocab_size, head, batch, length):
 def inputs_for(config, head, batch, length, device) -> dict[str, torch.Tensor]:
     """Draw a batch of random ids and labels."""
     ids = torch.randint(config.vocab_size, (batch, length), device=device)
-    classes = torch.randint(getattr(config, "num_labels", 2), (batch,), device=device)
-    return {"input_ids": ids, "labels": classes if "class" in head.lower() else ids}
+    classes = torch.randint(config.num_labels, (batch,), device=device)
+    return {"input_ids": ids, "labels": classes if head == "text-classification" else ids}
 
 
 def dtype_of(name: str) -> torch.dtype:
-    """Return torch's type of this name, or raise ValueError."""
-    if name not in DTYPES:
-        raise ValueError(f"dtype is {name!r}: use {' or '.join(DTYPES)}")
-    return DTYPES[name]
+    """Return torch's type of this name, or raise ValueError for one that no step is modelled in."""
+    if name not in ("bfloat16", "float32"):
+        raise ValueError(f"dtype is {name!r}: use bfloat16 or float32")
+    return getattr(torch, name)

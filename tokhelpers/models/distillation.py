@@ -14,7 +14,9 @@ from ..tokenizer.parts import backend_of
 from .batches import NO_LABEL, Task, collated, encode_texts, sequence_length, texts_digest
 from .optimisation import optimise
 from .rows import row_sources
-from .transfer import transfer_embeddings
+from .transfer import MAX_PADDING, transfer_embeddings
+
+LENGTH = 50  # tokens of a part of a document
 
 
 def distill_embeddings(
@@ -23,14 +25,9 @@ def distill_embeddings(
     new: Tokenizer,
     corpus: Iterable[str],
     *,
-    init: str = "fvt",
-    learning_rate: float = 1e-4,
     snippets: int = 100,
-    length: int = 50,
-    epochs: int = 1,
-    batch_size: int = 16,
     seed: int = 0,
-    max_padding: int | None = 1_024,
+    max_padding: int | None = MAX_PADDING,
     **options,
 ):
     """Give a model rows for new tokens, trained to give the states that the tokens' pieces gave.
@@ -39,10 +36,11 @@ def distill_embeddings(
     ``transfer_embeddings``. Then only its input rows of new tokens are trained. When the model reads
     a text cut by ``new``, its last hidden state at each token should be the one that it had at the
     token's last piece under ``old``. The error is the mean square over the states from the first new
-    token on. Each token is shown in up to ``snippets`` parts, of ``length`` tokens, of the documents
-    in ``corpus``; tokens that these do not hold keep their start, and so do the rows of an untied
-    head. Small models want a larger ``learning_rate``; further ``options`` are those of ``optimise``.
-    Raises ValueError for a text without a single new token, and as ``transfer_embeddings`` does.
+    token on. Each token is shown in up to ``snippets`` parts, of 50 tokens, of the documents in
+    ``corpus``; tokens that these do not hold keep their start, and so do the rows of an untied head.
+    Further ``options`` are those of ``optimise``: one epoch of batches of 16, with a
+    ``learning_rate`` of 1e-4, unless they say otherwise. Small models want a larger one. Raises
+    ValueError for a text without a single new token, and as ``transfer_embeddings`` does.
 
     Source: Dobler et al. 2026 (Token Distillation), section 3: 100 snippets of 50 tokens, one epoch.
 
@@ -56,17 +54,17 @@ def distill_embeddings(
     """
     old, new = backend_of(old), backend_of(new)
     sources = row_sources(old, new)
-    positive("snippets", snippets)
-    length = min(positive("length", length), sequence_length(model))
-    blocks = _blocks(encode_texts(new, corpus), sources, snippets, length, sequence_length(model))
-    student = transfer_embeddings(model, old, new, init=init, max_padding=max_padding)
+    most = sequence_length(model)
+    blocks = _blocks(encode_texts(new, corpus), sources, positive("snippets", snippets), most)
+    student = transfer_embeddings(model, old, new, max_padding=max_padding)
     learned = [p.requires_grad for p in student.parameters()]
     student.requires_grad_(False)
     table = student.get_input_embeddings().weight.requires_grad_(True)
-    fixed = torch.tensor(sources.origin.ne("new").tolist())
-    hook = table.register_hook(lambda grad: _only_new(grad, fixed))
+    moved = torch.zeros(len(table), 1)  # AdamW leaves a row alone whose gradient is always 0
+    moved[np.flatnonzero(sources.origin == "new")] = 1
+    hook = table.register_hook(lambda grad: grad * moved.to(grad))
     task = _task(deepcopy(model).eval(), blocks, sources)
-    options |= {"learning_rate": learning_rate, "batch_size": batch_size, "epochs": epochs}
+    options = {"learning_rate": 1e-4, "batch_size": 16, "epochs": 1} | options
     student, _ = optimise(student, task, seed=seed, inplace=True, **options)
     hook.remove()
     for p, flag in zip(student.parameters(), learned, strict=True):
@@ -74,18 +72,10 @@ def distill_embeddings(
     return student.to(model.device)
 
 
-def _only_new(grad: torch.Tensor, fixed: torch.Tensor) -> torch.Tensor:
-    """The gradient of the new tokens' rows; AdamW leaves a row alone whose gradient is always 0."""
-    grad = grad.clone()
-    grad[: len(fixed)][fixed.to(grad.device)] = 0
-    grad[len(fixed) :] = 0
-    return grad
-
-
-def _blocks(documents, sources: pd.DataFrame, snippets: int, length: int, most: int) -> list:
+def _blocks(documents, sources: pd.DataFrame, snippets: int, most: int) -> list[np.ndarray]:
     """Parts of documents, each with a new token that not enough parts before it had."""
     new, pieces = (sources.origin == "new").to_numpy(), sources.pieces.map(len).to_numpy()
-    seen, blocks = Counter(), []
+    seen, blocks, length = Counter(), [], min(LENGTH, most)
     for document in documents:
         for start in range(0, len(document), length):
             block = np.array(document[start : start + length])

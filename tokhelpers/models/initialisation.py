@@ -12,9 +12,8 @@ from torch.nn.functional import embedding_bag
 
 from .batches import encode_texts
 
-BY_PIECES = ("fvt", "first-last", "focus")  # these start a token from its own old rows
 INITS = ("fvt", "mean", "normal", "zero", "first-last", "focus")
-WINDOW, DIMENSIONS, EXACT = 5, 100, 2_000  # of FOCUS: places to either side; see `token_vectors`
+WINDOW, DIMENSIONS = 5, 100  # of FOCUS: places to either side, and directions of a token's vector
 
 # For each new token the old ids to average, and their weights (None: all alike).
 Recipe = tuple[list[tuple[int, ...]], list[np.ndarray] | None]
@@ -29,7 +28,7 @@ def recipes(init: str, sources: pd.DataFrame, new: Tokenizer, corpus) -> tuple[R
     made = sources[sources.origin == "new"]
     pieces = made.pieces.tolist()
     without = made.token[made.pieces.map(len) == 0].tolist()
-    if without and init in BY_PIECES:
+    if without and init not in ("mean", "normal", "zero"):
         warnings.warn(
             f"{len(without)} new tokens, {without[0]!r} the first, have no piece under the old "
             "tokenizer: their rows start as the mean of all rows",
@@ -47,24 +46,38 @@ def recipes(init: str, sources: pd.DataFrame, new: Tokenizer, corpus) -> tuple[R
     return recipe, recipe
 
 
-def averages(rows, recipe: Recipe, mean: torch.Tensor, at_once: int = 4_096) -> torch.Tensor:
+def first_rows(
+    init: str, recipe: Recipe, seed: int, lengthened: int, rows, tokens, mean
+) -> torch.Tensor:
+    """Compute the new tokens' rows from all old rows, those of tokens, and the mean of these.
+
+    The first ``lengthened`` columns get the old rows' length.
+    """
+    n = len(recipe[0])
+    if init == "normal":
+        found = draws(tokens, mean, n, seed)
+    elif init in ("mean", "zero"):
+        found = (mean if init == "mean" else torch.zeros_like(mean)).repeat(n, 1)
+    else:
+        found = averages(rows, recipe, mean)
+    if lengthened:
+        found[:, :lengthened] = as_long_as(found[:, :lengthened], tokens[:, :lengthened])
+    return found
+
+
+def averages(rows, recipe: Recipe, mean: torch.Tensor) -> torch.Tensor:
     """Compute the weighted mean of each new token's old rows; ``mean`` where it has none."""
-    means = [mean.new_empty((0, rows.shape[1]))]
-    for start in range(0, len(recipe[0]), at_once):
-        some = recipe[0][start : start + at_once]
-        flat = torch.tensor([i for p in some for i in p], dtype=torch.long)
-        ids, where = flat.unique(return_inverse=True)
-        ends = torch.tensor([0, *map(len, some)]).cumsum(0)
-        options = {"mode": "mean"}
-        if recipe[1] is not None:
-            weights = np.concatenate([*recipe[1][start : start + at_once], []])
-            weights = torch.from_numpy(weights).to(rows.device, mean.dtype)
-            options = {"mode": "sum", "per_sample_weights": weights}
-        wide = rows[ids.to(rows.device)].to(mean.dtype)
-        where, ends = where.to(rows.device), ends.to(rows.device)
-        means.append(embedding_bag(where, wide, ends[:-1], **options))
-        means[-1][[i for i, p in enumerate(some) if not p]] = mean
-    return torch.cat(means)
+    pieces, weights = recipe
+    flat = torch.tensor([i for p in pieces for i in p], dtype=torch.long)
+    ids, where = flat.to(rows.device).unique(return_inverse=True)
+    starts = torch.tensor([0, *map(len, pieces)], device=rows.device).cumsum(0)[:-1]
+    options = {"mode": "mean"}
+    if weights is not None:
+        weights = torch.from_numpy(np.concatenate([*weights, []])).to(rows.device, mean.dtype)
+        options = {"mode": "sum", "per_sample_weights": weights}
+    found = embedding_bag(where, rows[ids].to(mean.dtype), starts, **options)
+    found[[i for i, p in enumerate(pieces) if not p]] = mean
+    return found
 
 
 @contextmanager
@@ -152,32 +165,24 @@ def token_vectors(documents: list[list[int]], size: int) -> tuple[np.ndarray, to
 
     A token's neighbours are the ``WINDOW`` tokens to either side in its document. Pairs are
     counted, their positive pointwise mutual information is factorised, and ``DIMENSIONS`` directions
-    are kept (Levy and Goldberg 2014, section 3). Returns the ids and one row for each. Up to
-    ``EXACT`` ids the factors are exact, above that torch's randomised ones, from a fixed seed.
-    ``size`` is above every id.
+    are kept, found with a fixed seed (Levy and Goldberg 2014, section 3). Returns the ids and one
+    row for each. ``size`` is above every id.
 
     >>> ids, vectors = token_vectors([[0, 1], [2, 1], [3, 4]], 5)
     >>> (vectors @ vectors.T)[0].round().abs().tolist()  # 0 and 2 keep the same company
     [1.0, 0.0, 1.0, 0.0, 0.0]
     """
-    counts = pair_counts(documents, size)
-    one, two, times = counts
+    one, two, times = pair_counts(documents, size)
     ids, places = np.unique(np.concatenate([one, two]), return_inverse=True)
     one, two = places.reshape(2, -1)
-    of_token = np.bincount(one, times, len(ids))
+    of_token, n = np.bincount(one, times, len(ids)), len(ids)
     shared = np.log(times * times.sum() / (of_token[one] * of_token[two]))
     kept = shared > 0
-    where = torch.from_numpy(np.stack([one[kept], two[kept]]))
-    n, shared = len(ids), torch.from_numpy(shared[kept])
+    where, shared = np.stack([one[kept], two[kept]]), torch.from_numpy(shared[kept])
     matrix = torch.sparse_coo_tensor(where, shared, (n, n), check_invariants=True)
-    if n <= EXACT:
-        values, vectors = torch.linalg.eigh(matrix.to_dense())
-        largest = values.abs().argsort(descending=True, stable=True)[:DIMENSIONS]
-        values, vectors = values[largest].abs(), vectors[:, largest]
-    else:
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(0)
-            vectors, values, _ = torch.svd_lowrank(matrix, DIMENSIONS, niter=4)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        vectors, values, _ = torch.svd_lowrank(matrix, min(DIMENSIONS, n), niter=4)
     return ids, torch.nn.functional.normalize(vectors * values.sqrt(), dim=1)
 
 

@@ -53,14 +53,13 @@ def _pieces(old: Tokenizer, token: str) -> tuple[int, ...]:
     prefix = model.continuing_subword_prefix if isinstance(model, models.WordPiece) else ""
     if not (prefix and token.startswith(prefix)):
         return tuple(piece.id for piece in model.tokenize(token))
-    ids, rest = [], token.removeprefix(prefix)  # the model itself would take it for a word's start
-    while rest:
-        found = (model.token_to_id(prefix + rest[:end]) for end in range(len(rest), 0, -1))
-        left, i = next(((n, i) for n, i in enumerate(found) if i is not None), (None, None))
-        if i is None:
-            return (model.token_to_id(model.unk_token),)
-        ids.append(i)
-        rest = rest[len(rest) - left :]
+    ids, rest, known = [], token.removeprefix(prefix), model.token_to_id
+    while rest:  # the model itself would take it for the start of a word
+        ends = (n for n in range(len(rest), 0, -1) if known(prefix + rest[:n]) is not None)
+        if not (end := next(ends, 0)):
+            return (known(model.unk_token),)
+        ids.append(known(prefix + rest[:end]))
+        rest = rest[end:]
     return tuple(ids)
 
 

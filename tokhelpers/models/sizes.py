@@ -2,8 +2,9 @@
 
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
+import numpy as np
 import pandas as pd
 import transformers
 from tokenizers import Tokenizer
@@ -15,13 +16,14 @@ from ..measure.quality import evaluate
 from ..text.corpora import Corpus, digest
 from ..text.counting import counted
 from ..text.pretokens import Pretokens
-from ..tokenizer.checks import whole_number
+from ..tokenizer.checks import positive
 from ..tokenizer.parts import Parts, read_parts
 from ..tokenizer.pretokenization import ChunkCounts, documents_with_counts
 from .architectures import new_model
 from .costs import inputs_for, parameter_count, trainable, training_memory
 
 SMALLEST, MOST, ROWS = 125, 128_000, 8  # of sizes that nobody asked for
+LEAST = 2  # times that a pair must occur to become a token
 
 
 def recommend_size(
@@ -34,8 +36,6 @@ def recommend_size(
     head: str = "causal-lm",
     batch: int = 8,
     length: int = 512,
-    dtype: str = "bfloat16",
-    min_frequency: int = 2,
 ) -> pd.DataFrame:
     """Tabulate what added tokens save of a text, and what they cost in training a model on it.
 
@@ -43,10 +43,9 @@ def recommend_size(
     rules). ``sizes`` are numbers of tokens to add; by default they double up to what the text
     yields, or 128,000. Compression is measured on ``test``; without it on what a corpus from
     ``load_corpus`` has ``held_out`` (its test split; for a list of words FLORES), or on a tenth of
-    other documents, by their digest.
-    ``model_config`` is the name of an architecture or a ``transformers`` configuration; its
-    vocabulary is taken to be the tokenizer's, without padding. A step trains on ``batch`` texts of
-    ``length`` tokens; ``head`` and ``dtype`` are as for ``training_memory``.
+    other documents, by their digest. ``model_config`` is the name of an architecture or a
+    ``transformers`` configuration; its vocabulary is taken to be the tokenizer's, without padding. A
+    step trains on ``batch`` texts of ``length`` tokens, in bfloat16; ``head`` is as for ``new_model``.
 
     Returns one row per size, 0 first: ``added``, ``bytes_per_token``,
     ``tokens_saved_per_million_chars``, ``parameters_added``, ``memory_added`` (bytes, by
@@ -59,9 +58,9 @@ def recommend_size(
     modelled extra time (``data/measured/training_costs.csv``). The table does not say how well new
     rows learn, or whether the model is better for them.
 
-    Raises ValueError for sizes that are negative, all 0 or beyond what the text yields, for a text
-    with nothing to hold out, and as ``training_memory`` does; TypeError for a model that is neither
-    name nor configuration.
+    Raises ValueError for sizes that are below 1 or beyond what the text yields, for a text with
+    nothing to hold out, and as ``training_memory`` does; TypeError for a model that is neither name
+    nor configuration.
 
     >>> base = th.train_byte_level_bpe(["bat bag"], vocab_size=257)
     >>> text = ["cat hat", "cat cat", "hat"]
@@ -76,12 +75,13 @@ def recommend_size(
             "a transformers configuration"
         )
     trainable(model_config, base.next_id, head, batch, length)  # refuses early what cannot be
-    sizes = _checked(sizes)
+    if sizes is not None and not (sizes := sorted({positive("a size", n) for n in sizes})):
+        raise ValueError("sizes is empty: give numbers of tokens to add, such as 1000")
     words, text = _two_texts(base, corpus, test)
-    extension = _learned(base, words, sizes, min_frequency)
+    extension = _learned(base, words, sizes)
     sizes = sizes or _grid(len(extension.tokens))
     rows = {n: base.next_id + n for n in (0, *sizes)}
-    step = {"head": head, "batch": batch, "length": length, "dtype": dtype}
+    step = {"head": head, "batch": batch, "length": length}
     memory = {n: int(training_memory(model_config, rows[n], **step).total) for n in rows}
     measured = {n: evaluate(extend_parts(base, extension, n), text) for n in rows}
     ends = [rows[0], rows[sizes[-1]]]
@@ -115,36 +115,20 @@ def training_operations(architecture, vocab_size: int, head: str, length: int) -
 
 def _table(measured: dict, memory: dict, parameters: list, times: list) -> pd.DataFrame:
     """The table, from what was found at each size; parameters and times at the ends of a line."""
-    without, most, lines = measured[0], max(measured), []
-    for n, found in measured.items():
-        slower = n / most * (times[1] / times[0] - 1)
-        saved = without.tokens - found.tokens
-        lines.append(
-            {
-                "added": n,
-                "bytes_per_token": found.bytes_per_token,
-                "tokens_saved_per_million_chars": 1e6 * saved / found.chars,
-                "parameters_added": (parameters[1] - parameters[0]) * n // most,
-                "memory_added": memory[n] - memory[0],
-                "step_time_added_percent": 100 * slower,
-                "net_cost": (1 + slower) * found.tokens / without.tokens,
-            }
-        )
-    table = pd.DataFrame(lines)
+    found, added = pd.DataFrame(measured.values()), np.array(list(measured))
+    slower = added / added[-1] * (times[1] / times[0] - 1)
+    table = pd.DataFrame(
+        {
+            "added": added,
+            "bytes_per_token": found.bytes_per_token,
+            "tokens_saved_per_million_chars": 1e6 * (found.tokens[0] - found.tokens) / found.chars,
+            "parameters_added": (parameters[1] - parameters[0]) * added // added[-1],
+            "memory_added": [size - memory[0] for size in memory.values()],
+            "step_time_added_percent": 100 * slower,
+            "net_cost": (1 + slower) * found.tokens / found.tokens[0],
+        }
+    )
     return table.assign(near_least=table.net_cost <= 1.01 * table.net_cost.min())
-
-
-def _checked(sizes) -> list[int] | None:
-    """The sizes asked for, in order, each once, without 0, which is always there."""
-    if sizes is None:
-        return None
-    if isinstance(sizes, str) or not isinstance(sizes, Iterable):
-        raise ValueError(f"sizes is {sizes!r}: give a list of numbers of tokens to add")
-    sizes = sorted({whole_number("a size", n) for n in sizes} - {0})
-    if not sizes or sizes[0] < 0:
-        given = sizes[0] if sizes else "none above 0"
-        raise ValueError(f"sizes: got {given}; give numbers of tokens to add, such as 1000")
-    return sizes
 
 
 def _grid(yielded: int) -> list[int]:
@@ -153,15 +137,15 @@ def _grid(yielded: int) -> list[int]:
     return sorted({*doubling[-ROWS:], min(yielded, MOST)})
 
 
-def _learned(base: Parts, words: Pretokens, sizes: list[int] | None, min_frequency) -> Extension:
+def _learned(base: Parts, words: Pretokens, sizes: list[int] | None) -> Extension:
     most = sizes[-1] if sizes else MOST
     with warnings.catch_warnings(action="ignore", category=UserWarning):  # said below, as an error
-        extension = continue_bpe(base, words, most, min_frequency=min_frequency)
+        extension = continue_bpe(base, words, most, min_frequency=LEAST)
     found = len(extension.tokens)
     if found < (most if sizes else 1):
         raise ValueError(
             f"asked for {most:,} new tokens; this text ({words.chars:,} characters to learn from) "
-            f"yields {found:,} at min_frequency={min_frequency}: ask for fewer or bring more text"
+            f"yields {found:,} at min_frequency={LEAST}: ask for fewer or bring more text"
         )
     return extension
 
@@ -172,11 +156,11 @@ def _two_texts(base: Parts, corpus, test) -> tuple[Pretokens, Pretokens | list[s
         test = corpus.held_out(corpus.chars and max(1, corpus.chars // 9))  # a tenth of all
     elif test is None:
         corpus, test = _apart(corpus)
-    if any(not token["special"] for token in base.settings["added_tokens"]):
-        if not isinstance(test, (Pretokens, dict)):
-            test = getattr(test, "counts", None) or list(test)
-        return counted(corpus, base), test
-    return counted(corpus, base), counted(test, base)
+    if all(token["special"] for token in base.settings["added_tokens"]):
+        test = counted(test, base)
+    elif isinstance(test, Iterator):
+        test = list(test)  # added tokens cut raw text, which is read at each size
+    return counted(corpus, base), test
 
 
 def _apart(corpus) -> tuple[Counter, Counter]:

@@ -14,7 +14,7 @@ import torch
 
 from ..tokenizer.checks import positive
 from .architectures import configuration, new_model
-from .costs import DTYPES, dtype_of, inputs_for, trainable, training_memory
+from .costs import dtype_of, inputs_for, trainable, training_memory
 
 MEASURED = ("seconds", "processor_seconds", "memory")
 # thesis, section 5.1: what each model is trained on, and how many tokens of input at most
@@ -38,7 +38,6 @@ def measure_step(
     steps: int = 3,
     device: str | None = None,
     dtype: str | None = None,
-    seed: int = 0,
 ) -> pd.DataFrame:
     """Measure time and memory of training steps: forward, backward and a fused AdamW.
 
@@ -58,52 +57,48 @@ def measure_step(
     ValueError: the head 'none' has no loss to train on: use 'causal-lm' or 'masked-lm'
     """
     config = trainable(architecture, vocab_size, head, batch, length)
-    positive("steps", steps)
     device = device or ("cuda" if torch.cuda.is_available() else "cpu")
     if dtype is None:
         half = device != "cpu" and torch.cuda.is_bf16_supported(including_emulation=False)
         dtype = "bfloat16" if half else "float32"
-    dtype_of(dtype)
+    how = {"steps": positive("steps", steps), "device": device, "dtype": dtype_of(dtype)}
     threads = torch.get_num_threads()
-    name = processor() if device == "cpu" else torch.cuda.get_device_name(device)
-    step = threads, config, head, batch, length, steps, device, dtype, seed
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         try:
-            found = pool.submit(_measure, *step).result()
+            found = pool.submit(_measure, threads, config, head, batch, length, how).result()
         except BrokenProcessPool:
             raise RuntimeError(
                 f"the process was killed at batch={batch}, length={length:,}, most likely for its "
                 "memory: ask for less"
             ) from None
     what = {"vocab_size": config.vocab_size, "head": head, "batch": batch, "length": length}
-    where = {"dtype": dtype, "device": name, "threads": threads}
-    return pd.DataFrame([{**what, **where, **row} for row in found])
+    name = processor() if device == "cpu" else torch.cuda.get_device_name(device)
+    what |= {"dtype": dtype, "device": name, "threads": threads}
+    return pd.DataFrame([{**what, **row} for row in found])
 
 
-def _measure(threads, config, head, batch, length, steps, device, dtype, seed):
+def _measure(threads, config, head, batch, length, how: dict) -> list[dict]:
     """The rows that ``measure_step`` returns, from this process, which is to be a fresh one."""
     torch.set_num_threads(threads)
-    warm = {"batch": 1, "length": 8, "steps": 1, "device": device, "dtype": dtype, "seed": seed}
     small = configuration("small-llama" if config.model_type == "llama" else "small-bert", 100)
     small.pad_token_id = 0
-    _train(small, head, **warm)  # loads what the libraries load when they are first used
-    cuda = device != "cpu"
-    if cuda:
+    _train(small, head, 1, 8, **{**how, "steps": 1})  # loads what is loaded at the first use
+    device = None if how["device"] == "cpu" else how["device"]
+    if device:
         torch.cuda.reset_peak_memory_stats(device)
-    before = torch.cuda.memory_allocated(device) if cuda else _resident()
+    before = torch.cuda.memory_allocated(device) if device else _resident()
     try:
-        times = _train(config, head, **{**warm, "batch": batch, "length": length, "steps": steps})
+        times = _train(config, head, batch, length, **how)
     except torch.OutOfMemoryError:
         return [dict.fromkeys(MEASURED, float("nan"))]
-    peak = torch.cuda.max_memory_allocated(device) if cuda else _resident(peak=True)
+    peak = torch.cuda.max_memory_allocated(device) if device else _resident(peak=True)
     return [dict(zip(MEASURED, [*both, peak - before], strict=True)) for both in times]
 
 
-def _train(config, head, *, batch, length, steps, device, dtype, seed) -> list:
+def _train(config, head, batch, length, *, steps, device, dtype) -> list[tuple[float, float]]:
     """Seconds of each training step after the first, by the clock and of the processor."""
-    model = new_model(config, head=head, seed=seed, device=device).to(DTYPES[dtype]).train()
+    model = new_model(config, head=head, device=device).to(dtype).train()
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5, weight_decay=0.0, fused=True)
-    torch.manual_seed(seed)
     inputs = inputs_for(config, head, batch, length, device)
     times = []
     for _ in range(1 + steps):
@@ -158,27 +153,21 @@ def thesis_runs(sizes: pd.DataFrame) -> pd.DataFrame:
 
 
 def measure_runs(
-    runs: pd.DataFrame,
-    batches,
-    *,
-    length: int | None = None,
-    repeats: int = 1,
-    seed: int = 0,
-    **how,
+    runs: pd.DataFrame, batches, *, length: int | None = None, repeats: int = 1, **how
 ) -> pd.DataFrame:
     """Measure runs such as those of ``thesis_runs``, each at some batch sizes, smallest first.
 
-    All are measured ``repeats`` times, in an order drawn anew each time from the seed, so that a
-    machine that grows slower does not favour what stands first. ``length`` takes the place of longer
-    inputs; ``how`` are the options of ``measure_step``. Returns one row per step: the run, what
-    ``measure_step`` found, ``repeat``, and ``modelled``, the total of ``training_memory`` in bytes.
+    All are measured ``repeats`` times, each time in another order, so that a machine that grows
+    slower does not favour what stands first. ``length`` takes the place of longer inputs; ``how`` are
+    the options of ``measure_step``. Returns one row per step: the run, what ``measure_step`` found,
+    ``repeat``, and ``modelled``, the total of ``training_memory`` in bytes.
 
     >>> measure_runs(thesis_runs(th.published("thesis_table_06")), batches=[]).empty
     True
     """
     rows = []
     for repeat in range(repeats):
-        for run in runs.sample(frac=1, random_state=seed + repeat).to_dict("records"):
+        for run in runs.sample(frac=1, random_state=repeat).to_dict("records"):
             asked = {"head": run["head"], "length": min(length or run["length"], run["length"])}
             size, found = (run["architecture"], run["vocab_size"]), None
             for batch in sorted(batches):
@@ -193,6 +182,5 @@ def measure_runs(
 def processor() -> str:
     """Return the processor's name."""
     info = Path("/proc/cpuinfo")
-    lines = info.read_text().splitlines() if info.exists() else []
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor() or platform.machine()
+    found = re.search(r"model name\s*: (.+)", info.read_text() if info.exists() else "")
+    return found[1] if found else platform.processor() or platform.machine()

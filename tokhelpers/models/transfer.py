@@ -4,14 +4,16 @@ import math
 import warnings
 from collections.abc import Iterable
 from copy import deepcopy
+from functools import partial
 
 import numpy as np
 import pandas as pd
 import torch
 from tokenizers import Tokenizer
+from transformers.initialization import no_init_weights
 
 from ..tokenizer.parts import backend_of
-from .initialisation import INITS, as_long_as, averages, draws, one_thread, recipes
+from .initialisation import INITS, first_rows, one_thread, recipes
 from .rows import row_sources
 
 # Most released tables have up to about 900 rows more than their tokenizer has tokens (phi-2: 905).
@@ -45,15 +47,16 @@ def plan_transfer(
 
 
 def _plan(model, old, sources: pd.DataFrame, max_padding: int | None) -> pd.Series:
-    table, head = model.get_input_embeddings().weight, model.get_output_embeddings()
-    rows, ids = len(table), backend_of(old).get_vocab().values()
-    _check_tables(table, head, ids, max_padding)
+    table, head = model.get_input_embeddings(), model.get_output_embeddings()
+    rows, ids = len(table.weight), backend_of(old).get_vocab().values()
+    _check_tables(table.weight, head, ids, max_padding)
     origins, before, needed = sources.origin.value_counts(), 1 + max(ids), len(sources)
     multiple = math.gcd(rows, 64) if rows > before else 1
     fits = before <= needed <= rows
     new_rows = rows if fits else math.ceil(needed / multiple) * multiple
     copied, initialised = int(origins.get("copied", 0)), int(origins.get("new", 0))
-    kind = "none" if head is None else "tied" if head.weight is table else "untied"
+    kind = "none" if head is None else "tied" if head.weight is table.weight else "untied"
+    trained = {id(part) for part in (table, head if kind == "untied" else table)}
     return pd.Series(
         {
             "tokens": copied + initialised,
@@ -68,22 +71,14 @@ def _plan(model, old, sources: pd.DataFrame, max_padding: int | None) -> pd.Seri
             "dropped": len(ids) - copied,
             "head": kind,
             "head_bias": _bias(model) is not None,
-            "width": table.shape[1],
+            "width": table.weight.shape[1],
             "new_ids": np.flatnonzero(sources.origin == "new").tolist(),
-            "modules": _names(model, kind),
-            "dtype": str(table.dtype).removeprefix("torch."),
+            "modules": [name for name, m in model.named_modules() if id(m) in trained],
+            "dtype": str(table.weight.dtype).removeprefix("torch."),
         },
         name="plan",
         dtype=object,
     )
-
-
-def _names(model, kind: str) -> list[str]:
-    """Where the model has its input table and, if there is one, its untied head."""
-    wanted = [model.get_input_embeddings()]
-    if kind == "untied":
-        wanted.append(model.get_output_embeddings())
-    return [name for part in wanted for name, m in model.named_modules() if m is part]
 
 
 def _check_tables(table, head, ids, max_padding: int | None) -> None:
@@ -167,15 +162,18 @@ def transfer_embeddings(
     lengthened = plan["width"] if rescale else 0, 0  # columns of the input table, of the head
     with torch.no_grad(), one_thread():  # the same rows, however many threads there are
         made, by_pieces = [], recipes(init, sources, new, corpus)
-        for rows, recipe, columns in zip(_tables(model), by_pieces, lengthened, strict=False):
+        for parts, recipe, columns in zip(
+            _tables(model, plan), by_pieces, lengthened, strict=False
+        ):
+            rows = parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
             _check_finite(rows)
-            start = _start(init, recipe, seed, columns)
+            start = partial(first_rows, init, recipe, seed, columns)
             made.append(_new_rows(rows, sources, spare, plan["new_rows"], start))
-        _write(model, made)
-    _move_ids(model, old, new)
-    table = model.get_input_embeddings()
-    if table.padding_idx is not None:
-        table.padding_idx = model.config.get_text_config().pad_token_id
+        _move_ids(model, old, new)
+        _resize(model, plan)
+        for parts, rows in zip(_tables(model, plan), made, strict=True):
+            for part, values in zip(parts, rows.split([p.shape[1] for p in parts], 1), strict=True):
+                part.copy_(values)
     return model
 
 
@@ -188,13 +186,13 @@ def _check_finite(rows: torch.Tensor) -> None:
         )
 
 
-def _tables(model) -> list[torch.Tensor]:
-    """Matrices with one row per token: input table and untied head; a bias is a last column."""
-    table, head = model.get_input_embeddings().weight, model.get_output_embeddings()
-    tables = [table] if head is None or head.weight is table else [table, head.weight]
-    bias = _bias(model)
-    if bias is not None:
-        tables[-1] = torch.cat([tables[-1], bias[:, None].to(tables[-1].dtype)], dim=1)
+def _tables(model, plan: pd.Series) -> list[list[torch.Tensor]]:
+    """Matrices with one row per token, the input table's and an untied head's; a bias is a column."""
+    tables = [[model.get_input_embeddings().weight]]
+    if plan["head"] == "untied":
+        tables.append([model.get_output_embeddings().weight])
+    if plan.head_bias:
+        tables[-1].append(_bias(model)[:, None])
     return tables
 
 
@@ -204,39 +202,13 @@ def _bias(model) -> torch.Tensor | None:
     return getattr(model.get_output_embeddings(), "bias", None) if apart is None else apart[0]
 
 
-def _write(model, made: list[torch.Tensor]) -> None:
-    """Put the new rows in place. The library's resizing would first draw rows at random."""
+def _resize(model, plan: pd.Series) -> None:
+    """Let the library make room for the new rows, without the ones that it would draw."""
+    with no_init_weights():
+        model.resize_token_embeddings(plan.new_rows, mean_resizing=False)
     table, head = model.get_input_embeddings(), model.get_output_embeddings()
-    n, width = len(made[0]), table.weight.shape[1]
-    tied, before = head is not None and head.weight is table.weight, table.weight
-    table.weight, table.num_embeddings = _parameter(made[0][:, :width], before), n
-    if head is not None:
-        rows = made[-1][:, :width]
-        head.weight = table.weight if tied else _parameter(rows, head.weight)
-        head.out_features = n
-        _write_bias(model, head, made[-1][:, width:].flatten())
-    model.config.get_text_config().vocab_size = n
-    if hasattr(model, "vocab_size"):
-        model.vocab_size = n
-    model.tie_weights()
-
-
-def _write_bias(model, head, values: torch.Tensor) -> None:
-    if getattr(model, "final_logits_bias", None) is not None:
-        model.register_buffer("final_logits_bias", values[None].clone())
-        return
-    before = getattr(head, "bias", None)
-    if before is None:
-        return
-    head.bias = _parameter(values, before)
-    for module in model.modules():  # BERT's holds its head's bias a second time, tied or not
-        if getattr(module, "decoder", None) is head and getattr(module, "bias", None) is not None:
-            same = module.bias is before
-            module.bias = head.bias if same else _parameter(values, module.bias)
-
-
-def _parameter(values: torch.Tensor, like: torch.nn.Parameter) -> torch.nn.Parameter:
-    return torch.nn.Parameter(values.to(like.dtype).clone(), requires_grad=like.requires_grad)
+    if plan["head"] == "tied":
+        head.weight = table.weight
 
 
 def _new_rows(rows, sources: pd.DataFrame, spare, n: int, start) -> torch.Tensor:
@@ -250,28 +222,11 @@ def _new_rows(rows, sources: pd.DataFrame, spare, n: int, start) -> torch.Tensor
     taken[spare] = False
     tokens = rows[taken] if spare else rows
     mean = tokens.mean(0, dtype=torch.float64).float()
-    made[new] = start(rows, tokens, mean, len(new)).to(made.dtype)
+    made[new] = start(rows, tokens, mean).to(made.dtype)
     unused += range(len(sources), n)
     old = rows[[spare[i % len(spare)] for i in range(len(unused))]] if spare else mean
     made[unused] = old.to(made.dtype)
     return made
-
-
-def _start(init: str, recipe, seed: int, lengthened: int):
-    """A function for the new tokens' rows; the columns before ``lengthened`` get the old length."""
-
-    def start(rows, tokens, mean, n):
-        if init == "normal":
-            found = draws(tokens, mean, n, seed)
-        elif init in ("mean", "zero"):
-            found = (mean if init == "mean" else torch.zeros_like(mean)).repeat(n, 1)
-        else:
-            found = averages(rows, recipe, mean)
-        if lengthened:
-            found[:, :lengthened] = as_long_as(found[:, :lengthened], tokens[:, :lengthened])
-        return found
-
-    return start
 
 
 def _check_positions(model, old: Tokenizer, new: Tokenizer) -> None:
@@ -289,24 +244,20 @@ def _check_positions(model, old: Tokenizer, new: Tokenizer) -> None:
 
 def _move_ids(model, old: Tokenizer, new: Tokenizer) -> None:
     """Write the configured ids (``pad_token_id`` and so on) as the new tokenizer has them."""
-    name_of, id_of = {i: token for token, i in old.get_vocab().items()}, new.get_vocab()
-    lost = set()
-
-    def follow(i):
-        if i in name_of and name_of[i] not in id_of:
-            lost.add(name_of[i])
-        return id_of.get(name_of[i]) if i in name_of else i
-
-    configs = (
-        model.config,
-        model.config.get_text_config(),
-        getattr(model, "generation_config", None),
-    )
+    token_of = {i: token for token, i in old.get_vocab().items()}
+    moved = {i: new.token_to_id(token) for i, token in token_of.items()}
+    text, lost = model.config.get_text_config(), set()
+    configs = (model.config, text, getattr(model, "generation_config", None))
     for config in {id(c): c for c in configs if c is not None}.values():
         for name, value in list(vars(config).items()):
             if name.endswith("_token_id") and isinstance(value, (int, list)):
-                ids = [follow(i) for i in value] if isinstance(value, list) else follow(value)
-                setattr(config, name, ids)
+                ids = value if isinstance(value, list) else [value]
+                lost |= {token_of[i] for i in ids if moved.get(i, i) is None}
+                ids = [moved.get(i, i) for i in ids]
+                setattr(config, name, ids if isinstance(value, list) else ids[0])
+    table = model.get_input_embeddings()
+    if table.padding_idx is not None:
+        table.padding_idx = text.pad_token_id
     if lost:
         warnings.warn(
             f"the model's configuration names {sorted(lost)}, which the new tokenizer lacks: "
