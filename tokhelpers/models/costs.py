@@ -68,10 +68,13 @@ def training_memory(
     config = trainable(architecture, vocab_size, head, batch, length)
     model = new_model(config, head=head, device="meta").to(dtype_of(dtype)).train()
     ledger = Ledger()
-    with FakeTensorMode():  # what is made here has shapes and takes no memory
-        model.to_empty(device="cpu")
+    with FakeTensorMode(
+        allow_non_fake_inputs=True
+    ):  # what is made here has shapes and takes no memory
+        model.to_empty(device="cpu").tie_weights()
+        optimiser = [torch.empty_like(p) for p in model.parameters() for _ in "mv"]
         ledger.enter("weights", [*model.parameters(), *model.buffers()])
-        ledger.enter("adamw", [torch.empty_like(p) for p in model.parameters() for _ in "mv"])
+        ledger.enter("adamw", optimiser)
         ledger.enter_gradients_of(model)
         ledger.enter_logits_of(model)
         inputs = inputs_for(config, head, batch, length, "cpu")

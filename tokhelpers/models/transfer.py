@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 import torch
 from tokenizers import Tokenizer
-from transformers.initialization import no_init_weights
 
 from ..tokenizer.parts import backend_of
 from .initialisation import INITS, first_rows, one_thread, recipes
@@ -159,21 +158,18 @@ def transfer_embeddings(
     _check_positions(model, old, new)
     model = model if inplace else deepcopy(model)
     spare = sorted(set(range(plan["table_rows"])) - set(old.get_vocab().values()))
-    lengthened = plan["width"] if rescale else 0, 0  # columns of the input table, of the head
     with torch.no_grad(), one_thread():  # the same rows, however many threads there are
         made, by_pieces = [], recipes(init, sources, new, corpus)
-        for parts, recipe, columns in zip(
-            _tables(model, plan), by_pieces, lengthened, strict=False
-        ):
-            rows = parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
+        for parts, recipe in zip(_tables(model, plan), by_pieces, strict=False):
+            rows = torch.cat([part.reshape(plan["table_rows"], -1) for part in parts], dim=1)
             _check_finite(rows)
-            start = partial(first_rows, init, recipe, seed, columns)
+            lengthened = plan["width"] if rescale and not made else 0
+            start = partial(first_rows, init, recipe, seed, lengthened)
             made.append(_new_rows(rows, sources, spare, plan["new_rows"], start))
-        _move_ids(model, old, new)
-        _resize(model, plan)
         for parts, rows in zip(_tables(model, plan), made, strict=True):
-            for part, values in zip(parts, rows.split([p.shape[1] for p in parts], 1), strict=True):
-                part.copy_(values)
+            _write(parts, rows, plan["table_rows"])
+    _set_size(model, plan["new_rows"])
+    _move_ids(model, old, new)
     return model
 
 
@@ -187,28 +183,43 @@ def _check_finite(rows: torch.Tensor) -> None:
 
 
 def _tables(model, plan: pd.Series) -> list[list[torch.Tensor]]:
-    """Matrices with one row per token, the input table's and an untied head's; a bias is a column."""
+    """What has one row per token: the input table, and an untied head; a bias goes with the last."""
     tables = [[model.get_input_embeddings().weight]]
     if plan["head"] == "untied":
         tables.append([model.get_output_embeddings().weight])
-    if plan.head_bias:
-        tables[-1].append(_bias(model)[:, None])
+    if plan["head_bias"]:
+        tables[-1].append(_bias(model))
     return tables
 
 
 def _bias(model) -> torch.Tensor | None:
     """What is added to the logits of each token; BART keeps it apart from its head."""
     apart = getattr(model, "final_logits_bias", None)
-    return getattr(model.get_output_embeddings(), "bias", None) if apart is None else apart[0]
+    return getattr(model.get_output_embeddings(), "bias", None) if apart is None else apart
 
 
-def _resize(model, plan: pd.Series) -> None:
-    """Let the library make room for the new rows, without the ones that it would draw."""
-    with no_init_weights():
-        model.resize_token_embeddings(plan.new_rows, mean_resizing=False)
-    table, head = model.get_input_embeddings(), model.get_output_embeddings()
-    if plan["head"] == "tied":
-        head.weight = table.weight
+def _write(parts: list[torch.Tensor], rows: torch.Tensor, before: int) -> None:
+    """Put rows in place of the ones before; what is tied stays tied, as it is the same object."""
+    widths = [part.numel() // before for part in parts]
+    for part, columns in zip(parts, rows.split(widths, dim=1), strict=True):
+        shape = list(part.shape)
+        shape[shape.index(before)] = len(rows)
+        part.data, part.grad = columns.to(part.dtype).reshape(shape).contiguous(), None
+
+
+def _set_size(model, n: int) -> None:
+    """Let a model whose tables have been written know how many rows they have."""
+    model.get_input_embeddings().num_embeddings = n
+    head = model.get_output_embeddings()
+    if head is not None:
+        head.out_features = n
+        for module in model.modules():  # an untied BERT holds its head's bias a second time
+            twin = getattr(module, "bias", None)
+            if getattr(module, "decoder", None) is head and twin is not head.bias:
+                twin.data = head.bias.data.clone()
+    model.config.get_text_config().vocab_size = n
+    if hasattr(model, "vocab_size"):
+        model.vocab_size = n
 
 
 def _new_rows(rows, sources: pd.DataFrame, spare, n: int, start) -> torch.Tensor:
