@@ -55,11 +55,10 @@ def training_memory(
 
     The total is what torch's allocator gives out on a CPU, to one in ten thousand. Not modelled:
     work space inside kernels, the allocator's fragments and caches, and the libraries themselves.
-    Attention weights have no dropout here, so that attention is fused and never writes its square
-    matrix; other dropout masks are kept in ``dtype``, as on a CPU (a GPU keeps bytes).
-
-    Raises ValueError as ``parameter_count`` does, and for a length beyond the model's positions, a
-    head without a loss, or an unknown dtype.
+    Attention has no dropout here, so that it is fused and never writes its square matrix; other
+    dropout masks are kept in ``dtype``, as on a CPU (a GPU keeps bytes). Raises ValueError as
+    ``parameter_count`` does, and for a length beyond the model's positions, a head without a loss,
+    or an unknown dtype.
 
     >>> bill = training_memory("small-llama", 1_000, head="causal-lm", batch=2, length=64)
     >>> float(bill.adamw / parameter_count("small-llama", 1_000, "causal-lm"))

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import torch
 from tokenizers import Tokenizer
-from torch.nn.functional import embedding_bag
+from torch.nn.functional import embedding_bag, normalize
 
 from .batches import encode_texts
 
@@ -46,10 +46,8 @@ def recipes(init: str, sources: pd.DataFrame, new: Tokenizer, corpus) -> tuple[R
     return recipe, recipe
 
 
-def first_rows(
-    init: str, recipe: Recipe, seed: int, lengthened: int, rows, tokens, mean
-) -> torch.Tensor:
-    """Compute the new tokens' rows from all old rows, those of tokens, and the mean of these.
+def first_rows(init: str, recipe: Recipe, seed: int, lengthened: int, rows, tokens, mean):
+    """Compute the new tokens' rows from all rows, the tokens' rows, and the mean of the latter.
 
     The first ``lengthened`` columns get the old rows' length.
     """
@@ -60,8 +58,10 @@ def first_rows(
         found = (mean if init == "mean" else torch.zeros_like(mean)).repeat(n, 1)
     else:
         found = averages(rows, recipe, mean)
-    if lengthened:
-        found[:, :lengthened] = as_long_as(found[:, :lengthened], tokens[:, :lengthened])
+    if lengthened:  # averages are shorter than what they average
+        median = tokens[:, :lengthened].float().norm(dim=1).median()
+        lengths = found[:, :lengthened].norm(dim=1, keepdim=True).clamp(min=1e-30)
+        found[:, :lengthened] *= median / lengths
     return found
 
 
@@ -104,19 +104,6 @@ def draws(rows: torch.Tensor, mean: torch.Tensor, n: int, seed: int) -> torch.Te
     return mean + drawn.to(rows.device) @ root.float()
 
 
-def as_long_as(rows: torch.Tensor, old: torch.Tensor) -> torch.Tensor:
-    """Stretch or shrink rows to the median length of old ones; rows of zeros stay.
-
-    Averages are shorter than what they average. Source: NVIDIA Nemotron's tokenizer extension.
-
-    >>> as_long_as(torch.tensor([[3.0, 4.0]]), torch.tensor([[0.0, 2.0], [1.0, 0.0], [2.0, 0.0]]))
-    tensor([[1.2000, 1.6000]])
-    """
-    lengths = rows.norm(dim=1, keepdim=True)
-    wanted = old.float().norm(dim=1).median()
-    return rows * torch.where(lengths > 0, wanted / lengths.clamp(min=1e-30), 1.0)
-
-
 def focus_weights(
     sources: pd.DataFrame, new: Tokenizer, corpus: Iterable[str]
 ) -> dict[int, tuple[tuple[int, ...], np.ndarray]]:
@@ -128,7 +115,7 @@ def focus_weights(
 
     Source: Dobler and de Melo 2023 (FOCUS), section 3, with fastText's vectors there.
     """
-    ids, vectors = token_vectors(encode_texts(new, corpus), len(sources))
+    ids, vectors = token_vectors(encode_texts(new, corpus))
     origin = sources.origin.to_numpy()[ids]
     wanted, known = np.flatnonzero(origin == "new"), np.flatnonzero(origin == "copied")
     if not len(wanted) or not len(known):
@@ -160,40 +147,36 @@ def sparsemax(scores: torch.Tensor) -> torch.Tensor:
     return (scores - threshold.gather(1, last)).clamp(min=0)
 
 
-def token_vectors(documents: list[list[int]], size: int) -> tuple[np.ndarray, torch.Tensor]:
+def token_vectors(documents: list[list[int]]) -> tuple[np.ndarray, torch.Tensor]:
     """Compute a vector of length 1 for each id that documents of ids hold, from its neighbours.
 
     A token's neighbours are the ``WINDOW`` tokens to either side in its document. Pairs are
     counted, their positive pointwise mutual information is factorised, and ``DIMENSIONS`` directions
     are kept, found with a fixed seed (Levy and Goldberg 2014, section 3). Returns the ids and one
-    row for each. ``size`` is above every id.
+    row for each.
 
-    >>> ids, vectors = token_vectors([[0, 1], [2, 1], [3, 4]], 5)
+    >>> ids, vectors = token_vectors([[0, 1], [2, 1], [3, 4]])
     >>> (vectors @ vectors.T)[0].round().abs().tolist()  # 0 and 2 keep the same company
     [1.0, 0.0, 1.0, 0.0, 0.0]
     """
-    one, two, times = pair_counts(documents, size)
-    ids, places = np.unique(np.concatenate([one, two]), return_inverse=True)
-    one, two = places.reshape(2, -1)
-    of_token, n = np.bincount(one, times, len(ids)), len(ids)
+    pairs = []
+    for document in documents:
+        ids = np.array(document, np.int64)
+        for k in range(1, min(WINDOW, len(ids) - 1) + 1):
+            pairs += [(ids[:-k], ids[k:]), (ids[k:], ids[:-k])]
+    if not pairs:
+        raise ValueError("the text has no two tokens side by side: give more of it as corpus=")
+    ids, places = np.unique(np.concatenate(pairs, axis=1), return_inverse=True)
+    places, n = places.reshape(2, -1), len(ids)
+    ones = torch.ones(places.shape[1], dtype=torch.float64)
+    counts = torch.sparse_coo_tensor(places, ones, (n, n), check_invariants=True).coalesce()
+    (one, two), times = counts.indices().numpy(), counts.values().numpy()
+    of_token = np.bincount(one, times)
     shared = np.log(times * times.sum() / (of_token[one] * of_token[two]))
-    kept = shared > 0
-    where, shared = np.stack([one[kept], two[kept]]), torch.from_numpy(shared[kept])
+    kept = torch.from_numpy(shared > 0)
+    where, shared = counts.indices()[:, kept], torch.from_numpy(shared)[kept]
     matrix = torch.sparse_coo_tensor(where, shared, (n, n), check_invariants=True)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         vectors, values, _ = torch.svd_lowrank(matrix, min(DIMENSIONS, n), niter=4)
-    return ids, torch.nn.functional.normalize(vectors * values.sqrt(), dim=1)
-
-
-def pair_counts(documents: list[list[int]], size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Count how often two ids stand within ``WINDOW`` places: first id, second id, times."""
-    codes = []
-    for document in documents:
-        ids = np.array(document, np.int64)
-        for k in range(1, min(WINDOW, len(ids) - 1) + 1):
-            codes += [ids[:-k] * size + ids[k:], ids[k:] * size + ids[:-k]]
-    if not codes:
-        raise ValueError("the text has no two tokens side by side: give more of it as corpus=")
-    pairs, times = np.unique(np.concatenate(codes), return_counts=True)
-    return pairs // size, pairs % size, times
+    return ids, normalize(vectors * values.sqrt(), dim=1)

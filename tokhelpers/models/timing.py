@@ -36,18 +36,17 @@ def measure_step(
     batch: int,
     length: int,
     steps: int = 3,
-    device: str | None = None,
-    dtype: str | None = None,
+    device: str = "cpu",
+    dtype: str = "float32",
 ) -> pd.DataFrame:
     """Measure time and memory of training steps: forward, backward and a fused AdamW.
 
     The model has fresh weights, the ids are random, and the steps run in a new process, after one to
-    warm up. Returns one row per step: ``seconds`` by the clock and ``processor_seconds`` of all
-    threads; ``memory``, the same in each row, is the peak in bytes: on CUDA what the allocator gave
-    out, on a CPU resident memory above what the process had before the model was built. ``device``
-    is "cuda" or "cpu" (default: CUDA where there is one), ``dtype``, of weights, gradients and
-    averages, "bfloat16" or "float32" (default: bfloat16 on a GPU that has it in hardware, else
-    float32). Where a GPU's memory does not suffice, there is one row, and all three are NaN.
+    warm up; ``dtype``, of weights, gradients and averages, is "bfloat16" or "float32". Returns one
+    row per step: ``seconds`` by the clock and ``processor_seconds`` of all threads; ``memory``, the
+    same in each row, is the peak in bytes: on the device "cuda" what the allocator gave out, on
+    "cpu" resident memory above what the process had before the model was built. Where a GPU's
+    memory does not suffice, there is one row, and all three are NaN.
 
     Raises ValueError as ``training_memory`` does, and RuntimeError where the process was killed,
     most likely for its memory.
@@ -57,10 +56,6 @@ def measure_step(
     ValueError: the head 'none' has no loss to train on: use 'causal-lm' or 'masked-lm'
     """
     config = trainable(architecture, vocab_size, head, batch, length)
-    device = device or ("cuda" if torch.cuda.is_available() else "cpu")
-    if dtype is None:
-        half = device != "cpu" and torch.cuda.is_bf16_supported(including_emulation=False)
-        dtype = "bfloat16" if half else "float32"
     how = {"steps": positive("steps", steps), "device": device, "dtype": dtype_of(dtype)}
     threads = torch.get_num_threads()
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
@@ -113,16 +108,13 @@ def _train(config, head, batch, length, *, steps, device, dtype) -> list[tuple[f
 
 
 def _resident(peak: bool = False) -> int:
-    """This process's resident bytes, now or at most; now also starts the peak afresh on Linux.
-
-    psutil knows no peak, and a peak between two of its looks would be missed.
-    """
+    """This process's resident bytes, now or at most (psutil knows no peak); now starts it afresh."""
     status = Path("/proc/self/status")
     if not status.exists():  # elsewhere only the peak is known
         import resource
 
-        unit = 1 if sys.platform == "darwin" else 1024
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+        most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return most if sys.platform == "darwin" else 1024 * most
     if not peak:
         Path("/proc/self/clear_refs").write_text("5")
     field = "VmHWM" if peak else "VmRSS"
@@ -134,9 +126,7 @@ def thesis_runs(sizes: pd.DataFrame) -> pd.DataFrame:
 
     ``sizes`` is the published ``thesis_table_06``. Columns: model, extension, stage ("pretraining",
     "fine-tuning"), architecture, head, length (the largest input, in tokens), added (tokens) and
-    vocab_size.
-
-    Source: thesis, Table 6 and section 5.1.
+    vocab_size. Source: thesis, Table 6 and section 5.1.
 
     >>> len(thesis_runs(th.published("thesis_table_06")))
     60

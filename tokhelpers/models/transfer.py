@@ -27,11 +27,10 @@ def plan_transfer(
     ``tokens`` and ``largest_id`` are the new tokenizer's. ``configured_size``, ``table_rows`` and
     ``padding`` (rows without a token) are the model's as it is; ``new_rows`` and ``new_padding`` are
     those that it would have. Rows are ``copied``, ``initialised`` (new tokens) or ``dropped`` (old
-    tokens that went). ``head`` is "tied", "untied" or "none". A table with padding keeps it: its
-    size stays while the tokens fit, and otherwise is a multiple of 64 again, or of the power of two
-    below it that the old size was. ``new_ids`` and ``modules`` are what peft needs to train nothing
-    but the new rows: ``TrainableTokensConfig(token_indices=plan.new_ids,
-    target_modules=plan.modules)``.
+    tokens that went). ``head`` is "tied", "untied" or "none". A table with padding keeps its size
+    while the tokens fit, and otherwise is a multiple of 64 again, or of the power of two below it
+    that the old size was. ``new_ids`` and ``modules`` are what peft's ``TrainableTokensConfig`` needs
+    to train nothing but the new rows (``token_indices``, ``target_modules``).
 
     Raises ValueError when ``old`` cannot be the model's tokenizer: when it has more ids than the
     table has rows, or leaves more than ``max_padding`` rows without a token (None allows any number).
@@ -93,10 +92,9 @@ def _check_tables(table, head, ids, max_padding: int | None) -> None:
         raise ValueError(f"{found}, or max_padding=None if it is this one")
     if not table.is_floating_point():
         raise ValueError(f"rows of {table.dtype} cannot be averaged: load the model unquantised")
-    if head is not None and len(head.weight) != rows:
+    if head is not None and (n := len(head.weight)) != rows:
         raise ValueError(
-            f"the embedding table has {rows:,} rows, the output head {len(head.weight):,}: "
-            "make them equal first (resize_token_embeddings)"
+            f"the embedding table has {rows:,} rows, the output head {n:,}: make them equal first"
         )
 
 
@@ -122,18 +120,16 @@ def transfer_embeddings(
     - "first-last": the row of its last piece in the input table, of its first in an untied head;
     - "focus": the mean of the rows of tokens with similar neighbours in ``corpus``, documents to read,
       weighted by sparsemax; "fvt" for new tokens that these do not hold;
-    - "mean": the mean of all old tokens' rows;
-    - "normal": drawn with the mean and covariance of all old tokens' rows, by ``seed``;
-    - "zero": zeros.
+    - "mean", "normal", "zero": the mean of all old tokens' rows, draws with their mean and covariance
+      by ``seed``, or zeros.
 
-    A token without pieces takes the mean of all, with a warning. An untied head and its bias are
-    treated likewise, from their own rows. ``rescale`` stretches the new rows of the input table, not
-    of an untied head, to the median length of the old ones. Rows without a token take the old rows
-    without one, in turn, or the mean where there are none. Ids in the configurations
-    (``pad_token_id`` and so on) follow their tokens. ``head=False`` allows a model without an output
-    head, ``max_padding`` is as for ``plan_transfer``. The sums are done in float32 at least. Raises
-    ValueError as ``plan_transfer`` does, for an unknown ``init``, a missing head, "focus" without a
-    text that holds new tokens, and rows that are not finite.
+    A token without pieces takes the mean, with a warning. An untied head and its bias are treated
+    likewise, from their own rows. ``rescale`` stretches the new rows of the input table to the median
+    length of the old ones. Rows without a token take the old rows without one, in turn, or the mean
+    where there are none. Ids in the configurations (``pad_token_id`` and so on) follow their tokens.
+    ``head=False`` allows a model without an output head. The sums are done in float32 at least.
+    Raises ValueError as ``plan_transfer`` does, for an unknown ``init``, a missing head, "focus"
+    without a text that holds new tokens, and rows that are not finite.
 
     Source: Purason et al. 2025, Appendix L (fvt); thesis, Table 8 (normal); Dobler and de Melo 2023
     (focus); NVIDIA Nemotron's tokenizer extension (rescale).
@@ -213,13 +209,12 @@ def _set_size(model, n: int) -> None:
     head = model.get_output_embeddings()
     if head is not None:
         head.out_features = n
-        for module in model.modules():  # an untied BERT holds its head's bias a second time
-            twin = getattr(module, "bias", None)
-            if getattr(module, "decoder", None) is head and twin is not head.bias:
-                twin.data = head.bias.data.clone()
-    model.config.get_text_config().vocab_size = n
-    if hasattr(model, "vocab_size"):
-        model.vocab_size = n
+    for module in model.modules():  # an untied BERT holds its head's bias a second time
+        twin, bias = getattr(module, "bias", None), getattr(head, "bias", None)
+        twice = twin is not None and bias is not None and twin is not bias
+        if twice and getattr(module, "decoder", None) is head:
+            twin.data = bias.data.clone()
+    model.config.get_text_config().vocab_size = model.vocab_size = n
 
 
 def _new_rows(rows, sources: pd.DataFrame, spare, n: int, start) -> torch.Tensor:
