@@ -1,9 +1,11 @@
 """How many tokens to add: the table against its parts, by hand, and against measured steps."""
 
+from hashlib import blake2b
+
 import numpy as np
 import pandas as pd
 import pytest
-from tokenizers import Tokenizer, models
+from tokenizers import Tokenizer
 
 import tokhelpers as th
 from tokhelpers.models.architectures import configuration
@@ -11,17 +13,8 @@ from tokhelpers.models.costs import training_memory
 from tokhelpers.models.sizes import training_operations
 from tokhelpers.models.timing import thesis_runs
 
-STEP = {"head": "causal-lm", "batch": 2, "length": 64, "dtype": "float32"}
-COLUMNS = [
-    "added",
-    "bytes_per_token",
-    "tokens_saved_per_million_chars",
-    "parameters_added",
-    "memory_added",
-    "step_time_added_percent",
-    "net_cost",
-    "near_least",
-]
+STEP = {"head": "causal-lm", "batch": 2, "length": 64}
+FEW = {"sizes": [50], "batch": 1, "length": 16}
 
 
 @pytest.fixture(scope="module")
@@ -40,43 +33,30 @@ def table(base, texts):
     return th.recommend_size(base, texts, "small-llama", sizes=[1_000, 250, 2_000], **STEP)
 
 
-def apart(documents):
-    """The two parts of a text, from the documented rule."""
-    from hashlib import blake2b
-
-    marked = [f"held out {d}".encode() for d in documents]
-    digests = [int(blake2b(text, digest_size=8).hexdigest(), 16) for text in marked]
-    held = [d for d, n in zip(documents, digests, strict=True) if n % 10 == 0]
-    return [d for d in documents if d not in set(held)], held
-
-
 # --- each column ---------------------------------------------------------------------------------
 def test_one_row_a_size_and_none_first(table):
-    assert table.columns.tolist() == COLUMNS
     assert table.added.tolist() == [0, 250, 1_000, 2_000]
     assert table.iloc[0, 2:6].tolist() == [0, 0, 0, 0] and table.net_cost[0] == 1
     assert [table[c].dtype.kind for c in ("added", "parameters_added", "memory_added")] == ["i"] * 3
 
 
 def test_compression_is_that_of_finished_tokenizers_on_text_held_out(base, texts, table):
-    learn, held = apart(texts)
+    digests = [blake2b(f"held out {d}".encode(), digest_size=8).digest() for d in texts]
+    held = [d for d, n in zip(texts, digests, strict=True) if int.from_bytes(n) % 10 == 0]
+    learn = [d for d in texts if d not in set(held)]
     assert 0 < len(held) < len(learn)
     extension = th.continue_bpe(base, learn, 2_000, min_frequency=2)
-    tokens, size = {}, len("".join(held).encode())
-    for n in table.added:
-        encoded = th.extend(base, extension, n).encode_batch(held)
-        tokens[n] = sum(len(e.ids) for e in encoded)
-    counted = table.added.map(tokens)
-    assert table.bytes_per_token.tolist() == pytest.approx([size / n for n in counted])
-    saved = 1e6 * (tokens[0] - counted) / len("".join(held))
-    assert table.tokens_saved_per_million_chars.tolist() == pytest.approx(saved.tolist())
+    longer = [th.extend(base, extension, n) for n in table.added]
+    tokens = np.array([sum(len(e.ids) for e in t.encode_batch(held)) for t in longer])
+    text = "".join(held)
+    assert table.bytes_per_token.tolist() == pytest.approx(len(text.encode()) / tokens)
+    saved = 1e6 * (tokens[0] - tokens) / len(text)
+    assert table.tokens_saved_per_million_chars.tolist() == pytest.approx(saved)
 
 
-def test_parameters_and_memory_are_those_of_the_models(base, table):
+def test_parameters_and_memory_are_those_of_the_models(table):
     bills = [training_memory("small-llama", 500 + n, **STEP).total for n in table.added]
     assert table.memory_added.tolist() == [bill - bills[0] for bill in bills]
-    rise = np.diff(table.memory_added) / np.diff(table.added)
-    assert rise[0] < rise[-1]  # the peak moves: no straight line here
     counts = [th.parameter_count("small-llama", 500 + n, "causal-lm") for n in table.added]
     assert table.parameters_added.tolist() == [count - counts[0] for count in counts]
 
@@ -90,45 +70,35 @@ def llama_operations(config, vocab_size, length):
     return 6 * length * (matrices + attention)
 
 
-@pytest.mark.parametrize(("size", "length"), [(1_000, 64), (30_000, 512)])
-def test_operations_are_those_on_paper(size, length):
-    expected = llama_operations(configuration("small-llama"), size, length)
-    assert training_operations("small-llama", size, "causal-lm", length) == expected
-
-
 def test_time_and_cost_are_those_on_paper(table):
     config = configuration("small-llama")
+    expected = llama_operations(config, 30_000, 512)
+    assert training_operations("small-llama", 30_000, "causal-lm", 512) == expected
     steps = np.array([llama_operations(config, 500 + n, 64) for n in table.added])
     slower = steps / steps[0]
     assert table.step_time_added_percent.tolist() == pytest.approx(100 * slower - 100)
     tokens = table.bytes_per_token[0] / table.bytes_per_token
     assert table.net_cost.tolist() == pytest.approx(slower * tokens)
-    assert table.near_least.tolist() == [
-        cost <= 1.01 * min(table.net_cost) for cost in table.net_cost
-    ]
+    assert table.near_least.equals(table.net_cost <= 1.01 * table.net_cost.min())
 
 
 def test_a_classifier_pays_no_time_for_tokens(base, texts):
-    found = th.recommend_size(
-        base, texts, "small-bert", sizes=[100], head="text-classification", batch=1, length=16
-    )
+    found = th.recommend_size(base, texts, "small-bert", head="text-classification", **FEW)
     assert found.step_time_added_percent.tolist() == [0, 0]
-    assert found.parameters_added[1] == 100 * 192
+    assert found.parameters_added[1] == 50 * 192
     assert found.net_cost[1] == found.bytes_per_token[0] / found.bytes_per_token[1]
 
 
-# --- the time model against measured steps -------------------------------------------------------
 def slopes(model):
     """Relative time that a token adds to a step: measured on a CPU, and modelled."""
-    runs = thesis_runs(th.published("thesis_table_06")).query(
-        "stage == 'pretraining' and model == @model"
-    )
-    steps = th.measured("training_costs").query("stage == 'pretraining' and model == @model")
+    of_model = "stage == 'pretraining' and model == @model"
+    runs = thesis_runs(th.published("thesis_table_06")).query(of_model)
+    steps = th.measured("training_costs").query(of_model)
     assert sorted(steps.added) == sorted(10 * runs.added.tolist()) and set(steps.length) == {128}
     slope, start = np.polyfit(steps.added, steps.processor_seconds, 1)
-    of = {"architecture": runs.architecture.iloc[0], "head": runs["head"].iloc[0], "length": 128}
-    sizes = [runs.vocab_size.min(), runs.vocab_size.max()]
-    small, large = (training_operations(vocab_size=size, **of) for size in sizes)
+    name, head = runs.architecture.iloc[0], runs["head"].iloc[0]
+    sizes = runs.vocab_size.min(), runs.vocab_size.max()
+    small, large = (training_operations(name, size, head, 128) for size in sizes)
     return slope / start, (large / small - 1) / (sizes[1] - sizes[0])
 
 
@@ -140,16 +110,12 @@ def test_measured_time_rises_as_far_as_the_docstring_says():
 
 
 # --- texts ---------------------------------------------------------------------------------------
-FEW = {"sizes": [50], "batch": 1, "length": 16}
-
-
 @pytest.mark.long
 def test_order_and_repetition_of_documents_do_not_matter(base, texts):
     found = th.recommend_size(base, texts, "small-llama", **FEW)
-    turned = th.recommend_size(base, iter(texts[::-1]), "small-llama", **FEW)
-    counts = th.recommend_size(base, dict.fromkeys(texts, 3), "small-llama", **FEW)
-    pd.testing.assert_frame_equal(found, turned)
-    pd.testing.assert_frame_equal(found, counts)
+    for same in (iter(texts[::-1]), dict.fromkeys(texts, 3)):
+        again = th.recommend_size(base, same, "small-llama", **FEW)
+        pd.testing.assert_frame_equal(found, again)
 
 
 @pytest.mark.parametrize(
@@ -169,6 +135,15 @@ def test_a_named_corpus_is_measured_on_what_it_has_held_out(base, name, held):
         th.recommend_size(base, held, "small-llama", **FEW)
 
 
+def test_added_tokens_cut_the_text_that_is_measured(base, texts):
+    longer = Tokenizer.from_str(base.to_str())
+    longer.add_tokens(["kissa"])
+    held = ["kissa ja koira", "kissat"]
+    found = th.recommend_size(longer, texts, "small-llama", test=iter(held), **FEW)
+    tokens = sum(len(encoding.ids) for encoding in longer.encode_batch(held))
+    assert found.bytes_per_token[0] == sum(map(len, held)) / tokens
+
+
 @pytest.mark.long
 def test_without_sizes_they_double_up_to_what_the_text_yields(base):
     learn, held = ["kissa kissat koira koirat"] * 2, ["kissa ja koira"]
@@ -183,9 +158,8 @@ def test_without_sizes_they_double_up_to_what_the_text_yields(base):
 
 @pytest.mark.long
 def test_sentencepiece_and_real_tokenizers(mistral, qwen, finnish):
-    few = {"sizes": [100], "batch": 1, "length": 16}
     for tokenizer in (mistral, qwen):
-        found = th.recommend_size(tokenizer, finnish[:500], "small-llama", **few)
+        found = th.recommend_size(tokenizer, finnish[:500], "small-llama", **FEW | {"sizes": [100]})
         assert found.net_cost[1] < 0.95
 
 
@@ -193,22 +167,15 @@ def test_sentencepiece_and_real_tokenizers(mistral, qwen, finnish):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"sizes": [-5, 10]}, "sizes: got -5; give numbers of tokens to add"),
-        ({"sizes": []}, "sizes: got none above 0; give numbers"),
-        ({"sizes": [0]}, "sizes: got none above 0"),
+        ({"sizes": [0, 10]}, "a size must be at least 1, not 0"),
         ({"sizes": [1.5]}, "a size must be a whole number, not 1.5"),
-        ({"sizes": 1_000}, "sizes is 1000: give a list of numbers"),
-        ({"sizes": "1000"}, "sizes is '1000': give a list of numbers"),
+        ({"sizes": "1000"}, "a size must be a whole number, not '[01]'"),
+        ({"sizes": []}, "sizes is empty: give numbers"),
         (
             {"sizes": [10**6]},
-            "asked for 1,000,000 .* characters to learn from.* yields .*: ask for fewer or bring",
+            "asked for 1,000,000 .* characters to learn from.* yields .*: ask for",
         ),
-        ({"min_frequency": 10**6}, "yields 0 at min_frequency=1000000"),
-        ({"min_frequency": 0}, "a pair must occur at least once"),
-        ({"head": "none"}, "the head 'none' has no loss"),
         ({"length": 10**6}, "llama has 512 positions here; got length=1,000,000"),
-        ({"batch": 0}, "batch must be at least 1, not 0"),
-        ({"dtype": "int8"}, "dtype is 'int8': use bfloat16 or float32"),
         ({"test": []}, "no text in its 0 documents"),
     ],
     ids=str,
@@ -219,8 +186,6 @@ def test_refused(base, texts, options, message):
 
 
 def test_models_and_texts_that_are_none(base, texts):
-    with pytest.raises(ValueError, match="'gpt-5' does not name one architecture"):
-        th.recommend_size(base, texts, "gpt-5")
     with pytest.raises(TypeError, match="model_config is a dict: give the name"):
         th.recommend_size(base, texts, {"hidden_size": 8})
     with pytest.raises(TypeError, match="got one string: put it in a list"):
@@ -229,6 +194,3 @@ def test_models_and_texts_that_are_none(base, texts):
         th.recommend_size(base, ["kissa", "kissa"], "small-llama", **FEW)
     with pytest.raises(ValueError, match="counts have no documents to hold out"):
         th.recommend_size(base, th.count_pretokens(texts, base), "small-llama", **FEW)
-    unigram = Tokenizer(models.Unigram([("a", 0.0)], None))
-    with pytest.raises(ValueError, match="a BPE tokenizer is needed"):
-        th.recommend_size(unigram, texts, "small-llama", **FEW)
