@@ -259,8 +259,8 @@ def _move_ids(model, old: Tokenizer, new: Tokenizer) -> None:
             if name.endswith("_token_id") and isinstance(value, (int, list)):
                 ids = value if isinstance(value, list) else [value]
                 lost |= {token_of[i] for i in ids if moved.get(i, i) is None}
-                ids = [moved.get(i, i) for i in ids]
-                setattr(config, name, ids if isinstance(value, list) else ids[0])
+                left = [moved.get(i, i) for i in ids if moved.get(i, i) is not None] or None
+                setattr(config, name, left if left is None or value is ids else left[0])
     table = model.get_input_embeddings()
     if table.padding_idx is not None:
         table.padding_idx = text.pad_token_id
