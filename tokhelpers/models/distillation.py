@@ -32,15 +32,14 @@ def distill_embeddings(
 ):
     """Give a model rows for new tokens, trained to give the states that the tokens' pieces gave.
 
-    The model, which has the tokenizer ``old``, is transferred to ``new`` as by
-    ``transfer_embeddings``. Then only its input rows of new tokens are trained. When the model reads
-    a text cut by ``new``, its last hidden state at each token should be the one that it had at the
-    token's last piece under ``old``. The error is the mean square over the states from the first new
-    token on. Each token is shown in up to ``snippets`` parts, of 50 tokens, of the documents in
-    ``corpus``; tokens that these do not hold keep their start, and so do the rows of an untied head.
-    Further ``options`` are those of ``optimise``: one epoch of batches of 16, with a
-    ``learning_rate`` of 1e-4, unless they say otherwise. Small models want a larger one. Raises
-    ValueError for a text without a single new token, and as ``transfer_embeddings`` does.
+    The model, which has the tokenizer ``old``, is transferred to ``new`` by ``transfer_embeddings``.
+    Then its input rows of new tokens are trained, so that the last hidden state at each token is the
+    one that the model had at the token's last piece under ``old``. The error is the mean square over
+    the states from the first new token on. Each token is shown in up to ``snippets`` parts, of 50
+    tokens, of the documents in ``corpus``; tokens that these do not hold keep their start, and so do
+    the rows of an untied head. Further ``options`` are those of ``optimise``: one epoch of batches
+    of 16 with a ``learning_rate`` of 1e-4, unless they say otherwise; small models want a larger
+    one. Raises ValueError for a text without a new token, and as ``transfer_embeddings`` does.
 
     Source: Dobler et al. 2026 (Token Distillation), section 3: 100 snippets of 50 tokens, one epoch.
 

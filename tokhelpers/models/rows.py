@@ -10,11 +10,9 @@ def row_sources(old: Tokenizer, new: Tokenizer) -> pd.DataFrame:
     """Say where each row of the new embedding table comes from, one row per id, from 0 on.
 
     Columns: ``token``; ``origin``, which is "copied" (the old tokenizer has this token), "new", or
-    "unused" (an id without a token); and ``pieces``, old ids. These are the token's own id where it
-    is copied. For a new token they are what the old model makes of it as a pre-token, for a new
-    added token what the old tokenizer makes of it as text. Raises ValueError for tokenizers that
-    write tokens differently, as bytes, characters or parts of words.
-
+    "unused" (an id without a token); and ``pieces``, old ids: the token's own where it is copied,
+    what the old model makes of a new token as a pre-token, of a new added token as text. Raises
+    ValueError for tokenizers that write tokens differently, as bytes, characters or parts of words.
     Source: Purason et al. 2025, Appendix L.
 
     >>> old = th.train_byte_level_bpe(["bat bat"], vocab_size=257)

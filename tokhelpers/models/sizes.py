@@ -42,10 +42,9 @@ def recommend_size(
     The tokens come from continued training on ``corpus`` (documents, or counts by this tokenizer's
     rules). ``sizes`` are numbers of tokens to add; by default they double up to what the text
     yields, or 128,000. Compression is measured on ``test``; without it on what a corpus from
-    ``load_corpus`` has ``held_out`` (its test split; for a list of words FLORES), or on a tenth of
-    other documents, by their digest. ``model_config`` is the name of an architecture or a
-    ``transformers`` configuration; its vocabulary is taken to be the tokenizer's, without padding. A
-    step trains on ``batch`` texts of ``length`` tokens, in bfloat16; ``head`` is as for ``new_model``.
+    ``load_corpus`` has ``held_out``, or on a tenth of other documents, by their digest.
+    ``model_config`` is as for ``new_model``; its vocabulary is taken to be the tokenizer's, without
+    padding. A step trains on ``batch`` texts of ``length`` tokens, in bfloat16.
 
     Returns one row per size, 0 first: ``added``, ``bytes_per_token``,
     ``tokens_saved_per_million_chars``, ``parameters_added``, ``memory_added`` (bytes, by
@@ -55,12 +54,9 @@ def recommend_size(
     so any of these sizes will do. A size chosen on ``test`` should be reported on a third text.
 
     Time is modelled (``training_operations``): at 128 tokens per step a CPU took 1.5 to 2.2 times the
-    modelled extra time (``data/measured/training_costs.csv``). The table does not say how well new
-    rows learn, or whether the model is better for them.
-
-    Raises ValueError for sizes that are below 1 or beyond what the text yields, for a text with
-    nothing to hold out, and as ``training_memory`` does; TypeError for a model that is neither name
-    nor configuration.
+    modelled extra time. The table does not say how well new rows learn. Raises ValueError for sizes
+    below 1 or beyond what the text yields, for a text with nothing to hold out, and as
+    ``training_memory`` does; TypeError for a model that is neither name nor configuration.
 
     >>> base = th.train_byte_level_bpe(["bat bag"], vocab_size=257)
     >>> text = ["cat hat", "cat cat", "hat"]
@@ -93,9 +89,9 @@ def recommend_size(
 def training_operations(architecture, vocab_size: int, head: str, length: int) -> int:
     """Count the floating-point operations of a training step on one text, without AdamW's.
 
-    Forward and backward pass are counted and not done. A causal model's attention counts for the
-    tokens up to each place, as fused kernels compute it, not for those after it. The number is a
-    straight line in ``vocab_size``. Arguments and errors are those of ``training_memory``.
+    A causal model's attention counts for the tokens up to each place, as fused kernels compute it.
+    The number is a straight line in ``vocab_size``. Arguments and errors are those of
+    ``training_memory``.
 
     >>> per_token = training_operations("small-llama", 1_001, "causal-lm", 64)
     >>> (per_token - training_operations("small-llama", 1_000, "causal-lm", 64)) / 64 / 192
