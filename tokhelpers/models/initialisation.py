@@ -16,7 +16,7 @@ INITS = ("fvt", "mean", "normal", "zero", "first-last", "focus")
 WINDOW, DIMENSIONS = 5, 100  # of FOCUS: places to either side, and directions of a token's vector
 
 # For each new token the old ids to average, and their weights (None: all alike).
-Recipe = tuple[list[tuple[int, ...]], list[np.ndarray] | None]
+Recipe = list[tuple[tuple[int, ...], np.ndarray | None]]
 
 
 def recipes(init: str, sources: pd.DataFrame, new: Tokenizer, corpus) -> tuple[Recipe, Recipe]:
@@ -26,7 +26,6 @@ def recipes(init: str, sources: pd.DataFrame, new: Tokenizer, corpus) -> tuple[R
     with one that holds no new token. Warns of new tokens that have no old piece.
     """
     made = sources[sources.origin == "new"]
-    pieces = made.pieces.tolist()
     without = made.token[made.pieces.map(len) == 0].tolist()
     if without and init not in ("mean", "normal", "zero"):
         warnings.warn(
@@ -35,14 +34,11 @@ def recipes(init: str, sources: pd.DataFrame, new: Tokenizer, corpus) -> tuple[R
             stacklevel=4,
         )
     if init == "first-last":
-        return ([p[-1:] for p in pieces], None), ([p[:1] for p in pieces], None)
-    if init != "focus":
-        return (pieces, None), (pieces, None)
-    if corpus is None:
+        return [(p[-1:], None) for p in made.pieces], [(p[:1], None) for p in made.pieces]
+    if init == "focus" and corpus is None:
         raise ValueError("init='focus' compares tokens by their text: give it as corpus=")
-    found = focus_weights(sources, new, corpus)
-    both = [found.get(i, (p, np.ones(len(p)) / max(1, len(p)))) for i, p in made.pieces.items()]
-    recipe = [ids for ids, _ in both], [weights for _, weights in both]
+    found = focus_weights(sources, new, corpus) if init == "focus" else {}
+    recipe = [found.get(i, (p, None)) for i, p in made.pieces.items()]
     return recipe, recipe
 
 
@@ -51,7 +47,7 @@ def first_rows(init: str, recipe: Recipe, seed: int, lengthened: int, rows, toke
 
     The first ``lengthened`` columns get the old rows' length.
     """
-    n = len(recipe[0])
+    n = len(recipe)
     if init == "normal":
         found = draws(tokens, mean, n, seed)
     elif init in ("mean", "zero"):
@@ -67,16 +63,16 @@ def first_rows(init: str, recipe: Recipe, seed: int, lengthened: int, rows, toke
 
 def averages(rows, recipe: Recipe, mean: torch.Tensor) -> torch.Tensor:
     """Compute the weighted mean of each new token's old rows; ``mean`` where it has none."""
-    pieces, weights = recipe
-    flat = torch.tensor([i for p in pieces for i in p], dtype=torch.long)
-    ids, where = flat.to(rows.device).unique(return_inverse=True)
-    starts = torch.tensor([0, *map(len, pieces)], device=rows.device).cumsum(0)[:-1]
-    options = {"mode": "mean"}
-    if weights is not None:
-        weights = torch.from_numpy(np.concatenate([*weights, []])).to(rows.device, mean.dtype)
-        options = {"mode": "sum", "per_sample_weights": weights}
-    found = embedding_bag(where, rows[ids].to(mean.dtype), starts, **options)
-    found[[i for i, p in enumerate(pieces) if not p]] = mean
+    found = mean.repeat(len(recipe), 1)
+    for i, (ids, weights) in enumerate(recipe):
+        if not ids:
+            continue
+        some = rows[list(ids)].to(mean.dtype)
+        options = {"mode": "mean"}
+        if weights is not None:
+            weights = torch.from_numpy(weights[None]).to(some)
+            options = {"mode": "sum", "per_sample_weights": weights}
+        found[i] = embedding_bag(torch.arange(len(ids), device=rows.device)[None], some, **options)
     return found
 
 
