@@ -67,9 +67,8 @@ def training_memory(
     config = trainable(architecture, vocab_size, head, batch, length)
     model = new_model(config, head=head, device="meta").to(dtype_of(dtype)).train()
     ledger = Ledger()
-    with FakeTensorMode(
-        allow_non_fake_inputs=True
-    ):  # what is made here has shapes and takes no memory
+    # what is made in this mode has shapes and takes no memory
+    with FakeTensorMode(allow_non_fake_inputs=True):
         model.to_empty(device="cpu").tie_weights()
         optimiser = [torch.empty_like(p) for p in model.parameters() for _ in "mv"]
         ledger.enter("weights", [*model.parameters(), *model.buffers()])
