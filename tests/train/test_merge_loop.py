@@ -12,6 +12,7 @@ import tokhelpers as th
 from tokhelpers import textbook
 from tokhelpers.tokenizer.parts import read_parts
 from tokhelpers.train.merges import learn_merges, learn_tokens, learn_vocabulary
+from tokhelpers.train.words import alike_together
 
 
 def flat(words: list[list[int]]) -> tuple[np.ndarray, np.ndarray]:
@@ -260,3 +261,26 @@ def test_what_the_loop_held_is_freed_when_enough_is_learned():
         learned.close()
         held.append(psutil.Process().memory_info().rss / 1e6)
     assert held[-1] - held[1] < 100
+
+
+def test_a_word_that_is_too_long(monkeypatch):
+    """A sighting has 28 bits for a place in a word."""
+    monkeypatch.setattr("tokhelpers.train.merges.MOST_PLACES", 3)
+    with pytest.raises(ValueError, match="a word of 4 symbols: they may have 3 at most, so cut"):
+        next(learn_merges(*flat([[0, 1, 0, 1]]), np.array([1]), lambda a, b: 2))
+
+
+def test_the_order_of_words_is_no_matter():
+    """Words that begin alike are put side by side: the same merges, whatever stood where."""
+    random = np.random.default_rng(1)
+    words = [random.integers(0, 6, random.integers(0, 9)).tolist() for _ in range(200)]
+    counts = random.integers(1, 2**40, 200)
+    symbols, offsets = flat(words)
+    learned = []
+    for some in ((symbols, offsets, counts), alike_together(symbols, offsets, counts)):
+        name = naming({i: (i,) for i in range(6)}, 6)
+        learned.append(list(learn_merges(*some, name)))
+    assert learned[0] == learned[1] and len(learned[0]) > 50
+    ordered = alike_together(symbols, offsets, counts)
+    pairs = zip(np.split(ordered.symbols, ordered.offsets[1:-1]), ordered.counts, strict=True)
+    assert sorted((w.tolist(), n) for w, n in pairs) == sorted(zip(words, counts, strict=True))
