@@ -18,7 +18,7 @@ from pyarrow import parquet
 from tokenizers import Tokenizer
 
 import tokhelpers as th
-from tokhelpers.text import merging
+from tokhelpers.text import count_files
 
 BYTES = st.binary(max_size=400) | ANY.map(lambda text: text.encode("utf-8", "surrogatepass"))
 LINES = [f"line {i} of the file, é" for i in range(40)]
@@ -135,7 +135,7 @@ def counts_in_groups() -> tuple[bytes, th.text.Pretokens]:
     """A file of counts of several row groups, and what it holds."""
     counts = th.count_pretokens(words()[:3], encoder("byte-level"))
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(merging, "ROWS", 32)
+        patch.setattr(count_files, "ROWS", 32)
         th.save_counts(counts, Path(folder, "counts.parquet"))
         content = Path(folder, "counts.parquet").read_bytes()
     assert parquet.ParquetFile(io.BytesIO(content)).num_row_groups > 2

@@ -26,7 +26,7 @@ from strategies import examples, one_fast
 from tokenizers import Tokenizer, models, pre_tokenizers as pre
 
 import tokhelpers as th
-from tokhelpers.text import counting, merging
+from tokhelpers.text import count_files, counting
 from tokhelpers.text.corpora import Corpus
 
 SPAWN = multiprocessing.get_context("spawn")
@@ -119,7 +119,7 @@ def test_the_order_of_the_shards_does_not_matter(corpus, tokenizer, expected, mo
 
 def test_equal_texts_make_equal_files(corpus, tokenizer, tmp_path, monkeypatch):
     """In row groups of one size, however the rows come."""
-    monkeypatch.setattr(merging, "ROWS", 5_000)
+    monkeypatch.setattr(count_files, "ROWS", 5_000)
     files = []
     for size in (100_000, 1 << 26):
         th.count_pretokens(corpus, tokenizer, folder=tmp_path / str(size), shard_bytes=size)
@@ -316,7 +316,7 @@ def test_a_shard_is_tried_three_times(corpus, tokenizer, expected, tmp_path):
 def test_a_merge_that_fails_leaves_the_shards_and_no_result(
     corpus, tokenizer, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(merging, "LEAST_MEMORY", 1 << 10)
+    monkeypatch.setattr(count_files, "LEAST_MEMORY", 1 << 10)
     with pytest.raises(
         OSError, match=f"the counts in {tmp_path} cannot be added up: Out of Memory"
     ):
@@ -408,7 +408,7 @@ def test_a_run_that_is_cut_off_leaves_finished_shards_and_no_result(
             th.count_pretokens(corpus, tokenizer, executor=stop, folder=folder, shard_bytes=50_000)
     left = {f.name: f.stat().st_mtime_ns for f in folder.iterdir()}
     assert left and "counts.parquet" not in left
-    assert all(merging.describe_counts(folder / name)["documents"] for name in left)
+    assert all(count_files.describe_counts(folder / name)["documents"] for name in left)
     counted = th.count_pretokens(corpus, tokenizer, folder=folder, shard_bytes=50_000)
     assert digest(counted) == expected
     assert {name: (folder / name).stat().st_mtime_ns for name in left} == left
@@ -458,14 +458,13 @@ def test_sizes_workers_and_folders_that_are_none(tokenizer, tmp_path):
 # --- the merge ----------------------------------------------------------------------------------------
 def written(file, *portions):
     """A file of counts, with rows as they come."""
-    sizes = dict.fromkeys(merging.SIZES, 1)
-    rows = (pa.table([list(c), list(c.values())], schema=merging.SCHEMA) for c in portions)
-    merging.write_counts(file, rows, lambda: sizes | {"rules": "{}"})
+    rows = (pa.table([list(c), list(c.values())], schema=count_files.SCHEMA) for c in portions)
+    count_files.write_counts(file, rows, [1, 1, 1, 1], "{}")
     return file
 
 
 def merged(files, folder, memory=1):
-    rows = pa.Table.from_batches(merging.merge_counts(files, folder, memory), merging.SCHEMA)
+    rows = pa.Table.from_batches(count_files.merge_counts(files, folder, memory), count_files.SCHEMA)
     return rows["pretoken"].to_pylist(), rows["count"].to_pylist()
 
 
@@ -500,7 +499,7 @@ def test_a_merge_goes_to_the_disk_and_says_nothing(tmp_path, capfd):
     for i in range(3):
         counts = {f"{number:0200}": 1 for number in range(50_000 * i, 50_000 * i + 200_000)}
         files.append(written(tmp_path / f"{i}.parquet", counts))
-    for batch in merging.merge_counts(files, tmp_path, 1):
+    for batch in count_files.merge_counts(files, tmp_path, 1):
         merged.append((batch["pretoken"][0].as_py(), batch["count"].to_numpy().sum()))
         spilled = max(spilled, sum(f.stat().st_size for f in tmp_path.rglob("*.tmp")))
     assert spilled > 1_000_000

@@ -20,8 +20,8 @@ from strategies import examples
 
 from tokhelpers import load_corpus
 from tokhelpers.text import parquet_files, readers
-from tokhelpers.text.readers import BOM
 
+BOM = b"\xef\xbb\xbf"
 LINES = [f"line {i} of the file" for i in range(200)]
 
 

@@ -14,9 +14,12 @@ __all__ = [
 ]
 
 from .corpora import Corpus as Corpus, digest as digest, load_corpus as load_corpus
-from .count_files import load_counts as load_counts, save_counts as save_counts
+from .count_files import (
+    load_counts as load_counts,
+    merge_counts as merge_counts,
+    save_counts as save_counts,
+)
 from .counting import count_pretokens as count_pretokens
-from .merging import merge_counts as merge_counts
 from .pretokens import Pretokens as Pretokens
 from .stored_counts import (
     mixture as mixture,

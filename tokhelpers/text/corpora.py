@@ -17,11 +17,11 @@ from importlib import metadata
 from itertools import chain, repeat, starmap
 from pathlib import Path
 
+import numpy as np
+
 from ..tokenizer.checks import whole_number
 from ..tokenizer.pretokenization import ChunkCounts
 from . import packaged_texts, readers, stored_counts
-
-__all__ = ["Corpus", "load_corpus"]
 
 NAMES = (
     "hpo, hpo-names, icd-10-cm, python-source, wordfreq:LANG, flores:CODE, ntrex:CODE, "
@@ -38,8 +38,7 @@ class Corpus:
 
     Iterating gives `str` documents; it raises ValueError when there is not one, unless this is a
     `part` of a corpus. Where the source is not text but counts, `counts` has them, and iterating
-    gives each chunk as often as it counts: both describe the same data. A chunk is a word as it
-    stands in running text, with the space before it where there is one.
+    gives each chunk (a word with the space before it where there is one) as often as it counts.
     """
 
     name: str
@@ -104,20 +103,18 @@ class Corpus:
         >>> load_corpus("wordfreq:en").counts[" the"]
         53703180
         """
-        kind, _, language = self.name.partition(":")
-        if stored_counts.is_stored(self.name) and self.chars is None:
-            return ChunkCounts(_stored_counts(self.name, self.split))
-        if kind != "wordfreq" or self.chars is not None or self.split != "train":
-            return None
-        return ChunkCounts((f" {word}", count) for word, count in _word_counts(language).items())
+        is_list = self.name.startswith("wordfreq:") and self.split == "train"
+        if self.chars is None and (is_list or stored_counts.is_stored(self.name)):
+            return ChunkCounts(_chunk_counts(self.name, self.split))
+        return None
 
     def held_out(self, chars: int | None = None) -> "Corpus":
         """Open the text on which to measure what was learned from this corpus.
 
-        It is the split "test" of the same source. A list of words, drawn from again, would give the
-        words that were learned: for it, and for a text kept as counts without that split, it is
-        FLORES in the same language. `chars` is as for `load_corpus`. Raises ValueError for a corpus
-        that is such a text itself, or whose language has no FLORES text here.
+        It is the split "test" of the same source. For a list of words, which would give the learned
+        words again, and for a text kept as counts without that split, it is FLORES in the same
+        language. `chars` is as for `load_corpus`. Raises ValueError for a corpus that is such a text
+        itself, or whose language has no FLORES text here.
 
         >>> load_corpus("wordfreq:fi").held_out(), load_corpus("hpo").held_out(chars=200)
         (Corpus('flores:fin_Latn', split='test', chars=None), Corpus('hpo', split='test', chars=200))
@@ -136,11 +133,6 @@ class Corpus:
                 )
             return load_corpus(name, split="test", chars=chars, seed=self.seed)
         return replace(self, split="test", chars=chars)
-
-    @property
-    def is_fixed(self) -> bool:
-        """Whether the text changes only with the package's version, which `source` names."""
-        return self.name.partition(":")[0] in ("hpo", "hpo-names", "icd-10-cm", "wordfreq")
 
 
 def load_corpus(
@@ -194,8 +186,7 @@ def load_corpus(
     """
     if split not in ("train", "test"):
         raise ValueError(f"split must be 'train' or 'test', not {split!r}")
-    if errors not in ("strict", "replace"):
-        raise ValueError(f"errors must be 'strict' or 'replace', not {errors!r}")
+    readers.check_errors(errors)
     if chars is not None and (chars := whole_number("chars", chars)) < 1:
         raise ValueError(f"chars must be at least 1, or None for all, not {chars}")
     stored = isinstance(name, str) and stored_counts.is_stored(name)
@@ -243,7 +234,7 @@ def _documents(corpus: Corpus) -> Iterator[str]:
         counts = stored_counts.read_counts(corpus.name, corpus.split)
         return stored_counts.shuffled_lines(counts, f"{corpus.name} {corpus.seed}")
     if f"{kind}:" in stored_counts.DRAWN:
-        return _sampled_words(rest if kind == "wordfreq" else corpus.name, corpus.seed)
+        return _sampled_words(corpus.name, corpus.seed)
     if kind == "python-source":
         return readers.read_python(corpus.errors, corpus.part and corpus.part.files)
     if kind == "hf":
@@ -277,26 +268,18 @@ def _check_language(language: str) -> None:
         raise ValueError(f"wordfreq has no list for {language!r}: it has {', '.join(known)}")
 
 
-def _stored_counts(name: str, split: str) -> dict[str, int]:
-    """The counts of a text in ``data/texts``, or of the mixture that is a language's training text."""
+def _chunk_counts(name: str, split: str = "train") -> dict[str, int]:
+    """The chunks and counts of a word list, of a stored text, or of a language's training text."""
     kind, _, language = name.partition(":")
-    if kind != "training":
+    if kind == "training":
+        sources = stored_counts.training_sources(language)
+        return stored_counts.mixture(load_corpus(source).counts for source in sources)
+    if kind != "wordfreq":
         return stored_counts.read_counts(name, split)
-    sources = stored_counts.training_sources(language)
-    return stored_counts.mixture(load_corpus(source).counts for source in sources)
-
-
-def _word_counts(language: str) -> dict[str, int]:
-    """The words of a list, and round(frequency * 1e9); those with count 0 left out."""
-    if ":" in language:  # the name of a stored list or training text, with counts of its own
-        words = Counter()
-        for chunk, count in _stored_counts(language, "train").items():
-            words[chunk.removeprefix(" ")] += count
-        return words
     import wordfreq
 
     frequencies = wordfreq.get_frequency_dict(language, "best")
-    counts = {word: count for word, f in frequencies.items() if (count := round(f * 1e9))}
+    counts = {f" {word}": count for word, f in frequencies.items() if (count := round(f * 1e9))}
     for read in (wordfreq.get_frequency_dict, wordfreq.get_frequency_list):
         if hasattr(read, "cache_clear"):  # they keep every list: many languages, many gigabytes
             read.cache_clear()
@@ -304,22 +287,20 @@ def _word_counts(language: str) -> dict[str, int]:
 
 
 @lru_cache(maxsize=2)
-def _word_table(language: str) -> tuple:
+def _word_table(name: str) -> tuple[list[str], np.ndarray]:
     """The words of a list, and their counts added up: making it takes as long as a short sample."""
-    import numpy as np
+    words = Counter()
+    for chunk, count in _chunk_counts(name).items():
+        words[chunk.removeprefix(" ")] += count
+    return list(words), np.cumsum(np.fromiter(words.values(), np.uint64))
 
-    counts = _word_counts(language)
-    return list(counts), np.cumsum(np.fromiter(counts.values(), np.uint64))
 
-
-def _sampled_words(language: str, seed: int) -> Iterator[str]:
+def _sampled_words(name: str, seed: int) -> Iterator[str]:
     """Documents of 50 words, each drawn independently by its count, without end."""
-    import numpy as np
-
-    words, cumulative = _word_table(language)
+    words, cumulative = _word_table(name)
     # The bit generator's raw stream is the one numpy promises to keep from version to version.
     # Its 64 bits modulo about 10^9 favour no word by more than 1 in 10^10.
-    bits = np.random.PCG64(digest(f"{language} {seed}"))
+    bits = np.random.PCG64(digest(f"{name.removeprefix('wordfreq:')} {seed}"))
     while True:
         draws = bits.random_raw(SAMPLE_WORDS * 1000) % cumulative[-1]
         drawn = np.searchsorted(cumulative, draws, side="right").tolist()

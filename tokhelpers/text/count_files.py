@@ -1,18 +1,34 @@
-"""Counts as files: pre-tokens that were counted here, and words that were counted elsewhere."""
+"""Files of counts: pre-tokens that were counted here, and words that were counted elsewhere.
 
+A file of ours is Parquet with the columns `pretoken` and `count`, and describes the text that was
+counted. In the files that workers write, a pre-token may stand several times; one DuckDB query adds
+its counts up, and writes to the disk what does not fit into memory.
+"""
+
+import json
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from zlib import crc32
 
 import numpy as np
 import pyarrow as pa
-from pyarrow import compute
+from pyarrow import compute, parquet
 
 from ..tokenizer.checks import positive
-from . import merging, parquet_files, readers
+from ..tokenizer.files import write_whole
+from . import readers
+from .parquet_files import open_file, open_strings, read_batches
 from .pretokens import Pretokens
+
+SCHEMA = pa.schema([("pretoken", pa.string()), ("count", pa.int64())])
+SIZES = ("chars", "bytes", "spaced_words", "documents")
+DESCRIPTION, CHECKSUM = b"tokhelpers.counts", b"crc32"  # keys of what a file says of its text
+ROWS = 1 << 17  # in a row group
+LEAST_MEMORY = 1 << 26  # with less than 64 MB the query does not run (measured)
 
 
 def save_counts(counts: Pretokens, path: str | Path) -> None:
@@ -28,9 +44,8 @@ def save_counts(counts: Pretokens, path: str | Path) -> None:
     if not isinstance(counts, Pretokens):
         name = type(counts).__name__
         raise TypeError(f"Pretokens are saved, as count_pretokens gives them, not {name}")
-    described = {name: getattr(counts, name) for name in (*merging.SIZES, "rules")}
-    rows = pa.table([counts.strings, counts.counts], schema=merging.SCHEMA)
-    merging.write_counts(Path(path), [rows], lambda: described)
+    rows = pa.table([counts.strings, counts.counts], schema=SCHEMA)
+    write_counts(Path(path), [rows], [getattr(counts, name) for name in SIZES], counts.rules)
 
 
 def load_counts(
@@ -43,8 +58,7 @@ def load_counts(
     columns `word` and `count`, or lines of a word, a tab and a count (.gz and .xz, too); a word may
     come several times. Each word is then a document of its own: write words with the space before
     them where the text has one, but without it for tokenizers that put ``▁`` before a text.
-    ``min_count`` leaves out what is rarer, after adding up. ``errors``:
-    "strict", or "replace" to read invalid UTF-8 as U+FFFD.
+    ``min_count`` leaves out what is rarer, after adding up. ``errors`` is as for `load_corpus`.
 
     Raises FileNotFoundError when nothing is there, ValueError for what is no such file, naming the
     place in it.
@@ -57,12 +71,11 @@ def load_counts(
     {' the': 6, ' of': 3}
     """
     positive("min_count", min_count)
-    if errors not in ("strict", "replace"):
-        raise ValueError(f"errors must be 'strict' or 'replace', not {errors!r}")
+    readers.check_errors(errors)
     path = Path(os.path.expanduser(path))
     ours = path / "counts.parquet" if path.is_dir() else path
     named = ours.suffix == ".parquet" and ours.is_file()
-    if named and (described := merging.describe_counts(ours)):
+    if named and (described := describe_counts(ours)):
         return _our_counts(ours, described, min_count)
     words = Counter()
     for file in _files(path):
@@ -90,23 +103,153 @@ def frequent(counts: Pretokens, min_count: int) -> Pretokens:
     return replace(counts, strings=counts.strings.filter(kept), counts=counts.counts[kept])
 
 
+# --- added up ------------------------------------------------------------------------------------
+def merge_counts(files: Iterable[Path], folder: Path, memory: int) -> Iterator[pa.RecordBatch]:
+    """Add up the counts in files, and give them out in the order of their pre-tokens' bytes.
+
+    ``memory`` bounds the bytes that the query holds (64 MB at least); what exceeds it goes into a
+    temporary folder in ``folder``. Raises ValueError for a damaged file, naming it, and for a sum
+    that 64 bits do not hold, OSError when the disk is full.
+    """
+    import duckdb
+
+    query = """
+        SELECT pretoken, sum(count)::BIGINT AS count
+        FROM counts
+        GROUP BY pretoken
+        ORDER BY pretoken  -- compared by bytes, which is the order of code points
+    """
+    memory, failed = max(memory, LEAST_MEMORY), []
+    rows = pa.RecordBatchReader.from_batches(SCHEMA, _rows_of(files, failed))
+    with TemporaryDirectory(dir=_nameable(folder), ignore_cleanup_errors=True) as spilled:
+        settings = {
+            "memory_limit": f"{memory >> 10}KiB",
+            "temp_directory": spilled,
+            "threads": min(memory // LEAST_MEMORY, os.cpu_count() or 1),
+            "autoinstall_known_extensions": False,
+            "autoload_known_extensions": False,
+        }
+        with duckdb.connect(config=settings) as database:
+            database.execute("SET enable_progress_bar = false")
+            database.register("counts", rows)
+            try:
+                yield from database.sql(query).to_arrow_reader(ROWS)
+            except duckdb.Error as error:
+                kind = ValueError if isinstance(error, duckdb.DataError) else OSError
+                why = str(error).partition("\n")[0]
+                told = kind(f"the counts in {folder} cannot be added up: {why}")
+                raise next(iter(failed), told) from None
+
+
+def _nameable(folder: Path) -> Path | None:
+    """The folder; None, the system's temporary one, if DuckDB cannot be told the folder's name."""
+    try:
+        str(folder).encode()
+    except UnicodeEncodeError:
+        return None
+    return folder
+
+
+def _rows_of(files: Iterable[Path], failed: list[Exception]) -> Iterator[pa.RecordBatch]:
+    """The rows of files; what fails is kept in ``failed``, since DuckDB makes another error of it."""
+    try:
+        for file in files:
+            yield from _read_counts(file)
+    except Exception as error:
+        failed.append(error)
+        raise
+
+
+# --- our own files -------------------------------------------------------------------------------
+def write_counts(
+    file: Path, rows: Iterable[pa.RecordBatch | pa.Table], sizes: Sequence[int], rules: str
+) -> None:
+    """Write counts as one file, whole or not at all, with the `SIZES` of the text and its rules.
+
+    ``sizes`` are looked at when all rows are written. Row groups are of one size, however the rows
+    come, and pages have checksums: equal rows make equal files. Raises OSError as `write_whole` does.
+    """
+    options = {"use_dictionary": False, "write_page_checksum": True}
+
+    def write(draft: Path) -> None:
+        with (
+            pa.OSFile(os.fsencode(draft), "wb") as target,  # a name need not be UTF-8
+            parquet.ParquetWriter(target, SCHEMA, **options) as writer,
+        ):
+            held = SCHEMA.empty_table()
+            for some in rows:
+                held = pa.concat_tables([held, pa.table(some.columns, schema=SCHEMA)])
+                while len(held) >= ROWS:
+                    writer.write_table(held[:ROWS])
+                    held = held[ROWS:]
+            writer.write_table(held)
+            described = dict(zip(SIZES, map(int, sizes), strict=True)) | {"rules": rules}
+            text = json.dumps(described).encode()
+            # the checksums of pages do not cover what a file says of itself
+            writer.add_key_value_metadata({DESCRIPTION: text, CHECKSUM: str(crc32(text))})
+
+    write_whole(file, write)
+    pa.default_memory_pool().release_unused()  # a worker may wait long for its next task
+
+
+def describe_counts(file: Path) -> dict | None:
+    """What our own file of counts says of its text; None for a Parquet file from elsewhere.
+
+    Raises ValueError for a damaged file, FileNotFoundError where there is none.
+    """
+    with open_file(file) as opened:
+        schema, metadata = opened.schema_arrow, opened.metadata.metadata or {}
+    if DESCRIPTION not in metadata:
+        return None
+    text = metadata[DESCRIPTION]
+    if metadata.get(CHECKSUM) != str(crc32(text)).encode() or not schema.equals(SCHEMA):
+        raise _damaged(file)
+    return json.loads(text)
+
+
+def total_sizes(files: Iterable[Path]) -> np.ndarray:
+    """The `SIZES` of the texts behind our own files of counts, added up."""
+    total = np.zeros(len(SIZES), np.int64)
+    for file in files:
+        described = describe_counts(file)
+        if described is None:
+            raise _damaged(file)
+        total += [described[name] for name in SIZES]
+    return total
+
+
+def _read_counts(file: Path) -> Iterator[pa.RecordBatch]:
+    """The rows of our own file of counts, some at a time; ValueError for damaged ones."""
+    with open_file(file, 1 << 16) as opened:
+        for rows in read_batches(file, opened, ROWS):
+            if any(column.null_count for column in rows.columns):
+                raise _damaged(file)
+            yield rows
+
+
+def _damaged(file: Path) -> ValueError:
+    """The error for a file of counts that is not as it was written."""
+    return ValueError(f"{file}: a damaged file of counts: delete it, and count the text again")
+
+
 def _our_counts(file: Path, described: dict, min_count: int) -> Pretokens:
     words, counts = [pa.array([], pa.large_string())], [np.zeros(0, np.int64)]
     try:
-        for rows in merging.read_counts(file):
+        for rows in _read_counts(file):
             if min_count > 1:
                 rows = rows.filter(compute.field("count") >= min_count)
             words.append(rows["pretoken"].cast(pa.large_string()))
             words[-1].validate(full=True)  # is it UTF-8?
             counts.append(rows["count"].to_numpy())
     except pa.ArrowInvalid:
-        raise merging.damaged(file) from None
+        raise _damaged(file) from None
     words, counts = pa.concat_arrays(words), np.concatenate(counts)
     if counts.min(initial=1) < 1 or compute.count_distinct(words).as_py() < len(words):
-        raise merging.damaged(file)
+        raise _damaged(file)
     return frequent(Pretokens(words, counts, **described), min_count)
 
 
+# --- from elsewhere ------------------------------------------------------------------------------
 def _files(path: Path) -> list[Path]:
     """Files of counts: in a folder none that is hidden, empty, or begins with an underscore."""
     found = readers.files_at("counts", str(path))
@@ -115,21 +258,15 @@ def _files(path: Path) -> list[Path]:
 
 def _rows(file: Path, errors: str) -> Iterator[tuple[str, int]]:
     """Words and counts of a Parquet file from elsewhere."""
-    opened, number = parquet_files.open_strings(file, "word"), 0
+    opened = open_strings(file, "word")
     schema = opened.schema_arrow
     if "count" not in schema.names or not pa.types.is_integer(schema.field("count").type):
         there = ", ".join(f"{field.name}: {field.type}" for field in schema)
         raise ValueError(f"{file}: a column 'count' of whole numbers is needed; there is {there}")
-    columns, groups = ["word", "count"], range(opened.num_row_groups)
-    for batch in parquet_files.read_columns(file, opened, columns, groups):
-        raw = batch["word"].cast(pa.large_binary()).to_pylist()
-        for word, count in zip(raw, batch["count"].to_pylist(), strict=True):
-            number += 1
-            if word is not None:
-                word = readers.decode(word, f"{file}, row {number}", 0, errors)
-            if word is None or count is None or count < 0:
-                raise ValueError(f"{file}, row {number}: {word!r} has the count {count!r}")
-            yield word, count
+    for where, word, count in readers.parquet_rows(file, opened, ["word", "count"], errors):
+        if count is None or count < 0:
+            raise ValueError(f"{where}: {word!r} has the count {count!r}")
+        yield word, count
 
 
 def _lines(file: Path, errors: str) -> Iterator[tuple[str, int]]:

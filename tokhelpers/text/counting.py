@@ -11,13 +11,11 @@ import tempfile
 import warnings
 from collections import deque
 from collections.abc import Iterable, Iterator
-from concurrent.futures import BrokenExecutor, Executor, Future, wait
+from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor, wait
 from contextlib import nullcontext
-from dataclasses import dataclass
-from functools import partial
 from itertools import islice
 from pathlib import Path
-from types import SimpleNamespace
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -27,29 +25,14 @@ from ..tokenizer.checks import positive
 from ..tokenizer.files import destination
 from ..tokenizer.parts import Parts
 from ..tokenizer.pretokenization import cutting_rules, documents_with_counts, dropped_spaces
-from . import merging
-from .cache import counted_once
 from .corpora import Corpus
-from .count_files import frequent, load_counts
+from .count_files import SCHEMA, frequent, load_counts, merge_counts, total_sizes, write_counts
 from .pretokens import Pretokens, tally
 
 MEMORY = 1 << 26
 BATCH_DOCUMENTS, BATCH_CHARS = 20_000, 1 << 22  # documents that are sent to a worker at a time
 ATTEMPTS = 3
 VERSION = 2  # of the files that workers write: others are not used again
-
-
-@dataclass(frozen=True)
-class Shard:
-    """Documents that are counted together, and the name of the file of their counts."""
-
-    name: str
-    file: str
-    documents: Iterable
-    first: int = 1
-
-    def __str__(self) -> str:
-        return self.name
 
 
 def count_pretokens(
@@ -76,11 +59,10 @@ def count_pretokens(
     themselves, in shards of about ``shard_bytes``, and are sent the documents of any other.
     ``folder`` (made if it is missing; on a file system that all workers share) keeps their counts,
     so that a second run over the same files counts only what is not there, and the result as
-    ``counts.parquet``. Without it they are in a temporary folder. ``memory`` bounds the bytes that
-    counts take in each process until they are written out (64 MB if any of these is given); the
-    documents at hand and the pre-tokens that are returned come on top. None of all this changes the
-    counts. Without it, the counts of a large named corpus are kept in ``data/cache`` of a checkout
-    (see `text.cache`). ``min_count`` leaves out rarer pre-tokens, after everything has been added up.
+    ``counts.parquet``. ``memory`` bounds the bytes that counts take in each process until they are
+    written out (64 MB if any of these three is given); the documents at hand and the pre-tokens that
+    are returned come on top. None of all this changes the counts. ``min_count`` leaves out rarer
+    pre-tokens, after everything has been added up.
 
     A shard that fails is tried three times. When a worker dies and its pool with it, what is left
     is counted in the calling process, with a warning. Raises TypeError for a single string,
@@ -96,32 +78,24 @@ def count_pretokens(
     """
     if isinstance(corpus, str):
         raise TypeError("a corpus is an iterable of documents, got one string: put it in a list")
-    if isinstance(corpus, Pretokens):
-        raise TypeError("these are counts already, made from documents: use them as they are")
-    for name, value in {"shard_bytes": shard_bytes, "min_count": min_count}.items():
+    in_memory = executor is None and folder is None and memory is None
+    memory = MEMORY if memory is None else memory
+    for name, value in {
+        "min_count": min_count,
+        "shard_bytes": shard_bytes,
+        "memory": memory,
+    }.items():
         positive(name, value)
-    if memory is not None:
-        positive("memory", memory)
     if executor is not None and not hasattr(executor, "submit"):
         raise TypeError(
             f"executor={executor!r} cannot run tasks: use a concurrent.futures.Executor, "
             "such as ProcessPoolExecutor(2)"
         )
-    if folder is not None:
-        folder = destination(folder)
-        if folder.exists() and not folder.is_dir():
-            raise NotADirectoryError(f"folder={str(folder)!r} is a file: name a folder")
     rules = cutting_rules(tokenizer)
-    if executor is None and folder is None and memory is None:
-        counts = counted_once(corpus, rules, partial(_count_in_memory, corpus, rules))
-        return frequent(counts, min_count)
-    if folder is None:
-        place = tempfile.TemporaryDirectory(prefix="tokhelpers-", ignore_cleanup_errors=True)
-    else:
-        folder.mkdir(parents=True, exist_ok=True)
-        place = nullcontext(folder)
-    memory = memory or MEMORY
-    with place as where:
+    if in_memory:
+        [(words, counts, sizes)] = tally(documents_with_counts(corpus, rules), rules)
+        return frequent(Pretokens(words, counts, *_given(corpus, sizes, rules), rules), min_count)
+    with _place(folder) as where:
         where = Path(where).absolute()  # workers may run in another folder
         if isinstance(corpus, Corpus) and (parts := corpus.parts(shard_bytes)) is not None:
             shards, ahead = _file_shards(parts, rules), 100_000
@@ -129,58 +103,64 @@ def count_pretokens(
             shards, ahead = _batches(corpus, rules, folder is not None), 8
         files = list(_count_shards(executor, shards, ahead, rules, where, memory))
         _remove_drafts(files, where)
-        described = _described(corpus, sum(map(_sizes_of, files), np.zeros(4, np.int64)), rules)
-        merged, result = merging.merge_counts(files, where, memory), where / "counts.parquet"
-        merging.write_counts(result, merged, lambda: described)
+        sizes = _given(corpus, total_sizes(files), rules)
+        result = where / "counts.parquet"
+        write_counts(result, merge_counts(files, where, memory), sizes, rules)
         return load_counts(result, min_count=min_count)
 
 
-def _count_in_memory(corpus: Iterable[str], rules: str) -> Pretokens:
-    [(words, counts, sizes)] = tally(documents_with_counts(corpus, rules), rules)
-    return Pretokens(words, counts, **_described(corpus, sizes, rules))
+def counted(corpus: Iterable[str] | Pretokens, tokenizer: Tokenizer | Parts) -> Pretokens:
+    """Pre-token counts of a corpus; counts made by the same rules before are taken as they are.
+
+    Raises ValueError for counts that another normalizer or pre-tokenizer made.
+    """
+    if not isinstance(corpus, Pretokens):
+        return count_pretokens(corpus, tokenizer)
+    if corpus.rules != cutting_rules(tokenizer):
+        raise ValueError(
+            "the counts were made by another normalizer or pre-tokenizer than this tokenizer's: "
+            "count the text again with count_pretokens(corpus, tokenizer)"
+        )
+    return corpus
 
 
-def _described(corpus, sizes: np.ndarray, rules: str) -> dict:
-    """What `Pretokens` holds beside words and counts; refuses a text without documents."""
-    chars, size, spaced_words, documents = map(int, sizes)
+def _place(folder: str | Path | None):
+    """A context with the folder, made if it is missing, or with a temporary one."""
+    if folder is None:
+        return tempfile.TemporaryDirectory(prefix="tokhelpers-", ignore_cleanup_errors=True)
+    folder = destination(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    return nullcontext(folder)
+
+
+def _given(corpus, sizes: np.ndarray, rules: str) -> list[int]:
+    """The sizes of the text as it was given; refuses a text without documents."""
+    chars, size, spaced_words, documents = sizes.tolist()
     if not documents and isinstance(corpus, Corpus):
         next(iter(corpus))  # it knows better why it is empty
     spaces = dropped_spaces(corpus, rules)  # they are text, whoever puts them there
-    return _description((chars + spaces, size + spaces, spaced_words, documents), rules)
+    return [chars + spaces, size + spaces, spaced_words, documents]
 
 
-def _description(sizes: Iterable[int], rules: str) -> dict:
-    return dict(zip(merging.SIZES, sizes, strict=True)) | {"rules": rules}
+# --- shards: documents that are counted together --------------------------------------------------
+class Shard(NamedTuple):
+    """Documents, a name for messages, the name of the file of their counts, the first's number."""
 
+    name: str
+    file: str
+    documents: Corpus | list[tuple[str, int]]
+    first: int = 1
 
-def _sizes_of(file: Path) -> np.ndarray:
-    """Characters, bytes, words and documents behind a file that a worker wrote."""
-    described = merging.describe_counts(file)
-    if described is None:
-        raise merging.damaged(file)
-    return np.array([described[name] for name in merging.SIZES], np.int64)
-
-
-# --- shards, counted by workers -----------------------------------------------------------------------
-def _remove_drafts(files: list[Path], folder: Path) -> None:
-    """Remove what workers that were killed had begun to write."""
-    names = {file.name for file in files}
-    for draft in folder.glob("*.tmp"):
-        if draft.name.rsplit(".", 2)[0] in names:
-            draft.unlink(missing_ok=True)
+    def __str__(self) -> str:
+        return self.name
 
 
 def _file_shards(parts: Iterable[Corpus], rules: str) -> Iterator[Shard]:
     """A shard for each part of a corpus of files; named by what the files were when they were cut."""
     for some in parts:
-        stats = [(str(file), *_stamp(file)) for file in some.part.files]
-        read = (some.name, some.split, some.column, some.errors, some.part.start, some.part.end)
+        stats = [(file.stat().st_size, file.stat().st_mtime_ns) for file in some.part.files]
+        read = (some.name, some.split, some.column, some.errors, some.part)
         yield Shard(f"{some.name}, {some.part}", _key(rules, read, stats), some)
-
-
-def _stamp(file: Path) -> tuple[int, int]:
-    found = file.stat()
-    return found.st_size, found.st_mtime_ns
 
 
 def _batches(corpus: Iterable[str], rules: str, keep: bool) -> Iterator[Shard]:
@@ -215,30 +195,37 @@ def _count_shard(shard: Shard, rules: str, folder: Path, memory: int) -> Path:
             f"{platform.node()} sees no folder {folder}: give folder=, a folder that all workers share"
         )
     if not file.exists():
-        read = isinstance(shard.documents, Corpus)
-        documents = ((text, 1) for text in shard.documents) if read else shard.documents
+        documents = shard.documents
+        if isinstance(documents, Corpus):
+            documents = documents_with_counts(documents)
         portions = tally(documents, rules, first=shard.first, memory=memory)
-        _write_portions(file, portions, rules)
+        sizes = np.zeros(4, np.int64)
+        write_counts(file, _rows(portions, sizes), sizes, rules)
     return file
 
 
-def _write_portions(file: Path, portions: Iterable[tuple], rules: str) -> None:
-    """Write the counts of portions of a text one after the other, and the sizes of it all."""
-    total = np.zeros(4, np.int64)
-
-    def rows():
-        for words, counts, sizes in portions:
-            np.add(total, sizes, out=total)
-            yield pa.table([words, counts], schema=merging.SCHEMA)
-
-    merging.write_counts(file, rows(), lambda: _description(total.tolist(), rules))
+def _rows(portions: Iterable[tuple], total: np.ndarray) -> Iterator[pa.Table]:
+    """The counts of portions of a text one after the other; their sizes are added to `total`."""
+    for words, counts, sizes in portions:
+        total += sizes
+        yield pa.table([words, counts], schema=SCHEMA)
 
 
+def _remove_drafts(files: list[Path], folder: Path) -> None:
+    """Remove what workers that were killed had begun to write."""
+    names = {file.name for file in files}
+    for draft in folder.glob("*.tmp"):
+        if draft.name.rsplit(".", 2)[0] in names:
+            draft.unlink(missing_ok=True)
+
+
+# --- shards, counted by workers -------------------------------------------------------------------
 def _count_shards(
     executor: Executor | None, shards: Iterable[Shard], ahead: int, *arguments
 ) -> Iterator[Path]:
     """The files of the shards' counts, in order, `ahead` shards under way at a time."""
-    waiting, shards = deque(), iter(shards)
+    here, waiting, shards = ThreadPoolExecutor(1), deque(), iter(shards)
+    executor = executor or here
     try:
         while True:
             for shard in islice(shards, ahead - len(waiting)):
@@ -253,9 +240,8 @@ def _count_shards(
                     "a worker died, and its pool with it: what is left is done in this process",
                     stacklevel=3,
                 )
-                executor = None
-                waiting = deque((s, n, _submit(None, s, *arguments)) for s, n, _ in waiting)
-                continue
+                executor = here
+                waiting = deque((s, n, _submit(here, s, *arguments)) for s, n, _ in waiting)
             except (ValueError, TypeError):  # about the text, which will not change
                 raise
             except Exception as error:
@@ -263,36 +249,18 @@ def _count_shards(
                     why = f"{type(error).__name__}: {error}"
                     raise RuntimeError(f"{shard} failed {ATTEMPTS} times, with {why}") from error
                 waiting[0] = (shard, attempt + 1, _submit(executor, shard, *arguments))
-                continue
-            waiting.popleft()
-            yield file
+            else:
+                waiting.popleft()
+                yield file
     finally:
-        futures = [future for _, _, future in waiting if isinstance(future, Future)]
-        wait([future for future in futures if not future.cancel()])
+        wait([future for _, _, future in waiting if not future.cancel()])
 
 
-def _submit(executor: Executor | None, *call):
-    """The future of a shard; without an executor, what counts it when its result is asked for."""
-    if executor is None:
-        return SimpleNamespace(result=partial(_count_shard, *call))
+def _submit(executor: Executor, *call) -> Future:
+    """The future of a shard, a failed one where the executor is broken already."""
     try:
         return executor.submit(_count_shard, *call)
     except BrokenExecutor as error:
         future = Future()
         future.set_exception(error)
         return future
-
-
-def counted(corpus: Iterable[str] | Pretokens, tokenizer: Tokenizer | Parts) -> Pretokens:
-    """Pre-token counts of a corpus; counts made by the same rules before are taken as they are.
-
-    Raises ValueError for counts that another normalizer or pre-tokenizer made.
-    """
-    if not isinstance(corpus, Pretokens):
-        return count_pretokens(corpus, tokenizer)
-    if corpus.rules != cutting_rules(tokenizer):
-        raise ValueError(
-            "the counts were made by another normalizer or pre-tokenizer than this tokenizer's: "
-            "count the text again with count_pretokens(corpus, tokenizer)"
-        )
-    return corpus

@@ -1,4 +1,4 @@
-"""How documents (`str`) are read from local files, installed Python source and the hub.
+"""How documents (`str`) are read from local files, installed packages and the hub.
 
 Text is UTF-8, and a byte order mark at the start of a file is dropped. What cannot be read is a
 ValueError that names the file and the place in it; `errors="replace"` reads invalid UTF-8 and
@@ -20,15 +20,18 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+import pyarrow as pa
+
 from ..tokenizer.files import MAX_BYTES, reason
+from .parquet_files import open_strings, read_columns, row_groups
 
 ENDINGS = {
     "text": ("",),
     "jsonl": (".jsonl", ".jsonl.gz", ".jsonl.xz"),
     "parquet": (".parquet",),
 }
+BOM = "\ufeff"
 SURROGATE = re.compile("[\ud800-\udfff]")
-BOM = b"\xef\xbb\xbf"
 PACKED = {".gz": gzip.open, ".xz": lzma.open}
 
 
@@ -48,17 +51,6 @@ class Part(NamedTuple):
         return f"{self.files[0]}{others}{inside}"
 
 
-class Line(NamedTuple):
-    """A line of a file, counted from one only when its place is written."""
-
-    file: Path
-    start: int
-    number: int
-
-    def __str__(self) -> str:
-        return f"{self.file}:{self.number + _lines_before(self.file, self.start)}"
-
-
 def parts(kind: str, place: str, size: int) -> Iterator[Part]:
     """The files at a place in parts of about `size` bytes, in their order; small files together.
 
@@ -71,8 +63,6 @@ def parts(kind: str, place: str, size: int) -> Iterator[Part]:
             yield Part(tuple(together))
             together, held = [], 0
         if kind == "parquet":
-            from .parquet_files import row_groups
-
             ranges = row_groups(file, size)
         else:
             ranges = [(at, min(at + size, length)) for at in range(0, length, size)]
@@ -85,6 +75,12 @@ def parts(kind: str, place: str, size: int) -> Iterator[Part]:
         yield Part(tuple(together))
 
 
+def check_errors(errors: str) -> None:
+    """Raise ValueError for another value than "strict" and "replace"."""
+    if errors not in ("strict", "replace"):
+        raise ValueError(f"errors must be 'strict' or 'replace', not {errors!r}")
+
+
 def check_files(kind: str, place: str, column: str) -> None:
     """Raise OSError or ValueError for missing, empty or wrong files, without reading them through."""
     files = files_at(kind, place)
@@ -92,8 +88,6 @@ def check_files(kind: str, place: str, column: str) -> None:
         what = "the file is" if len(files) == 1 else f"all {len(files)} files are"
         raise ValueError(f"{kind}:{place}: {what} empty")
     if kind == "parquet":
-        from .parquet_files import open_strings
-
         open_strings(files[0], column)
 
 
@@ -108,7 +102,9 @@ def read_files(
         elif kind == "jsonl":
             yield from _json_lines(file, column, errors, start, end)
         else:
-            yield from _parquet_rows(file, column, errors, start, end)
+            opened = open_strings(file, column)
+            for _, text in parquet_rows(file, opened, [column], errors, start, end):
+                yield text
 
 
 def files_at(kind: str, place: str) -> list[Path]:
@@ -136,10 +132,8 @@ def files_at(kind: str, place: str) -> list[Path]:
 
 def _once(files: Iterable[Path]) -> list[Path]:
     """The files in order, each by the shortest of the paths that lead to it."""
-    shortest = {}
-    for file in sorted(files, key=lambda file: (len(file.parts), file)):
-        shortest.setdefault(os.path.realpath(file), file)
-    return sorted(shortest.values())
+    shortest_last = sorted(files, key=lambda file: (len(file.parts), file), reverse=True)
+    return sorted({os.path.realpath(file): file for file in shortest_last}.values())
 
 
 def _walk(folder: Path, endings: tuple[str, ...]) -> list[Path]:
@@ -163,6 +157,7 @@ def decode(data: bytes, where, offset: int, errors: str, encoding: str = "utf-8"
 
 
 def read_lines(file: Path, errors: str, start: int = 0, end: int | None = None) -> Iterator[str]:
+    """Lines that begin at byte `start` or later and before `end`, without their ends."""
     opener = PACKED.get(file.suffix, open)
     offset = 0
     try:
@@ -182,75 +177,79 @@ def read_lines(file: Path, errors: str, start: int = 0, end: int | None = None) 
                         f"{file}: the line that begins at byte {offset} has more than {MAX_BYTES:,} "
                         "bytes: cut it into documents, each a line"
                     )
-                data = line if offset else line.removeprefix(BOM)
-                text = decode(data, file, offset + len(line) - len(data), errors)
+                text = decode(line, file, offset, errors)
+                yield (
+                    (text if offset else text.removeprefix(BOM))
+                    .removesuffix("\n")
+                    .removesuffix("\r")
+                )
                 offset += len(line)
-                yield text.removesuffix("\n").removesuffix("\r")
     except (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError) as error:
         raise ValueError(f"{file}: damaged or cut off {file.suffix} file ({error})") from None
-
-
-def _lines_before(file: Path, start: int) -> int:
-    """How many lines of a file begin before byte `start`."""
-    number, at, begins = 0, 0, True
-    if start:
-        with open(file, "rb") as lines:
-            while at < start and (piece := lines.readline(1 << 20)):
-                at += len(piece)
-                number += begins
-                begins = piece.endswith(b"\n")
-    return number
 
 
 def _json_lines(file: Path, column: str, errors: str, start: int, end: int | None) -> Iterator[str]:
     for number, line in enumerate(read_lines(file, errors, start, end), 1):
         if not line or line.isspace():
             continue
-        where = Line(file, start, number)
         try:
-            row = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise ValueError(f"{where}: not valid JSON ({error})") from None
-        yield _field(row, column, where, errors)
+            text = _field(_parsed(line), column, errors)
+        except ValueError as error:
+            raise ValueError(f"{file}:{number + _lines_before(file, start)}: {error}") from None
+        yield text
 
 
-def _field(row, column: str, where: str, errors: str) -> str:
+def _parsed(line: str):
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"not valid JSON ({error})") from None
+
+
+def _field(row, column: str, errors: str) -> str:
     """The text in a row's field, refused when it is none."""
     if not isinstance(row, dict):
-        raise ValueError(f"{where}: an object is needed, not {type(row).__name__}")
+        raise ValueError(f"an object is needed, not {type(row).__name__}")
     if column not in row:
-        raise ValueError(f"{where}: there is no field {column!r}; there is {', '.join(row) or '-'}")
+        raise ValueError(f"there is no field {column!r}; there is {', '.join(row) or '-'}")
     value = row[column]
     if not isinstance(value, str):
-        raise ValueError(f"{where}: {column!r} must be a string, not {type(value).__name__}")
+        raise ValueError(f"{column!r} must be a string, not {type(value).__name__}")
     if errors == "replace":
         return SURROGATE.sub("\ufffd", value)
     if lone := SURROGATE.search(value):
         raise ValueError(
-            f"{where}: {column!r} has the lone surrogate \\u{ord(lone[0]):04x}, which is no text; "
+            f"{column!r} has the lone surrogate \\u{ord(lone[0]):04x}, which is no text; "
             "errors='replace' reads it as U+FFFD"
         )
     return value
 
 
-def _parquet_rows(
-    file: Path, column: str, errors: str, start: int, end: int | None
-) -> Iterator[str]:
-    import pyarrow as pa
+def _lines_before(file: Path, start: int) -> int:
+    """How many lines of a file begin before byte `start`."""
+    if not start:
+        return 0
+    with open(file, "rb") as opened:
+        blocks = (opened.read(min(1 << 20, start - 1 - at)) for at in range(0, start - 1, 1 << 20))
+        return 1 + sum(block.count(b"\n") for block in blocks)
 
-    from .parquet_files import open_strings, read_columns
 
-    opened = open_strings(file, column)
+def parquet_rows(
+    file: Path, opened, columns: list[str], errors: str, start: int = 0, end: int | None = None
+) -> Iterator[tuple]:
+    """The place of each row in row groups from `start` up to `end`, its text, its other columns."""
     number = sum(opened.metadata.row_group(group).num_rows for group in range(start))
     groups = range(start, opened.num_row_groups if end is None else end)
-    for batch in read_columns(file, opened, [column], groups):
+    for batch in read_columns(file, opened, columns, groups):
         # As bytes: Parquet writers do not all check that strings are UTF-8.
-        for value in batch.column(0).cast(pa.large_binary()).to_pylist():
+        raw = batch[columns[0]].cast(pa.large_binary()).to_pylist()
+        others = (batch[column].to_pylist() for column in columns[1:])
+        for value, *more in zip(raw, *others, strict=True):
             number += 1
-            where = f"{file}, row {number}, column {column!r}"
+            where = f"{file}, row {number}, column {columns[0]!r}"
             if value is None:
                 raise ValueError(f"{where}: a string is needed, not null")
-            yield decode(value, where, 0, errors)
+            yield where, decode(value, where, 0, errors), *more
 
 
 def python_files() -> list[Path]:
@@ -265,14 +264,12 @@ def python_files() -> list[Path]:
 def read_python(errors: str, files: Iterable[Path] | None = None) -> Iterator[str]:
     """Python files, those in site-packages unless others are named, with \\n line ends."""
     for file in python_files() if files is None else files:
-        whole = file.read_bytes()
+        data = file.read_bytes()
         try:
-            encoding, _ = tokenize.detect_encoding(io.BytesIO(whole).readline)
+            encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
         except SyntaxError:  # no such encoding, or a first line that is not UTF-8
             encoding = "utf-8"
-        data = whole.removeprefix(BOM)
-        offset = len(whole) - len(data)
-        text = decode(data, file, offset, errors, encoding.removesuffix("-sig"))
+        text = decode(data, file, 0, errors, encoding.removesuffix("-sig")).removeprefix(BOM)
         yield text.replace("\r\n", "\n").replace("\r", "\n")
 
 
@@ -308,7 +305,11 @@ def hub_dataset(name: str) -> tuple[str, str | None, dict[str, str]]:
 def read_hub(name: str, column: str, errors: str) -> Iterator[str]:
     """The field `column` of each row of a hub data set, streamed."""
     for number, row in enumerate(hub_rows(name), 1):
-        yield _field(row, column, f"{name}, row {number}", errors)
+        try:
+            text = _field(row, column, errors)
+        except ValueError as error:
+            raise ValueError(f"{name}, row {number}: {error}") from None
+        yield text
 
 
 def hub_rows(name: str) -> Iterator[dict]:

@@ -8,7 +8,6 @@ between the chunks one by one and the line, so the pre-tokens of a text can be c
 chunks, for every such tokenizer, and so can characters, bytes and words.
 """
 
-import csv
 import difflib
 import lzma
 from collections.abc import Iterable, Iterator, Mapping
@@ -28,6 +27,7 @@ WITHOUT_SPACES = ("cmn_Hani", "jpn_Jpan", "khm_Khmr", "mya_Mymr", "tha_Thai")
 MIXED = 10**9  # what the counts of each source of a mixture add up to
 
 
+# --- what is there -------------------------------------------------------------------------------
 def is_stored(name: str) -> bool:
     """Whether a name is that of a text in ``data/texts``, or of a training text made from these."""
     return name.partition(":")[0] in (*TEXTS, *LISTS, "training")
@@ -49,6 +49,47 @@ def stored_texts() -> pd.DataFrame:
     return pd.read_csv(_folder() / "texts.csv")
 
 
+def training_sources(language: str) -> list[str]:
+    """Name the sources whose mixture is the training text of a language, by ``chosen.csv``.
+
+    ``language`` is a code of Table 12, or ``eng_Latn``. Raises ValueError for a language without a
+    training text, naming the nearest ones.
+
+    >>> training_sources("kaz_Cyrl")
+    ['ntrex:kaz']
+    """
+    chosen = _chosen()
+    if language not in chosen:
+        raise ValueError(_unknown("training", language))
+    return chosen[language].split(" + ")
+
+
+def training_languages() -> list[str]:
+    """List the paper's languages that have a text to learn from, English apart, in order of codes.
+
+    >>> len(training_languages()), training_languages()[0]
+    (63, 'afr_Latn')
+    """
+    return sorted(_chosen().keys() - {"eng_Latn"})
+
+
+def flores_of(name: str) -> str | None:
+    """Name the FLORES text in the language of a stored text or of a list of words, or None.
+
+    >>> flores_of("wordfreq:fi"), flores_of("ntrex:kaz"), flores_of("wordfreq:zh")
+    ('flores:fin_Latn', 'flores:kaz_Cyrl', None)
+    """
+    kind, _, code = name.partition(":")
+    if kind == "training":
+        return f"flores:{code}"
+    texts = stored_texts()
+    languages = texts.language[texts.name == name]
+    if kind == "wordfreq":
+        tried = pd.read_csv(_folder() / "chosen.csv")
+        languages = tried.language[[name in sources.split(" + ") for sources in tried.sources]]
+    return next((f"flores:{language}" for language in languages), None)
+
+
 def provenance(name: str, split: str = "train") -> tuple[str, str]:
     """Licence and source of a text, after the check that there is such a text and split.
 
@@ -59,29 +100,68 @@ def provenance(name: str, split: str = "train") -> tuple[str, str]:
     'CC BY-SA 4.0 (NTREX-128, Microsoft)'
     """
     kind, _, code = name.partition(":")
-    if kind == "training":
-        _check_split(name, split, {"all"})
-        sources = training_sources(code)
-        found = [provenance(s) for s in sources if is_stored(s)]
-        if len(found) < len(sources):
-            found.append(("CC BY-SA 4.0 (wordfreq's data)", "the package wordfreq"))
-        licences = dict.fromkeys(licence for licence, _ in found)
-        return "; ".join(licences), f"{' and '.join(sources)}, by data/texts/chosen.csv"
-    rows = {row["split"]: row for row in _table("texts.csv") if row["name"] == name}
-    if not rows:
+    texts = stored_texts()
+    rows = texts[texts.name == name].set_index("split")
+    sources = training_sources(code) if kind == "training" else []
+    if rows.empty and not sources:
         raise ValueError(_unknown(kind, code))
-    _check_split(name, split, rows.keys())
-    row = rows.get(split) or rows["all"]
-    return row["licence"], row["source"]
+    if split == "test" and kind != "flores" and "test" not in rows.index:
+        raise ValueError(
+            f"{name} is kept as counts and has no split {split!r}: learn from it, and measure on "
+            "another text, such as flores:CODE"
+        )
+    if not sources:
+        return tuple(rows.loc["all" if "all" in rows.index else split, ["licence", "source"]])
+    wordfreq = "CC BY-SA 4.0 (wordfreq's data)"
+    licences = [provenance(s)[0] if is_stored(s) else wordfreq for s in sources]
+    return "; ".join(dict.fromkeys(licences)), f"{' and '.join(sources)}, by data/texts/chosen.csv"
 
 
+def _folder() -> Path:
+    if CHECKOUT is None:
+        raise FileNotFoundError(
+            "counts of real text stand in data/texts of a checkout of tokhelpers, and here only the "
+            "package is installed: clone the project and install it with pip install -e ."
+        )
+    return CHECKOUT / "data" / "texts"
+
+
+def _chosen() -> dict[str, str]:
+    """The sources of each language's training text, joined by " + "."""
+    tried = pd.read_csv(_folder() / "chosen.csv")
+    chosen = tried[tried.chosen == "yes"]
+    return dict(zip(chosen.language, chosen.sources, strict=True))
+
+
+def _unknown(kind: str, code: str) -> str:
+    """What to say of a name that no stored text has: the nearest ones."""
+    if code in WITHOUT_SPACES:
+        return (
+            f"{kind}:{code} is not there: the language is written without spaces, so a count would be "
+            "of whole sentences; tokens of its FLORES text stand in th.measured('flores_tokens')"
+        )
+    texts = stored_texts()
+    own = texts.name.str.partition(":")[2]  # other sources have other codes for a language
+    meant = set(texts.language[own.isin([code, code.partition("_")[0]]) | (texts.language == code)])
+    names = dict(zip(own, texts.language, strict=True))
+    if kind == "training":
+        names = {language: language for language in _chosen()}
+    else:
+        names = {c: names[c] for c in own[texts.name.str.startswith(f"{kind}:")]}
+    same = [name for name, language in names.items() if language in meant]
+    near = difflib.get_close_matches(code, sorted(names), n=4, cutoff=0.4)
+    nearest = dict.fromkeys([*same, *near] or sorted(names)[:4])
+    found = ", ".join(f"{kind}:{name}" for name in nearest)
+    more = f"of {len(names)}; data/texts/texts.csv has them all"
+    return f"no text is called {kind}:{code}: there is {found} {more}"
+
+
+# --- the counts ----------------------------------------------------------------------------------
 def read_counts(name: str, split: str = "train") -> dict[str, int]:
     """Read the chunks of a stored text and how often each occurs, the most frequent first.
 
-    ``split`` matters for NTREX alone: ``train`` is its first 1,597 lines, ``test`` the last 400. Of
-    all others ``train`` is the whole text; ``test`` is refused, but for FLORES, which is a text to
-    measure on and is the same under both names. Raises ValueError as
-    ``provenance`` does, FileNotFoundError where only the package is installed.
+    Of NTREX, ``train`` is the first 1,597 lines, ``test`` the last 400. FLORES is the same under both
+    names; all others have no ``test``. Raises ValueError as ``provenance`` does.
 
     >>> counts = read_counts("flores:ekk_Latn")
     >>> counts[" ja"], counts["See"]
@@ -97,52 +177,6 @@ def read_counts(name: str, split: str = "train") -> dict[str, int]:
     fields = (row.split("\t") for row in rows)
     found = ((row[0], int(row[column])) for row in fields)
     return dict(most_frequent({chunk: n for chunk, n in found if n}))
-
-
-def flores_of(name: str) -> str | None:
-    """Name the FLORES text in the language of a stored text, or of a list of words.
-
-    None for a language that FLORES is not kept in here. Of the two languages of wordfreq's `sh` it
-    is the first, Bosnian. Raises FileNotFoundError where only the package is installed.
-
-    >>> flores_of("wordfreq:fi"), flores_of("ntrex:kaz"), flores_of("wordfreq:zh")
-    ('flores:fin_Latn', 'flores:kaz_Cyrl', None)
-    """
-    kind, _, code = name.partition(":")
-    if kind == "training":
-        return f"flores:{code}"
-    if kind == "wordfreq":
-        of = (row for row in _table("chosen.csv") if name in row["sources"].split(" + "))
-    else:
-        of = (row for row in _table("texts.csv") if row["name"] == name)
-    row = next(of, None)
-    return row and f"flores:{row['language']}"
-
-
-def training_sources(language: str) -> list[str]:
-    """Name the sources whose mixture is the training text of a language, by ``chosen.csv``.
-
-    ``language`` is a code of Table 12, or ``eng_Latn``. Raises ValueError for a language without a
-    training text, naming the nearest ones.
-
-    >>> training_sources("kaz_Cyrl")
-    ['ntrex:kaz']
-    """
-    rows = _table("chosen.csv")
-    for row in rows:
-        if row["language"] == language and row["chosen"] == "yes":
-            return row["sources"].split(" + ")
-    raise ValueError(_unknown("training", language))
-
-
-def training_languages() -> list[str]:
-    """List the paper's languages that have a text to learn from, English apart, in order of codes.
-
-    >>> len(training_languages()), training_languages()[0]
-    (63, 'afr_Latn')
-    """
-    chosen = {row["language"] for row in _table("chosen.csv") if row["chosen"] == "yes"}
-    return sorted(chosen - {"eng_Latn"})
 
 
 def mixture(sources: Iterable[Mapping[str, int]], most: int | None = None) -> ChunkCounts:
@@ -197,52 +231,3 @@ def shuffled_lines(counts: Mapping[str, int], key: str) -> Iterator[str]:
     ends = [len(later) * (i + 1) // len(first) for i in range(len(first))]
     for chunk, start, end in zip(first, [0, *ends], ends, strict=False):
         yield chunk + "".join(later[start:end])
-
-
-def _folder() -> Path:
-    if CHECKOUT is None:
-        raise FileNotFoundError(
-            "counts of real text stand in data/texts of a checkout of tokhelpers, and here only the "
-            "package is installed: clone the project and install it with pip install -e ."
-        )
-    return CHECKOUT / "data" / "texts"
-
-
-def _table(name: str) -> list[dict[str, str]]:
-    with open(_folder() / name, newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
-
-
-def _check_split(name: str, split: str, splits: Iterable[str]) -> None:
-    whole = ("train", "test") if name.startswith("flores:") else ("train",)
-    if split not in splits and not (split in whole and "all" in splits):
-        raise ValueError(
-            f"{name} is kept as counts and has no split {split!r}: learn from it, and measure on "
-            "another text, such as flores:CODE"
-        )
-
-
-def _unknown(kind: str, code: str) -> str:
-    """What to say of a name that no stored text has: the nearest ones."""
-    if code in WITHOUT_SPACES:
-        return (
-            f"{kind}:{code} is not there: the language is written without spaces, so a count would be "
-            "of whole sentences; tokens of its FLORES text stand in th.measured('flores_tokens')"
-        )
-    spellings, names = {}, {}
-    for row in _table("texts.csv"):
-        source, _, own = row["name"].partition(":")
-        spellings.setdefault(row["language"], {row["language"]}).add(own)
-        if source == kind:
-            names[own] = row["language"]
-    if kind == "training":
-        names = {r["language"]: r["language"] for r in _table("chosen.csv") if r["chosen"] == "yes"}
-    stem = code.partition("_")[0]
-    same = [own for own, language in names.items() if {code, stem} & spellings[language]]
-    near = difflib.get_close_matches(code, sorted(names), n=4, cutoff=0.4)
-    nearest = list(dict.fromkeys([*same, *near])) or sorted(names)[:4]
-    found = ", ".join(f"{kind}:{own}" for own in nearest)
-    few = (
-        "" if len(nearest) == len(names) else f" of {len(names)}; data/texts/texts.csv has them all"
-    )
-    return f"no text is called {kind}:{code}: there is {found}{few}"
