@@ -1,18 +1,13 @@
 """Corpora: the packages' texts, splits, seeds, exact counts, samples, arguments."""
 
 import functools
-import itertools
-import json
 import pickle
-import random
 import re
 import tempfile
 from collections import Counter
 from importlib import metadata
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet
 import pytest
 import wordfreq
 from hypothesis import given, strategies as st
@@ -115,18 +110,6 @@ def test_provenance(name, licence, source):
 
 def test_shuffle_follows_the_seed():
     assert hpo("train")[:10] != list(load_corpus("hpo", seed=1, chars=5000))[:10]
-
-
-def test_split_does_not_depend_on_order_or_place(tmp_path):
-    shuffled = random.Random(0).sample(LINES, len(LINES))
-    one = write_lines(tmp_path / "one.txt", LINES)
-    other = write_lines(tmp_path / "other.jsonl", [json.dumps({"text": s}) for s in shuffled])
-    table = pa.table({"text": shuffled[::-1]})
-    pa.parquet.write_table(table, tmp_path / "third.parquet")
-    for split in ("train", "test"):
-        expected = sorted(load_corpus(f"text:{one}", split=split))
-        assert sorted(load_corpus(f"jsonl:{other}", split=split)) == expected
-        assert sorted(load_corpus(f"parquet:{tmp_path}", split=split)) == expected
 
 
 documents_strategy = st.lists(
@@ -235,16 +218,6 @@ def test_sample_follows_seed_and_language_alone(monkeypatch):
     assert drawn.replace(" ", "") == "abbaaabcbabcabcaaaaabaabaccaacaababbabaabbcaabaccc"
     assert drawn != next(corpora._sampled_words("wordfreq:en", 1))
     assert drawn != next(corpora._sampled_words("wordfreq:fi", 0))
-
-
-def test_sampled_documents_fall_into_both_splits():
-    drawn = list(itertools.islice(corpora._sampled_words("wordfreq:hi", 0), 2000))
-    train = list(load_corpus("wordfreq:hi", chars=200_000))[:-1]
-    test = list(load_corpus("wordfreq:hi", chars=20_000, split="test"))[:-1]
-    parts = {s: [doc for doc in drawn if corpora._split(doc) == s] for s in ("train", "test")}
-    assert len(parts["test"]) / len(drawn) == pytest.approx(0.1, abs=0.03)
-    assert train == parts["train"][: len(train)]
-    assert test == parts["test"][: len(test)]
 
 
 @pytest.mark.long

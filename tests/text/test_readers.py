@@ -248,7 +248,7 @@ def test_python_files_in_their_own_encoding(site_packages):
     (site_packages / "empty.py").write_bytes(b"")
     (site_packages / "b" / "data.txt").write_text("no source")
     (site_packages / "unknown.py").write_bytes("# coding: klingon\nx = 'ü'\n".encode())
-    documents = list(readers.read_python("strict"))
+    documents = list(readers.read_files("python-source", "", "", "strict"))
     latin, unknown = "# coding: latin-1\nx = 'ä'\n", "# coding: klingon\nx = 'ü'\n"
     assert documents == ["y = 'ö'\n", latin, "", unknown]
 
@@ -261,7 +261,7 @@ def test_python_file_that_cannot_be_decoded(site_packages, data, byte):
     (site_packages / "bad.py").write_bytes(data)
     message = failure("python-source")
     assert f"bad.py: invalid UTF-8 at byte {byte}; errors='replace' reads it as U+FFFD" in message
-    (document,) = readers.read_python("replace")
+    (document,) = readers.read_files("python-source", "", "", "replace")
     assert document.endswith("x = '\ufffd'\n")
     (site_packages / "bad.py").unlink()
-    assert "no .py file" in failure("python-source")
+    assert "the folder has no file like *.py" in failure("python-source")

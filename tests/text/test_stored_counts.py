@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import pytest
 from hypothesis import given, strategies as st
-from strategies import loaded, one_fast
+from strategies import loaded
 
 import tokhelpers as th
 from tokhelpers.text import stored_counts
@@ -43,14 +43,6 @@ def tools():
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
-
-
-def without_a_space(counts):
-    """The chunks without their leading space, for tokenizers that put one before each text."""
-    found = Counter()
-    for chunk, n in counts.items():
-        found[chunk.removeprefix(" ")] += n
-    return found
 
 
 # --- what is there -------------------------------------------------------------------------------
@@ -110,14 +102,9 @@ def check_totals(name, languages):
     tokenizer = loaded(name)
     kept = th.measured("flores_tokens").set_index(["tokenizer", "language"])
     for language in languages:
-        counts = read_counts(f"flores:{language}")
-        if name == "mistral-v1":
-            counts = without_a_space(counts)
-        found = th.evaluate(tokenizer, counts)
-        assert found.tokens == kept.tokens[name, language], language
-        if name != "mistral-v1":
-            assert found.chars == kept.chars[name, language]
-            assert found.bytes == kept.bytes[name, language]
+        found = th.evaluate(tokenizer, th.load_corpus(f"flores:{language}"))
+        for measure in ("tokens", "chars", "bytes"):
+            assert found[measure] == kept[measure][name, language], language
 
 
 def test_tokens_of_flores_are_those_of_its_raw_lines():
@@ -150,17 +137,6 @@ def raw(shared_data, name, split="train"):
     if kind == "ntrex":
         return lines[:-400] if split == "train" else lines[-400:]
     return lines
-
-
-@pytest.mark.parametrize("language", one_fast(*VARIED))
-def test_pretokens_from_the_counts_are_those_of_the_raw_lines(shared_data, language):
-    lines, counts = raw(shared_data, f"flores:{language}"), read_counts(f"flores:{language}")
-    for name in PACKAGED:
-        tokenizer = loaded(name)
-        given = without_a_space(counts) if name == "mistral-v1" else counts
-        whole, parts = th.count_pretokens(lines, tokenizer), th.count_pretokens(given, tokenizer)
-        assert dict(whole) == dict(parts), name
-        assert whole.spaced_words == parts.spaced_words
 
 
 # --- how they were made --------------------------------------------------------------------------

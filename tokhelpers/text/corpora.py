@@ -1,5 +1,4 @@
-"""Named text sources: three medical ones, word frequencies of 42 languages, Python source, local
-files, hub data sets.
+"""Named text sources: medical texts, word counts, Python source, local files, hub data sets.
 
 A corpus reads its source anew each time it is iterated over. A document with nothing but white
 space is no document. The split is `test` when the blake2b digest of the document's UTF-8 text is
@@ -87,7 +86,7 @@ class Corpus:
         no file, files read as far as `chars` only.
         """
         kind, _, rest = self.name.partition(":")
-        if kind not in (*readers.ENDINGS, "python-source") or self.chars is not None or self.part:
+        if kind not in readers.ENDINGS or self.chars is not None or self.part:
             return None
         return (replace(self, part=part) for part in readers.parts(kind, rest, size))
 
@@ -96,9 +95,8 @@ class Corpus:
         """Chunks and how often each occurs, where the source is counts, not text; else None.
 
         Those of wordfreq are words, each with a space before it, and their occurrences per 10^9
-        words, round(frequency * 1e9), words that round to 0 left out; those of `data/texts` are what
-        was counted. A corpus has them when it is asked for whole: `chars=None`, and of wordfreq also
-        `split="train"`.
+        words, those that round to 0 left out; those of `data/texts` are what was counted. A corpus
+        has them when it is asked for whole: `chars=None`, and of wordfreq also `split="train"`.
 
         >>> load_corpus("wordfreq:en").counts[" the"]
         53703180
@@ -169,16 +167,14 @@ def load_corpus(
 
     `chars`: the corpus ends after that many characters of its split, the last document cut to
     fit. None: all there is. `split`: "train", or "test" with about a tenth of the documents.
-    wordfreq's whole lists stand for 10^9 words, have `counts`, and have no test split: with
-    `split="test"` a sample of 10,000,000 characters is drawn. Of the texts that `data/texts` keeps
-    as counts NTREX alone has a "test"; FLORES is the same text under both names. `held_out` of a
-    corpus is the text on which to measure. `seed`: the shuffle and the draw. `errors`: "strict", or
-    "replace" to read invalid UTF-8 and lone surrogates as U+FFFD.
+    wordfreq's lists have no test split: with `split="test"` a sample of 10,000,000 characters is
+    drawn. Of the texts that `data/texts` keeps as counts NTREX alone has a "test"; FLORES is the
+    same text under both names. `seed`: the shuffle and the draw. `errors`: "strict", or "replace"
+    to read invalid UTF-8 and lone surrogates as U+FFFD.
 
-    Raises ValueError for a bad argument and for content that cannot be read (naming the file
-    and the byte offset after decompression, line or row), FileNotFoundError when nothing is at
-    PATH, OSError when the hub cannot be read, ImportError when a package is missing. What costs
-    nothing is checked here, the rest while iterating.
+    Raises ValueError for a bad argument and for content that cannot be read (naming the file and
+    the byte, line or row), FileNotFoundError when nothing is at PATH, OSError when the hub cannot be
+    read, ImportError when a package is missing. The content is checked while iterating.
 
     >>> corpus = load_corpus("hpo", chars=200)
     >>> corpus, sum(map(len, corpus))
@@ -207,14 +203,17 @@ def _provenance(name: str, column: str) -> tuple[str, str]:
     if name == "python-source":
         return "each package's own", "the .py files of the packages installed with this Python"
     if kind == "wordfreq" and rest:
-        _check_language(rest)
+        from wordfreq import available_languages
+
+        if rest not in (known := sorted(available_languages("best"))):
+            raise ValueError(f"wordfreq has no list for {rest!r}: it has {', '.join(known)}")
         licence = "CC BY-SA 4.0 (the data; the wordfreq code: Apache-2.0)"
         return licence, f"word list {rest} in the package wordfreq {metadata.version('wordfreq')}"
     if kind == "hf" and rest:
         dataset, _, _ = readers.hub_dataset(rest)
         address = f"https://huggingface.co/datasets/{dataset}"
         return f"see the data set's card, {address}", address
-    if kind in readers.ENDINGS and rest:
+    if kind in ("text", "jsonl", "parquet") and rest:
         readers.check_files(kind, rest, column)
         return "unknown (local file)", rest
     hint = f"; to read that file, text:{name}" if os.path.exists(str(name)) else ""
@@ -235,8 +234,6 @@ def _documents(corpus: Corpus) -> Iterator[str]:
         return stored_counts.shuffled_lines(counts, f"{corpus.name} {corpus.seed}")
     if f"{kind}:" in stored_counts.DRAWN:
         return _sampled_words(corpus.name, corpus.seed)
-    if kind == "python-source":
-        return readers.read_python(corpus.errors, corpus.part and corpus.part.files)
     if kind == "hf":
         return readers.read_hub(rest, corpus.column, corpus.errors)
     return readers.read_files(kind, rest, corpus.column, corpus.errors, corpus.part)
@@ -258,14 +255,6 @@ def _split(document: str) -> str:
 def _shuffled(documents: Iterable[str], seed: int) -> Iterator[str]:
     # The order is the hash's, so that a prefix is a fair sample on every machine.
     return iter(sorted(documents, key=lambda text: digest(f"{seed} {text}")))
-
-
-def _check_language(language: str) -> None:
-    from wordfreq import available_languages
-
-    known = sorted(available_languages("best"))
-    if language not in known:
-        raise ValueError(f"wordfreq has no list for {language!r}: it has {', '.join(known)}")
 
 
 def _chunk_counts(name: str, split: str = "train") -> dict[str, int]:

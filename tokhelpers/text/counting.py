@@ -48,27 +48,26 @@ def count_pretokens(
     """Count the pre-tokens of a corpus as the tokenizer's own normalizer and pre-tokenizer cut it.
 
     ``corpus`` iterates over documents (str), or maps documents to how often they occur, or is a
-    corpus with ``counts``. These are of chunks with the space before them; where the tokenizer puts
-    ``▁`` before a text, that space is left out (``bytes`` and ``chars`` count it all the same). A
-    tokenizer without pre-tokenizer (SentencePiece style) has its normalised text cut before each
-    run of the space symbol, which none of its tokens crosses. Special tokens in the text count as
-    plain text.
+    corpus with ``counts``, of whose chunks the leading space is left out where the tokenizer puts
+    ``▁`` before a text (``bytes`` and ``chars`` count it all the same). A tokenizer without
+    pre-tokenizer (SentencePiece style) has its normalised text cut before each run of the space
+    symbol, which none of its tokens crosses. Special tokens in the text count as plain text.
 
     ``executor`` is any ``concurrent.futures.Executor``: a ``ProcessPoolExecutor``, Dask's
     ``Client.get_executor()``, mpi4py's ``MPIPoolExecutor``. Its workers read a corpus of files
-    themselves, in shards of about ``shard_bytes``, and are sent the documents of any other.
+    themselves, in shards of about ``shard_bytes`` (files that are packed or Parquet whole), and are
+    sent the documents of any other.
     ``folder`` (made if it is missing; on a file system that all workers share) keeps their counts,
     so that a second run over the same files counts only what is not there, and the result as
     ``counts.parquet``. ``memory`` bounds the bytes that counts take in each process until they are
-    written out (64 MB if any of these three is given); the documents at hand and the pre-tokens that
-    are returned come on top. None of all this changes the counts. ``min_count`` leaves out rarer
-    pre-tokens, after everything has been added up.
+    written out (64 MB if any of these three is given), apart from the documents at hand and the
+    result. None of these changes the counts. ``min_count`` leaves out rarer pre-tokens at the end.
 
     A shard that fails is tried three times. When a worker dies and its pool with it, what is left
     is counted in the calling process, with a warning. Raises TypeError for a single string,
     ValueError for a text without documents or with lone surrogates and for counts that are no whole
-    numbers, RuntimeError for a shard that failed three times, naming it, and OSError for a folder
-    that cannot be written to.
+    numbers, RuntimeError for a shard that failed three times, OSError for a folder that cannot be
+    written to.
 
     >>> from tokenizers import Tokenizer, models, pre_tokenizers
     >>> tokenizer = Tokenizer(models.BPE())

@@ -23,12 +23,13 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from ..tokenizer.files import MAX_BYTES, reason
-from .parquet_files import open_strings, read_columns, row_groups
+from .parquet_files import open_strings, read_columns
 
 ENDINGS = {
     "text": ("",),
     "jsonl": (".jsonl", ".jsonl.gz", ".jsonl.xz"),
     "parquet": (".parquet",),
+    "python-source": (".py",),
 }
 BOM = "\ufeff"
 SURROGATE = re.compile("[\ud800-\udfff]")
@@ -36,10 +37,7 @@ PACKED = {".gz": gzip.open, ".xz": lzma.open}
 
 
 class Part(NamedTuple):
-    """Some files; or of one file, the documents that begin at `start` or later and before `end`.
-
-    Both are in bytes, for Parquet files in row groups.
-    """
+    """Some files; or of one file, the lines that begin at byte `start` or later and before `end`."""
 
     files: tuple[Path, ...]
     start: int = 0
@@ -54,20 +52,18 @@ class Part(NamedTuple):
 def parts(kind: str, place: str, size: int) -> Iterator[Part]:
     """The files at a place in parts of about `size` bytes, in their order; small files together.
 
-    A document is never cut: it belongs to the part that it begins in. Packed files stay whole.
+    A line is never cut: it belongs to the part that it begins in. Only files of lines that are not
+    packed are read in several parts.
     """
     together, held = [], 0
-    for file in python_files() if kind == "python-source" else files_at(kind, place):
+    for file in files_at(kind, place):
         length = file.stat().st_size
         if together and held + length > size:
             yield Part(tuple(together))
             together, held = [], 0
-        if kind == "parquet":
-            ranges = row_groups(file, size)
-        else:
-            ranges = [(at, min(at + size, length)) for at in range(0, length, size)]
-        if len(ranges) > 1 and file.suffix not in PACKED and kind != "python-source":
-            yield from (Part((file,), *ends) for ends in ranges)
+        if length > size and kind in ("text", "jsonl") and file.suffix not in PACKED:
+            for at in range(0, length, size):
+                yield Part((file,), at, min(at + size, length))
         else:
             together.append(file)
             held += length
@@ -94,16 +90,17 @@ def check_files(kind: str, place: str, column: str) -> None:
 def read_files(
     kind: str, place: str, column: str, errors: str, part: Part | None = None
 ) -> Iterator[str]:
-    """Documents of the files at a place, or of a part: lines, or the strings in a field or column."""
+    """Documents of the files at a place, or of a part: lines, fields, rows of a column, or files."""
     files, start, end = part or Part(tuple(files_at(kind, place)))
     for file in files:
         if kind == "text":
             yield from read_lines(file, errors, start, end)
         elif kind == "jsonl":
             yield from _json_lines(file, column, errors, start, end)
+        elif kind == "python-source":
+            yield _python_source(file, errors)
         else:
-            opened = open_strings(file, column)
-            for _, text in parquet_rows(file, opened, [column], errors, start, end):
+            for _, text in parquet_rows(file, open_strings(file, column), [column], errors):
                 yield text
 
 
@@ -112,6 +109,8 @@ def files_at(kind: str, place: str) -> list[Path]:
 
     A file to which several paths lead is there once: symlinks may go in circles.
     """
+    if kind == "python-source":
+        place = sysconfig.get_path("purelib")
     path = Path(os.path.expanduser(place))
     if path.is_file():
         return [path]
@@ -234,13 +233,10 @@ def _lines_before(file: Path, start: int) -> int:
         return 1 + sum(block.count(b"\n") for block in blocks)
 
 
-def parquet_rows(
-    file: Path, opened, columns: list[str], errors: str, start: int = 0, end: int | None = None
-) -> Iterator[tuple]:
-    """The place of each row in row groups from `start` up to `end`, its text, its other columns."""
-    number = sum(opened.metadata.row_group(group).num_rows for group in range(start))
-    groups = range(start, opened.num_row_groups if end is None else end)
-    for batch in read_columns(file, opened, columns, groups):
+def parquet_rows(file: Path, opened, columns: list[str], errors: str) -> Iterator[tuple]:
+    """The place of each row, the text in the first of the columns, and what is in the others."""
+    number = 0
+    for batch in read_columns(file, opened, columns):
         # As bytes: Parquet writers do not all check that strings are UTF-8.
         raw = batch[columns[0]].cast(pa.large_binary()).to_pylist()
         others = (batch[column].to_pylist() for column in columns[1:])
@@ -252,41 +248,27 @@ def parquet_rows(
             yield where, decode(value, where, 0, errors), *more
 
 
-def python_files() -> list[Path]:
-    """The Python files in site-packages, by relative path."""
-    roots = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
-    files = [(f.relative_to(root).parts, f) for root in roots for f in _walk(Path(root), (".py",))]
-    if not files:
-        raise ValueError(f"python-source: there is no .py file in {', '.join(sorted(roots))}")
-    return [file for _, file in sorted(files)]
-
-
-def read_python(errors: str, files: Iterable[Path] | None = None) -> Iterator[str]:
-    """Python files, those in site-packages unless others are named, with \\n line ends."""
-    for file in python_files() if files is None else files:
-        data = file.read_bytes()
-        try:
-            encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
-        except SyntaxError:  # no such encoding, or a first line that is not UTF-8
-            encoding = "utf-8"
-        text = decode(data, file, 0, errors, encoding.removesuffix("-sig")).removeprefix(BOM)
-        yield text.replace("\r\n", "\n").replace("\r", "\n")
+def _python_source(file: Path, errors: str) -> str:
+    """A Python file in its own encoding, with \\n line ends."""
+    data = file.read_bytes()
+    try:
+        encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
+    except SyntaxError:  # no such encoding, or a first line that is not UTF-8
+        encoding = "utf-8"
+    text = decode(data, file, 0, errors, encoding.removesuffix("-sig")).removeprefix(BOM)
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def hub_dataset(name: str) -> tuple[str, str | None, dict[str, str]]:
-    """ID, configuration, and split and revision by name, after checks without the network.
-
-    The name is `ID[@CONFIG][@REVISION][#SPLIT]`, `ID@@REVISION` without a configuration. A revision
-    is a commit, a tag or a branch; only a commit stays what it is.
-    """
+    """ID, configuration, and split and revision by name, after checks without the network."""
     part = r"[A-Za-z0-9][\w.-]*"
     match = re.fullmatch(
         rf"({part}(?:/{part})?)(?:@([^@#]+)|@(?=@))?(?:@([^@#]+))?(?:#([^@#]+))?", name
     )
     if match is None:
         raise ValueError(
-            f"hf:{name}: write hf:OWNER/NAME, hf:OWNER/NAME@CONFIG#SPLIT, "
-            "hf:OWNER/NAME@@REVISION or the like"
+            f"hf:{name}: write hf:OWNER/NAME, hf:OWNER/NAME@CONFIG#SPLIT, hf:OWNER/NAME@@REVISION "
+            "or the like"
         )
     dataset, config, revision, split = match.groups()
     if os.path.exists(dataset):

@@ -39,8 +39,7 @@ def stored_texts() -> pd.DataFrame:
     The columns are ``name``, ``split`` (``all``, or for NTREX ``train`` and ``test``), ``language``
     (the code of Table 12 of Purason et al. 2025, or ``eng_Latn``), ``lines`` (0 for a list of words),
     ``left_out`` (lines that stand in a text to measure on, too), ``chunks``, ``unique`` chunks,
-    ``chars``, ``bytes``, ``licence`` and ``source``. Raises FileNotFoundError where only the package
-    is installed.
+    ``chars``, ``bytes``, ``licence``, ``source``. Raises FileNotFoundError without a checkout.
 
     >>> texts = stored_texts()
     >>> texts.name[texts.language == "kaz_Cyrl"].unique().tolist()
@@ -91,10 +90,7 @@ def flores_of(name: str) -> str | None:
 
 
 def provenance(name: str, split: str = "train") -> tuple[str, str]:
-    """Licence and source of a text, after the check that there is such a text and split.
-
-    Raises ValueError for an unknown name, naming the nearest ones, and for a split that the text
-    does not have.
+    """Licence and source of a text; ValueError for an unknown name and a split that it has not.
 
     >>> provenance("ntrex:kaz")[0]
     'CC BY-SA 4.0 (NTREX-128, Microsoft)'
@@ -184,7 +180,7 @@ def mixture(sources: Iterable[Mapping[str, int]], most: int | None = None) -> Ch
 
     The counts of each source, a corpus' ``counts`` or a mixture, are scaled to 10^9 in all and
     rounded, then added up. What comes back, the most frequent first, is learned from as a corpus is.
-    ``most``: keep only so many of the most frequent chunks; of several, equal ones in order of text.
+    ``most``: keep only so many of the most frequent chunks.
 
     >>> mixture([{" a": 3, " b": 1}, {" b": 5}])
     {' b': 1250000000, ' a': 750000000}
