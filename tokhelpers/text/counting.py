@@ -77,6 +77,8 @@ def count_pretokens(
     """
     if isinstance(corpus, str):
         raise TypeError("a corpus is an iterable of documents, got one string: put it in a list")
+    if isinstance(corpus, Pretokens):
+        raise TypeError("these are counts already, made from documents: use them as they are")
     in_memory = executor is None and folder is None and memory is None
     memory = MEMORY if memory is None else memory
     for name, value in {
