@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor, wait
 from contextlib import nullcontext
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
@@ -25,6 +26,7 @@ from ..tokenizer.checks import positive
 from ..tokenizer.files import destination
 from ..tokenizer.parts import Parts
 from ..tokenizer.pretokenization import cutting_rules, documents_with_counts, dropped_spaces
+from .cache import counted_once
 from .corpora import Corpus
 from .count_files import SCHEMA, frequent, load_counts, merge_counts, total_sizes, write_counts
 from .pretokens import Pretokens, tally
@@ -55,13 +57,14 @@ def count_pretokens(
 
     ``executor`` is any ``concurrent.futures.Executor``: a ``ProcessPoolExecutor``, Dask's
     ``Client.get_executor()``, mpi4py's ``MPIPoolExecutor``. Its workers read a corpus of files
-    themselves, in shards of about ``shard_bytes`` (files that are packed or Parquet whole), and are
-    sent the documents of any other.
+    themselves, in shards of about ``shard_bytes``, and are sent the documents of any other.
     ``folder`` (made if it is missing; on a file system that all workers share) keeps their counts,
     so that a second run over the same files counts only what is not there, and the result as
     ``counts.parquet``. ``memory`` bounds the bytes that counts take in each process until they are
     written out (64 MB if any of these three is given), apart from the documents at hand and the
-    result. None of these changes the counts. ``min_count`` leaves out rarer pre-tokens at the end.
+    result. None of these changes the counts. Without them, the counts of a large named corpus are
+    kept in ``data/cache`` of a checkout (see `text.cache`). ``min_count`` leaves out rarer
+    pre-tokens at the end.
 
     A shard that fails is tried three times. When a worker dies and its pool with it, what is left
     is counted in the calling process, with a warning. Raises TypeError for a single string,
@@ -94,8 +97,8 @@ def count_pretokens(
         )
     rules = cutting_rules(tokenizer)
     if in_memory:
-        [(words, counts, sizes)] = tally(documents_with_counts(corpus, rules), rules)
-        return frequent(Pretokens(words, counts, *_given(corpus, sizes, rules), rules), min_count)
+        counts = counted_once(corpus, rules, partial(_count_in_memory, corpus, rules))
+        return frequent(counts, min_count)
     with _place(folder) as where:
         where = Path(where).absolute()  # workers may run in another folder
         if isinstance(corpus, Corpus) and (parts := corpus.parts(shard_bytes)) is not None:
@@ -123,6 +126,11 @@ def counted(corpus: Iterable[str] | Pretokens, tokenizer: Tokenizer | Parts) -> 
             "count the text again with count_pretokens(corpus, tokenizer)"
         )
     return corpus
+
+
+def _count_in_memory(corpus: Iterable[str], rules: str) -> Pretokens:
+    [(words, counts, sizes)] = tally(documents_with_counts(corpus, rules), rules)
+    return Pretokens(words, counts, *_given(corpus, sizes, rules), rules)
 
 
 def _place(folder: str | Path | None):

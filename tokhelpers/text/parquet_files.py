@@ -4,7 +4,7 @@ Damaged ones are a ValueError that names the file.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -59,9 +59,9 @@ def read_batches(file: Path, opened, rows: int, **options) -> Iterator:
         raise ValueError(f"{file}: damaged Parquet file (it lacks rows that it describes)")
 
 
-def read_columns(file: Path, opened, columns: list[str]) -> Iterator:
-    """Columns of any Parquet file, as many rows at a time as fit into memory."""
-    for group in range(opened.num_row_groups):
+def read_columns(file: Path, opened, columns: list[str], groups: Iterable[int]) -> Iterator:
+    """Columns of row groups of any Parquet file, as many rows at a time as fit into memory."""
+    for group in groups:
         rows = _rows_at_once(opened.metadata.row_group(group))
         yield from read_batches(file, opened, rows, row_groups=[group], columns=columns)
 
@@ -75,3 +75,17 @@ def _rows_at_once(group) -> int:
     rows = min(ROWS, ROWS_BYTES * group.num_rows // size)
     # all rows may hold the same long string, which is stored once
     return max(1, min(rows, max(16, ROWS_BYTES // size)))
+
+
+def row_groups(file: Path, size: int) -> list[tuple[int, int]]:
+    """Ranges of row groups with about `size` bytes in the file."""
+    described, ranges, start, held = open_file(file).metadata, [], 0, 0
+    groups = range(described.num_row_groups)
+    unpacked = [max(0, described.row_group(group).total_byte_size) for group in groups]
+    share = file.stat().st_size / max(1, sum(unpacked))
+    for group in groups:
+        held += share * unpacked[group]
+        if held >= size or group == groups[-1]:
+            ranges.append((start, group + 1))
+            start, held = group + 1, 0
+    return ranges

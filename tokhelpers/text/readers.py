@@ -23,7 +23,7 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from ..tokenizer.files import MAX_BYTES, reason
-from .parquet_files import open_strings, read_columns
+from .parquet_files import open_strings, read_columns, row_groups
 
 ENDINGS = {
     "text": ("",),
@@ -37,7 +37,10 @@ PACKED = {".gz": gzip.open, ".xz": lzma.open}
 
 
 class Part(NamedTuple):
-    """Some files; or of one file, the lines that begin at byte `start` or later and before `end`."""
+    """Some files; or of one file, the documents that begin at `start` or later and before `end`.
+
+    Both are in bytes, for Parquet files in row groups.
+    """
 
     files: tuple[Path, ...]
     start: int = 0
@@ -52,8 +55,7 @@ class Part(NamedTuple):
 def parts(kind: str, place: str, size: int) -> Iterator[Part]:
     """The files at a place in parts of about `size` bytes, in their order; small files together.
 
-    A line is never cut: it belongs to the part that it begins in. Only files of lines that are not
-    packed are read in several parts.
+    A document is never cut: it belongs to the part that it begins in. Packed files stay whole.
     """
     together, held = [], 0
     for file in files_at(kind, place):
@@ -61,12 +63,13 @@ def parts(kind: str, place: str, size: int) -> Iterator[Part]:
         if together and held + length > size:
             yield Part(tuple(together))
             together, held = [], 0
-        if length > size and kind in ("text", "jsonl") and file.suffix not in PACKED:
-            for at in range(0, length, size):
-                yield Part((file,), at, min(at + size, length))
-        else:
+        if length <= size or kind == "python-source" or file.suffix in PACKED:
             together.append(file)
             held += length
+        elif kind == "parquet":
+            yield from (Part((file,), *ends) for ends in row_groups(file, size))
+        else:
+            yield from (Part((file,), at, min(at + size, length)) for at in range(0, length, size))
     if together:
         yield Part(tuple(together))
 
@@ -100,7 +103,8 @@ def read_files(
         elif kind == "python-source":
             yield _python_source(file, errors)
         else:
-            for _, text in parquet_rows(file, open_strings(file, column), [column], errors):
+            opened = open_strings(file, column)
+            for _, text in parquet_rows(file, opened, [column], errors, start, end):
                 yield text
 
 
@@ -233,10 +237,13 @@ def _lines_before(file: Path, start: int) -> int:
         return 1 + sum(block.count(b"\n") for block in blocks)
 
 
-def parquet_rows(file: Path, opened, columns: list[str], errors: str) -> Iterator[tuple]:
-    """The place of each row, the text in the first of the columns, and what is in the others."""
-    number = 0
-    for batch in read_columns(file, opened, columns):
+def parquet_rows(
+    file: Path, opened, columns: list[str], errors: str, start: int = 0, end: int | None = None
+) -> Iterator[tuple]:
+    """The place of each row in row groups from `start` up to `end`, its text, its other columns."""
+    number = sum(opened.metadata.row_group(group).num_rows for group in range(start))
+    groups = range(start, opened.num_row_groups if end is None else end)
+    for batch in read_columns(file, opened, columns, groups):
         # As bytes: Parquet writers do not all check that strings are UTF-8.
         raw = batch[columns[0]].cast(pa.large_binary()).to_pylist()
         others = (batch[column].to_pylist() for column in columns[1:])
