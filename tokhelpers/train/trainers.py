@@ -62,8 +62,7 @@ def train_wordpiece(
     """
     if normalizer is None:
         normalizer = normalizers.BertNormalizer(strip_accents=False, lowercase=False)
-    if pre_tokenizer is None:
-        pre_tokenizer = cut.BertPreTokenizer()
+    pre_tokenizer = cut.BertPreTokenizer() if pre_tokenizer is None else pre_tokenizer
     shell = _shell(normalizer, [pre_tokenizer, *_isolating(isolate_digits, isolate_punctuation)])
     words, counts = _short_enough(counted(corpus, shell), max_word_length)
     with_prefix = words.filter(compute.match_substring(words, prefix)) if prefix else []
