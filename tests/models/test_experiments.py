@@ -8,11 +8,11 @@ import torch
 import transformers
 from strategies import one_fast
 from tokenizers import processors
+from tokhelpers.models.experiments import two_stages
 from typer.testing import CliRunner
 
 import tokhelpers as th
 from tokhelpers.models.architectures import new_model
-from tokhelpers.models.experiments import two_stages
 from tokhelpers.models.questions import Question
 from tools import thesis
 from tools.thesis import ARMS, MODELS, app, extended_by

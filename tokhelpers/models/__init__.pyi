@@ -40,11 +40,16 @@ __all__ = [
 
 from .architectures import configuration, new_model
 from .batches import blocks, collated, encode_texts
-from .choices import answer_accuracy, answer_questions, finetune_choices
+from .choices import (
+    answer_accuracy,
+    answer_questions,
+    as_classifier,
+    finetune_choices,
+    two_stages,
+)
 from .classification import classification_scores, classify, finetune_classes
 from .costs import KINDS, embedding_share, parameter_count, training_memory
 from .distillation import distill_embeddings
-from .experiments import as_classifier, two_stages
 from .finetuning import causal_task, loss_per_byte, pretrain, search_learning_rate
 from .loading import load_model
 from .optimisation import learning_rate_schedule

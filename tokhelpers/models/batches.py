@@ -3,7 +3,7 @@
 import hashlib
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from itertools import chain, count
+from itertools import chain
 from numbers import Integral
 from typing import NamedTuple
 
@@ -197,10 +197,10 @@ def collated(rows: list[dict]) -> dict[str, torch.Tensor]:
     return batch
 
 
-def check_ids(model, examples: Iterable, numbers: Iterable[int] | None = None) -> None:
+def check_ids(model, examples: Iterable) -> None:
     """Refuse ids outside the embedding table: on a GPU they would end the whole process."""
     rows = model.get_input_embeddings().num_embeddings
-    for number, ids in zip(count() if numbers is None else numbers, examples, strict=False):
+    for number, ids in enumerate(examples):
         for found in (np.min(ids, initial=0), np.max(ids, initial=0)):
             if not 0 <= found < rows:
                 raise ValueError(
@@ -215,22 +215,16 @@ def sequence_length(model, length: int | None = None) -> int:
 
     None stands for all its positions, 2,048 at most.
     """
-    limit = positions(model)
+    limit = getattr(model.config, "max_position_embeddings", None)
+    table = getattr(getattr(model.base_model, "embeddings", None), "position_embeddings", None)
+    if limit is not None and getattr(table, "padding_idx", None) is not None:
+        limit -= table.padding_idx + 1  # RoBERTa counts positions from behind its padding id
     if length is None:
         return min(LENGTH, limit or LENGTH)
     positive("length", length)
     if limit is not None and length > limit:
         raise ValueError(f"length={length}: the model has {limit} positions, so give that at most")
     return length
-
-
-def positions(model) -> int | None:
-    """Return the longest sequence that a model takes; None where its configuration sets no limit."""
-    limit = getattr(model.config, "max_position_embeddings", None)
-    table = getattr(getattr(model.base_model, "embeddings", None), "position_embeddings", None)
-    if limit is not None and getattr(table, "padding_idx", None) is not None:
-        limit -= table.padding_idx + 1  # RoBERTa counts positions from behind its padding id
-    return limit
 
 
 def texts_digest(*arrays) -> str:

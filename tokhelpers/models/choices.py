@@ -1,37 +1,34 @@
-"""Fine-tuning on four-option questions, answering them, and accuracy by subject."""
+"""Four-option questions to a model: fine-tuning, answers, accuracy, and the thesis' two stages."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from copy import deepcopy
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import torch
+import transformers
+from tokenizers import Tokenizer
 
+from ..measure.quality import evaluate
 from .batches import NO_LABEL, around, encode_texts, sequence_length
 from .classification import class_scores, finetune_classes, head
-from .finetuning import label_logits, pretrain
-from .optimisation import evaluated
-from .questions import LETTERS, Question, format_question
+from .finetuning import label_logits, loss_per_byte, pretrain
+from .optimisation import scores
+from .questions import ANSWER, LETTERS, Question, format_question
+from .transfer import transfer_embeddings
 
 
 def finetune_choices(
-    model,
-    tokenizer,
-    questions: Iterable[Question],
-    *,
-    explanation: bool = True,
-    epochs: int = 5,
-    **options,
+    model, tokenizer, questions: Iterable[Question], *, epochs: int = 5, **options
 ):
     """Fine-tune a model on four-option questions, as its head asks.
 
-    A causal model learns the whole text, one sequence per question, with the answer and, if
-    ``explanation``, the reason for it. A model with a classification head of four classes gets the
-    layout up to the options, labelled with the answer's place. Returns the trained model and the
-    history of its steps; ``options`` are those of ``pretrain`` or ``finetune_classes``,
-    learning_rate among them. Raises ValueError for another head or another number of classes.
+    A causal model learns the whole text, one sequence per question, with the answer and its
+    explanation. A model with a classification head of four classes gets the layout up to the
+    options, labelled with the answer's place. Returns the trained model and the history of its
+    steps; ``options`` are those of ``pretrain`` or ``finetune_classes``, learning_rate among them.
+    Raises ValueError for another head or another number of classes.
 
     Source: thesis, section 5.1.2 and Table 7.
 
@@ -48,8 +45,7 @@ def finetune_choices(
     if _choosing_head(model) == "classes":
         texts, labels = map(format_question, questions), [q.answer for q in questions]
         return finetune_classes(model, tokenizer, texts, labels, epochs=epochs, **options)
-    told = questions if explanation else [replace(q, explanation="") for q in questions]
-    texts = [format_question(q, explanation=True) for q in told]
+    texts = [format_question(q, explanation=True) for q in questions]
     return pretrain(model, tokenizer, texts, epochs=epochs, packed=False, **options)
 
 
@@ -94,30 +90,24 @@ def answer_questions(
         model = deepcopy(model).float()
     if _choosing_head(model) == "classes":
         texts = map(format_question, questions)
-        scores = class_scores(model, tokenizer, texts, length, separator)
+        found = class_scores(model, tokenizer, texts, length, separator)
     else:
-        scores = _letter_scores(model, tokenizer, questions, length, separator)
-    chosen = scores.argmax(1)
-    table = pd.DataFrame({"subject": [q.subject for q in questions]})
-    table["answer"], table["chosen"] = [q.answer for q in questions], chosen
-    table["tied"] = (scores == scores.max(1, keepdims=True)).sum(1) > 1
+        found = _letter_scores(model, tokenizer, questions, length, separator)
+    table = pd.DataFrame([{"subject": q.subject, "answer": q.answer} for q in questions])
+    table["chosen"] = found.argmax(1)
+    table["tied"] = (found == found.max(1, keepdims=True)).sum(1) > 1
     return table.assign(right=table.answer == table.chosen)
 
 
 def _letter_scores(model, tokenizer, questions: list[Question], length, separator) -> np.ndarray:
     """The logits (questions, 4) of the token in which the letters differ."""
     length = sequence_length(model, length)
-    prompts = [format_question(q, answer_line=True) for q in questions]
+    prompts = [format_question(q) + ANSWER for q in questions]
     texts = [f"{prompt}{letter})" for prompt in prompts for letter in LETTERS]
     before, _ = around(tokenizer, separator)
-    ids = [before + list(found) for found in encode_texts(tokenizer, texts)]
+    ids = [before + found for found in encode_texts(tokenizer, texts)]
     rows = [_row(ids[i : i + 4], length) for i in range(0, len(ids), 4)]
-    scores = np.empty((len(rows), 4), np.float32)
-    for part, found in evaluated(
-        model, rows, lambda m, b: label_logits(m, b).gather(1, b["options"])
-    ):
-        scores[part] = found.float().cpu()
-    return scores
+    return scores(model, rows, lambda m, b: label_logits(m, b).gather(1, b["options"]))
 
 
 def _row(options: list[list[int]], length: int) -> dict:
@@ -152,3 +142,78 @@ def answer_accuracy(answers: pd.DataFrame, *, by_subject: bool = False) -> pd.Se
     if by_subject:
         return shares
     return pd.Series({"micro": float(answers.right.mean()), "macro": float(shares.mean())})
+
+
+def two_stages(
+    model,
+    old: Tokenizer,
+    new: Tokenizer,
+    texts: Sequence[str],
+    held_out: Sequence[str],
+    train: Sequence[Question],
+    test: Sequence[Question],
+    *,
+    pretraining: dict,
+    choices: dict,
+) -> pd.Series:
+    """Train a model with a changed tokenizer in both stages; return its costs, loss and answers.
+
+    The model, which has the tokenizer ``old``, gets rows for ``new`` (fvt), is pretrained on
+    ``texts`` and fine-tuned on the questions ``train``; an encoder gets a fresh head of four classes
+    for that. ``pretraining`` and ``choices`` are the options of ``pretrain`` and
+    ``finetune_choices``. Returns the vocabulary's tokens, parameters, bytes_per_token and
+    loss_per_byte (nats) of ``held_out``, seconds of both trainings, the share of answers that were
+    ``tied``, and accuracies on ``test``: micro, macro and by subject. A masked model's loss must not
+    be compared across vocabularies (``loss_per_byte``). Raises what these functions raise.
+
+    Source: thesis, sections 5 and 6.
+
+    >>> base = th.train_byte_level_bpe(["bat bat"], vocab_size=260, special_tokens=["<end>"])
+    >>> longer = th.extend(base, th.continue_bpe(base, ["bats bats"], 1))
+    >>> bone = Question("Which is a bone?", ("Femur", "Liver", "Retina", "Aorta"), 0, "anatomy")
+    >>> small = th.new_model("small-llama", base.get_vocab_size(), hidden_size=6)
+    >>> how = {"learning_rate": 0.01, "epochs": 1, "device": "cpu"}
+    >>> row = two_stages(small, base, longer, ["bats"], ["bat"], [bone], [bone],
+    ...     pretraining=how, choices=how)
+    >>> int(row.tokens), float(row.micro) in (0.0, 1.0)
+    (261, True)
+    """
+    shared = {key: pretraining[key] for key in ("separator", "mask") if key in pretraining}
+    model = transfer_embeddings(model, old, new)
+    model, history = pretrain(model, new, texts, **pretraining)
+    loss = loss_per_byte(model, new, held_out, length=pretraining.get("length"), **shared)
+    if head(model) == "masked":
+        model = as_classifier(model, 4, seed=choices.get("seed", 42))
+    model, more = finetune_choices(model, new, train, **choices)
+    apart = {key: choices[key] for key in ("separator", "length") if key in choices}
+    answers = answer_questions(model, new, test, **apart)
+    return pd.Series(
+        {
+            "tokens": new.get_vocab_size(),
+            "parameters": sum(p.numel() for p in model.parameters()),
+            "bytes_per_token": evaluate(new, held_out).bytes_per_token,
+            "steps": len(history) + len(more),
+            "seconds": history.attrs["seconds"] + more.attrs["seconds"],
+            "loss_per_byte": loss,
+            "tied": answers.tied.mean(),
+            **answer_accuracy(answers),
+            **answer_accuracy(answers, by_subject=True),
+        }
+    )
+
+
+def as_classifier(model, classes: int, *, seed: int = 42):
+    """Put a model's body under a fresh head of so many classes; the model itself stays as it was.
+
+    Source: thesis, section 5.1.3.
+
+    >>> as_classifier(th.new_model("small-bert", 300, "masked-lm"), 4).classifier.weight.shape
+    torch.Size([4, 192])
+    """
+    config = deepcopy(model.config)
+    config.num_labels = classes
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        made = transformers.AutoModelForSequenceClassification.from_config(config)
+    made.base_model.load_state_dict(model.base_model.state_dict(), strict=False)
+    return made.to(model.dtype).to(model.device)

@@ -17,9 +17,10 @@ from .batches import (
     sequences,
     texts_digest,
 )
-from .optimisation import evaluated, optimise
+from .optimisation import optimise, scores
 from .rows import id_map
 
+TEMPERATURE = 2.5  # of the contrastive loss
 HEADS = {  # by what they are for, the classes of transformers that have them
     "causal": "AutoModelForCausalLM",
     "masked": "AutoModelForMaskedLM",
@@ -38,8 +39,6 @@ def finetune_classes(
     length: int | None = None,
     separator: str | int | None = None,
     contrast=None,
-    temperature: float = 2.5,
-    weight: float = 1.0,
     micro_batch: int | None = None,
     **options,
 ):
@@ -52,10 +51,9 @@ def finetune_classes(
 
     ``contrast``, the old tokenizer, adds AVocaDo's regularisation. Each text then goes through the
     model twice, cut by either tokenizer, and the loss asks that the two states that are classified
-    be like each other and unlike those of the batch's other texts (``nt_xent`` at this
-    ``temperature``, times ``weight``). With a ``micro_batch`` the others are those of its part.
-    Raises ValueError for a model without such a head, labels outside its classes, no text, and
-    tokens of the old tokenizer that the new one lacks.
+    be like each other and unlike those of the batch's other texts (``nt_xent``). With a
+    ``micro_batch`` the others are those of its part. Raises ValueError for a model without such a
+    head, labels outside its classes, no text, and tokens of the old tokenizer that the new one lacks.
 
     Source: Hong et al. 2021 (AVocaDo), as used by Balde et al. 2024, section 2.
 
@@ -67,13 +65,11 @@ def finetune_classes(
     [0, 1]
     """
     texts, old = list(texts), None
-    rows = framed(model, tokenizer, texts, length, separator)
+    rows = _framed(model, tokenizer, texts, length, separator)
     if contrast is not None:
-        if not temperature > 0:
-            raise ValueError(f"temperature={temperature!r}: give a number above 0")
-        old = framed(model, tokenizer, texts, length, separator, by=contrast)
-        micro_batch = options.get("batch_size", len(rows)) if micro_batch is None else micro_batch
-    task = class_task(model, rows, labels, old, temperature=temperature, weight=weight)
+        old = _framed(model, tokenizer, texts, length, separator, by=contrast)
+        micro_batch = micro_batch or options.get("batch_size", len(rows))
+    task = _class_task(model, rows, labels, old)
     options |= {"learning_rate": learning_rate, "epochs": epochs, "micro_batch": micro_batch}
     return optimise(model, task, **options)
 
@@ -102,11 +98,8 @@ def classify(
 
 def class_scores(model, tokenizer, texts, length=None, separator=None) -> np.ndarray:
     """Return the logits of each text's classes (texts, classes), float32."""
-    rows = [{"ids": ids} for ids in framed(model, tokenizer, texts, length, separator)]
-    scores = np.empty((len(rows), model.config.num_labels), np.float32)
-    for part, found in evaluated(model, rows, lambda m, b: states(m, b["ids"], b["mask"])[1]):
-        scores[part] = found.float().cpu()
-    return scores
+    rows = [{"ids": ids} for ids in _framed(model, tokenizer, texts, length, separator)]
+    return scores(model, rows, lambda m, b: states(m, b["ids"], b["mask"])[1])
 
 
 def classification_scores(labels: Sequence[int], predicted: Sequence[int]) -> pd.Series:
@@ -122,11 +115,11 @@ def classification_scores(labels: Sequence[int], predicted: Sequence[int]) -> pd
         raise ValueError(
             f"{labels.size} labels and {predicted.size} predictions: give as many of each, from 1 on"
         )
-    right = labels == predicted
-    names = np.union1d(labels, predicted)
-    both = {name: (labels == name).sum() + (predicted == name).sum() for name in names}
-    f1 = [2 * right[labels == name].sum() / both[name] for name in names]
-    return pd.Series({"accuracy": float(right.mean()), "macro_f1": float(np.mean(f1))})
+    right, names = labels == predicted, np.union1d(labels, predicted)
+    both = [(labels == name).sum() + (predicted == name).sum() for name in names]
+    found = [right[labels == name].sum() for name in names]
+    f1 = 2 * np.array(found) / both
+    return pd.Series({"accuracy": float(right.mean()), "macro_f1": float(f1.mean())})
 
 
 def nt_xent(one: torch.Tensor, two: torch.Tensor, temperature: float) -> torch.Tensor:
@@ -156,16 +149,10 @@ def states(model, ids: torch.Tensor, mask: torch.Tensor) -> tuple[torch.Tensor, 
     """
     if hasattr(model, "score"):  # the library's decoders with a classification head
         found = model.base_model(input_ids=ids, attention_mask=mask, use_cache=False)
-        rows = torch.arange(len(ids), device=ids.device)
-        pooled = found.last_hidden_state[rows, mask.sum(1) - 1]
+        pooled = found.last_hidden_state[torch.arange(len(ids)), mask.sum(1) - 1]
         return pooled, model.score(pooled)
-    kept = []
-    hook = model.base_model.register_forward_hook(lambda _, __, out: kept.append(out[0][:, 0]))
-    try:
-        logits = model(input_ids=ids, attention_mask=mask).logits
-    finally:
-        hook.remove()
-    return kept[0], logits
+    found = model(input_ids=ids, attention_mask=mask, output_hidden_states=True)
+    return found.hidden_states[-1][:, 0], found.logits
 
 
 def head(model, *wanted: str) -> str:
@@ -185,8 +172,8 @@ def head(model, *wanted: str) -> str:
     return found
 
 
-def framed(model, tokenizer, texts, length=None, separator=None, by=None) -> list[np.ndarray]:
-    """Return each text's ids with the separators around them, cut off at a length; checked.
+def _framed(model, tokenizer, texts, length, separator, by=None) -> list[np.ndarray]:
+    """Each text's ids with the separators around them, cut off at a length; checked.
 
     ``by`` is another tokenizer that cuts the texts; its ids are replaced by those that the same
     tokens have under ``tokenizer``.
@@ -195,37 +182,24 @@ def framed(model, tokenizer, texts, length=None, separator=None, by=None) -> lis
     length = sequence_length(model, length)
     documents = encode_texts(by or tokenizer, texts)
     if by is not None:
-        documents = _translated(documents, by, tokenizer)
+        documents = _translated(documents, backend(by), backend(tokenizer))
     rows = sequences(documents, length, *around(tokenizer, separator))
     check_ids(model, rows)
     return rows
 
 
-def _translated(documents: list[list[int]], old, new) -> list[np.ndarray]:
-    ids = id_map(backend(old), backend(new))
-    table = np.full(max([*ids, *(i for ids in documents for i in ids)], default=0) + 1, -1)
-    table[list(ids)] = list(ids.values())
-    translated = [table[np.array(document, np.int64)] for document in documents]
-    for before, after in zip(documents, translated, strict=True):
-        if (after < 0).any():
-            lost = backend(old).id_to_token(before[int(np.argmin(after))])
-            raise ValueError(
-                f"the old tokenizer's token {lost!r} is not in the new one: contrast= takes the "
-                "tokenizer that was extended"
-            )
-    return translated
+def _translated(documents: list[list[int]], old, new) -> list[list[int]]:
+    ids = id_map(old, new)
+    if lost := {i for document in documents for i in document} - ids.keys():
+        raise ValueError(
+            f"the old tokenizer's token {old.id_to_token(min(lost))!r} is not in the new one: "
+            "contrast= takes the tokenizer that was extended"
+        )
+    return [[ids[i] for i in document] for document in documents]
 
 
-def class_task(
-    model,
-    rows: list[np.ndarray],
-    labels,
-    old=None,
-    *,
-    temperature: float = 2.5,
-    weight: float = 1.0,
-) -> Task:
-    """Make a task of rows of ids and their classes; ``old`` are the texts by the old tokenizer."""
+def _class_task(model, rows: list[np.ndarray], labels, old: list[np.ndarray] | None) -> Task:
+    """The task to name the classes of rows of ids; ``old`` are the texts by the old tokenizer."""
     labels = _checked_labels(labels, len(rows), model.config.num_labels)
 
     def row(i: int, rng) -> dict:
@@ -237,11 +211,10 @@ def class_task(
         total = F.cross_entropy(logits.float(), batch["labels"], reduction="sum")
         if old is not None:
             before, _ = states(model, batch["old_ids"], batch["old_mask"])
-            total = total + weight * len(pooled) * nt_xent(pooled, before, temperature)
+            total = total + len(pooled) * nt_xent(pooled, before, TEMPERATURE)
         return total
 
-    how = [] if old is None else [*old, np.frombuffer(np.array([temperature, weight]), np.int64)]
-    return Task(len(rows), row, loss, texts_digest(labels, *rows, *how))
+    return Task(len(rows), row, loss, texts_digest(labels, *rows, *(old or [])))
 
 
 def _checked_labels(labels, texts: int, n: int) -> np.ndarray:

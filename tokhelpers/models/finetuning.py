@@ -25,7 +25,7 @@ from .batches import (
     texts_digest,
     token_id,
 )
-from .classification import class_task, framed, head
+from .classification import head
 from .optimisation import optimise, total_loss
 
 RATES = (5e-3, 1e-3, 5e-4, 1e-4, 5e-5, 1e-5, 5e-6)  # thesis, section 5.2.2
@@ -46,7 +46,7 @@ def pretrain(
     """Continue the pretraining of a model on texts: causal or masked, as its head is.
 
     Returns the trained model and the history of its steps; further ``options`` are those of
-    ``optimise``: batch_size, epochs, steps, seed, evaluate, folder and others.
+    ``optimise``: batch_size, epochs, steps, seed, folder and others.
 
     - Packed, the texts are one stream, with a ``separator`` between them, in blocks of ``length``
       ids (default: the model's positions, 2,048 at most). Nothing is left out, and the texts of a
@@ -136,16 +136,13 @@ def label_logits(model, batch: dict) -> torch.Tensor:
         output.last_hidden_state = output.last_hidden_state[wanted][None]
         return output
 
-    body = model.base_model
-    hook = None if body is model else body.register_forward_hook(keep)
     known = inspect.signature(model.forward).parameters
     cache = {"use_cache": False} if "use_cache" in known else {}
+    hook = model.base_model.register_forward_hook(keep)
     try:
-        found = model(input_ids=batch["ids"], attention_mask=batch["mask"], **cache)
+        return model(input_ids=batch["ids"], attention_mask=batch["mask"], **cache).logits[0]
     finally:
-        if hook:
-            hook.remove()
-    return found.logits[wanted] if hook is None else found.logits[0]
+        hook.remove()
 
 
 def loss_per_byte(
@@ -156,16 +153,15 @@ def loss_per_byte(
     length: int | None = None,
     separator: str | int | None = None,
     mask: str | int | None = None,
-    seed: int = 42,
 ) -> float:
     """Compute the loss on texts in nats per UTF-8 byte, comparable under different tokenizers.
 
     Each text stands alone behind the separator, in pieces of ``length`` ids (default: the model's
     positions, 2,048 at most). For a causal model it is the sum of the losses of all the text's
     tokens, divided by its bytes. For a masked model it is an approximation: the mean loss of 15 % of
-    the tokens, drawn from the seed and all replaced by the mask, times the number of tokens, divided
-    by the bytes. Tokens that hide more text leave less to guess from. Raises ValueError as
-    ``pretrain`` does, and for texts without a byte.
+    the tokens, drawn by chance, always the same, and all replaced by the mask, times the number of
+    tokens, divided by the bytes. Tokens that hide more text leave less to guess from. Raises
+    ValueError as ``pretrain`` does, and for texts without a byte.
 
     >>> tokenizer = th.train_byte_level_bpe(["bat"], vocab_size=258, special_tokens=["<end>"])
     >>> small = th.new_model("small-llama", 258, hidden_size=6)
@@ -182,26 +178,21 @@ def loss_per_byte(
         raise ValueError("the texts are all empty: there is no byte to divide by")
     before, after = around(tokenizer, separator)
     if causal:
-        return _causal_loss(model, documents, length, before[-1:]) / size
+        rows = [np.array([before[-1], *ids]) for ids in documents]
+        rows = [row[i : i + length + 1] for row in rows for i in range(0, len(row) - 1, length)]
+        return total_loss(model, causal_task(rows))[0] / size
     most = max(1, length - len(before) - len(after))
     pieces = [ids[i : i + most] for ids in documents for i in range(0, len(ids), most)]
     rows = sequences(pieces, length, before, after)
     task = masked_task(model, tokenizer, rows, mask, all_masked=True)
-    total, items = total_loss(model, task, seed=seed)
+    total, items = total_loss(model, task)
     return total / items * sum(map(len, documents)) / size
-
-
-def _causal_loss(model, documents: list[list[int]], length: int, first: list[int]) -> float:
-    rows = [np.array(first + list(ids), np.int64) for ids in documents]
-    rows = [row[i : i + length + 1] for row in rows for i in range(0, len(row) - 1, length)]
-    return total_loss(model, causal_task(rows))[0]
 
 
 def search_learning_rate(
     model,
     tokenizer,
     texts: Iterable[str],
-    labels: Sequence[int] | None = None,
     *,
     rates: Sequence[float] = RATES,
     steps: int = 100,
@@ -217,9 +208,9 @@ def search_learning_rate(
 
     Returns one row per rate: rate and loss, the mean over the labels in nats, or inf where the
     training or the loss diverges. All trainings start from the given model, learn the same examples
-    and are tried on the same ``held_out`` others, which are drawn from the seed. With ``labels`` the
-    task is classification, otherwise that of ``pretrain``; further ``options`` are those of
-    ``optimise``. Raises ValueError for no more examples than are held out, and as the training does.
+    and are tried on the same ``held_out`` others, which are drawn from the seed. The task and its
+    options are those of ``pretrain``. Raises ValueError for no more examples than are held out, and
+    as the training does.
 
     Source: thesis, section 5.2.2: seven rates, 100 steps, 512 unseen samples.
 
@@ -230,14 +221,8 @@ def search_learning_rate(
     >>> float(found.rate[found.loss.idxmin()])
     0.01
     """
-    if options.get("inplace"):
-        raise ValueError("inplace=True: each rate starts from the same model, so leave it out")
     positive("held_out", held_out)
-    if labels is None:
-        task = _text_task(model, tokenizer, texts, length, packed, separator, mask)
-    else:
-        rows = framed(model, tokenizer, texts, length, separator)
-        task = class_task(model, rows, labels)
+    task = _text_task(model, tokenizer, texts, length, packed, separator, mask)
     if task.size <= held_out:
         raise ValueError(
             f"there are {task.size} examples and held_out={held_out}: give more text, or hold out less"
@@ -249,7 +234,7 @@ def search_learning_rate(
 
     def loss_with(rate: float) -> float:
         try:
-            trained, _ = optimise(model, part, learning_rate=rate, **options)
+            trained, _ = optimise(model, part, learning_rate=rate, inplace=False, **options)
         except FloatingPointError:
             return math.inf
         total, items = total_loss(trained, task, order[:held_out], seed=seed)

@@ -21,6 +21,7 @@ from ..tokenizer.checks import positive
 
 LETTERS = "ABCD"
 INSTRUCTION = "Choose the one option that answers this medical question."
+ANSWER = "\n**Answer**\n"  # stands between a question and its answer
 PHENOTYPES = "HP:0000118"  # "Phenotypic abnormality", the root of what is asked
 EMPTY_WORDS = {"of", "the", "abnormal", "abnormality", "anomaly", "morphology", "physiology"}
 
@@ -49,11 +50,9 @@ class Question:
             raise ValueError(f"a question needs text, not {self.question!r}")
         shown = self.question if len(self.question) <= 50 else self.question[:50] + "..."
         needs = f"the question {shown!r} needs"
-        options = self.options
-        if not isinstance(options, tuple) or not all(isinstance(o, str) for o in options):
-            raise ValueError(f"{needs} a tuple of four strings as options, not {options!r}")
-        if len(options) != 4 or len({option.strip() for option in options} - {""}) != 4:
-            raise ValueError(f"{needs} four different options, none empty, not {options!r}")
+        texts = {option.strip() for option in self.options if isinstance(option, str)}
+        if len(self.options) != 4 or len(texts - {""}) != 4:
+            raise ValueError(f"{needs} four different options, none empty, not {self.options!r}")
         if type(self.answer) is not int or self.answer not in range(4):
             raise ValueError(
                 f"{needs} a label, the right option's place as an int from 0 to 3, "
@@ -61,17 +60,12 @@ class Question:
             )
 
 
-def format_question(
-    question: Question, *, explanation: bool = False, answer_line: bool = False
-) -> str:
+def format_question(question: Question, *, explanation: bool = False) -> str:
     """Write a question as text in one of the two layouts of the thesis, Table 7.
 
-    By default the text has instruction, question and options, each under its heading; the label
-    stays outside. With ``explanation`` the heading of the answer follows, then the right option and,
-    where there is one, its explanation. With ``answer_line`` only the heading of the answer follows,
-    with its line end; a causal model is asked to complete that, and it is a prefix of the text with
-    explanation. The headings are the thesis', the instruction's wording is ours. Raises ValueError
-    when both are asked for.
+    The text has instruction, question and options, each under its heading; the label stays outside.
+    With ``explanation`` the heading of the answer follows, then the right option and, where there is
+    one, its explanation. The headings are the thesis', the instruction's wording is ours.
 
     >>> bone = Question("Which is a bone?", ("Femur", "Liver", "Retina", "Aorta"), 0, "", "Thigh.")
     >>> print(format_question(bone, explanation=True))
@@ -87,16 +81,13 @@ def format_question(
     **Answer**
     A) Femur. Thigh.
     """
-    if explanation and answer_line:
-        raise ValueError("give explanation=True or answer_line=True, not both")
     options = [f"{letter}) {o}" for letter, o in zip(LETTERS, question.options, strict=True)]
     parts = ["**Instruction**", INSTRUCTION, "**Question**", question.question, "**Options**"]
     text = "\n".join([*parts, *options])
-    if not (explanation or answer_line):
+    if not explanation:
         return text
-    asked = f"{text}\n**Answer**\n"
     right = options[question.answer].removesuffix(".")
-    return asked if answer_line else f"{asked}{right}. {question.explanation}".rstrip()
+    return f"{text}{ANSWER}{right}. {question.explanation}".rstrip()
 
 
 def hpo_questions(n: int | None = None, *, split: str = "train", seed: int = 0) -> list[Question]:
