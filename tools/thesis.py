@@ -157,9 +157,11 @@ def with_new_rows(model, old: Tokenizer, new: Tokenizer, deviation: float, seed:
 
 def loaded(setup: Setup, dtype: torch.dtype):
     """Load a model of the thesis, every weight in its place, and of the published size."""
-    found = th.models.load_model(
-        setup.hub_id, setup.kind, revision=setup.commit, dtype=dtype, unused=setup.unused
-    )
+    config = setup.kind.config_class.from_pretrained(setup.hub_id, revision=setup.commit)
+    if hasattr(config, "share_embedding"):  # MobileLLM's word for a head that is the embeddings
+        config.tie_word_embeddings = bool(config.share_embedding)
+    options = {"revision": setup.commit, "config": config, "dtype": dtype}
+    found = th.models.load_model(setup.hub_id, setup.kind, unused=setup.unused, **options)
     sizes = th.published("thesis_table_09").query("extension == 'none'").set_index("model")
     sizes = sizes[sizes["head"] != "text-classification"].parameters
     size = sum(p.numel() for p in found.parameters())
@@ -245,7 +247,7 @@ def _answers_alone(model, tokenizer, test: list[Question], setup: Setup) -> pd.S
     options = {"length": setup.length, "separator": setup.separator}
     answers = th.models.answer_questions(model, tokenizer, test, **options)
     found = th.models.answer_accuracy(answers)
-    by_subject = th.models.answer_accuracy(answers, by_subject=True)
+    by_subject = answers.groupby("subject").right.mean()
     return pd.Series({"seconds": 0.0, "tied": answers.tied.mean(), **found, **by_subject})
 
 

