@@ -69,12 +69,12 @@ def answer_questions(
 ) -> pd.DataFrame:
     """Answer four-option questions: a table of subject, answer, chosen (0 to 3), tied and right.
 
-    A causal model chooses the letter that is likeliest after the layout with the answer's heading. A
-    model with a classification head chooses the class. Scores are computed in float32, whatever the
-    model's type; ``tied`` says that another option has the same score as the chosen one, which is
-    the first of them. The start of a text longer than ``length`` ids (default: the model's
-    positions, 2,048 at most) is cut off. ``separator`` and errors are those of
-    ``finetune_choices``; ValueError, too, where the four letters do not differ in one token.
+    A causal model chooses the letter that is likeliest after the question and the answer's heading,
+    a model with a classification head the class. Scores are computed in float32, whatever the
+    model's type; ``tied`` says that another option has the score of the chosen one, which is the
+    first of them. The start of a text longer than ``length`` ids (default: the model's positions,
+    2,048 at most) is cut off. ``separator`` and errors are those of ``finetune_choices``;
+    ValueError, too, where the four letters do not differ in one token.
 
     Source: thesis, section 6.1; how it reads a causal model's choice is not said there.
 
@@ -157,9 +157,9 @@ def two_stages(
     ``texts`` and fine-tuned on the questions ``train``; an encoder gets a fresh head of four classes
     for that. ``pretraining`` and ``choices`` are the options of ``pretrain`` and
     ``finetune_choices``. Returns the vocabulary's tokens, parameters, bytes_per_token and
-    loss_per_byte (nats) of ``held_out``, seconds of both trainings, the share of answers that were
-    ``tied``, and accuracies on ``test``: micro, macro and by subject. A masked model's loss must not
-    be compared across vocabularies (``loss_per_byte``). Raises what these functions raise.
+    loss_per_byte (nats) of ``held_out``, steps and seconds of both trainings, the share of answers
+    that were ``tied``, and accuracies on ``test``: micro, macro and by subject. A masked model's
+    loss must not be compared across vocabularies. Raises what these functions raise.
 
     Source: thesis, sections 5 and 6.
 

@@ -20,7 +20,6 @@ from .batches import (
 from .optimisation import optimise, scores
 from .rows import id_map
 
-TEMPERATURE = 2.5  # of the contrastive loss
 HEADS = {  # by what they are for, the classes of transformers that have them
     "causal": "AutoModelForCausalLM",
     "masked": "AutoModelForMaskedLM",
@@ -34,25 +33,23 @@ def finetune_classes(
     texts: Iterable[str],
     labels: Sequence[int],
     *,
-    learning_rate: float,
     epochs: int = 5,
     length: int | None = None,
     separator: str | int | None = None,
     contrast=None,
-    micro_batch: int | None = None,
     **options,
 ):
     """Fine-tune a model with a classification head on texts with labels 0, 1, ...
 
     Returns the trained model and the history of its steps; further ``options`` are those of
-    ``optimise``. ``tokenizer`` may be an AdaptBPE encoder. The ``separator`` stands before and
-    after each text (default: what the tokenizer's post-processor puts there, or its only special
-    token). Texts are cut off at ``length`` ids (default: the model's positions, 2,048 at most).
+    ``optimise``, learning_rate among them. ``tokenizer`` may be an AdaptBPE encoder. The
+    ``separator`` stands before and after each text (default: what the tokenizer's post-processor
+    puts there, or its only special token). Texts are cut off at ``length`` ids (default: the model's
+    positions, 2,048 at most).
 
-    ``contrast``, the old tokenizer, adds AVocaDo's regularisation. Each text then goes through the
-    model twice, cut by either tokenizer, and the loss asks that the two states that are classified
-    be like each other and unlike those of the batch's other texts (``nt_xent``). With a
-    ``micro_batch`` the others are those of its part. Raises ValueError for a model without such a
+    ``contrast``, the old tokenizer, adds AVocaDo's regularisation: each text is also read as the old
+    tokenizer cuts it, and the two states that are classified shall be like each other and unlike
+    those of the batch's other texts (``nt_xent``). Raises ValueError for a model without such a
     head, labels outside its classes, no text, and tokens of the old tokenizer that the new one lacks.
 
     Source: Hong et al. 2021 (AVocaDo), as used by Balde et al. 2024, section 2.
@@ -68,10 +65,8 @@ def finetune_classes(
     rows = _framed(model, tokenizer, texts, length, separator)
     if contrast is not None:
         old = _framed(model, tokenizer, texts, length, separator, by=contrast)
-        micro_batch = micro_batch or options.get("batch_size", len(rows))
-    task = _class_task(model, rows, labels, old)
-    options |= {"learning_rate": learning_rate, "epochs": epochs, "micro_batch": micro_batch}
-    return optimise(model, task, **options)
+        options.setdefault("micro_batch", options.get("batch_size", len(rows)))
+    return optimise(model, _class_task(model, rows, labels, old), epochs=epochs, **options)
 
 
 def classify(
@@ -84,8 +79,7 @@ def classify(
 ) -> np.ndarray:
     """Return the class of each text, an int64 array.
 
-    ``length`` and ``separator`` are as for ``finetune_classes``. Raises ValueError for a model
-    without a classification head and for no text.
+    Options and errors are those of ``finetune_classes``.
 
     >>> tokenizer = th.train_byte_level_bpe(["bat"], vocab_size=258, special_tokens=["<end>"])
     >>> small = th.new_model("small-bert", 258, "text-classification")
@@ -122,7 +116,7 @@ def classification_scores(labels: Sequence[int], predicted: Sequence[int]) -> pd
     return pd.Series({"accuracy": float(right.mean()), "macro_f1": float(f1.mean())})
 
 
-def nt_xent(one: torch.Tensor, two: torch.Tensor, temperature: float) -> torch.Tensor:
+def nt_xent(one: torch.Tensor, two: torch.Tensor, temperature: float = 2.5) -> torch.Tensor:
     """Compute the mean contrastive loss of pairs: rows i of ``one`` and ``two``, both (n, width).
 
     The loss is low where each of the 2n vectors has a larger cosine with its partner than with the
@@ -200,7 +194,12 @@ def _translated(documents: list[list[int]], old, new) -> list[list[int]]:
 
 def _class_task(model, rows: list[np.ndarray], labels, old: list[np.ndarray] | None) -> Task:
     """The task to name the classes of rows of ids; ``old`` are the texts by the old tokenizer."""
-    labels = _checked_labels(labels, len(rows), model.config.num_labels)
+    labels, n = np.asarray(labels), model.config.num_labels
+    if labels.shape != (len(rows),):
+        raise ValueError(f"{len(rows)} texts and {labels.size} labels: give one label per text")
+    wrong = [x for x in labels.tolist() if type(x) is not int or not 0 <= x < n]
+    if wrong:
+        raise ValueError(f"the label {wrong[0]!r} is no class of this model: it has 0 to {n - 1}")
 
     def row(i: int, rng) -> dict:
         found = {"ids": rows[i], "labels": labels[i]}
@@ -211,17 +210,7 @@ def _class_task(model, rows: list[np.ndarray], labels, old: list[np.ndarray] | N
         total = F.cross_entropy(logits.float(), batch["labels"], reduction="sum")
         if old is not None:
             before, _ = states(model, batch["old_ids"], batch["old_mask"])
-            total = total + len(pooled) * nt_xent(pooled, before, TEMPERATURE)
+            total = total + len(pooled) * nt_xent(pooled, before)
         return total
 
     return Task(len(rows), row, loss, texts_digest(labels, *rows, *(old or [])))
-
-
-def _checked_labels(labels, texts: int, n: int) -> np.ndarray:
-    labels = np.asarray(labels)
-    if labels.shape != (texts,):
-        raise ValueError(f"{texts} texts and {labels.size} labels: give one label per text")
-    wrong = [x for x in labels.tolist() if type(x) is not int or not 0 <= x < n]
-    if wrong:
-        raise ValueError(f"the label {wrong[0]!r} is no class of this model: it has 0 to {n - 1}")
-    return labels

@@ -36,7 +36,6 @@ def pretrain(
     tokenizer,
     texts: Iterable[str],
     *,
-    learning_rate: float,
     length: int | None = None,
     packed: bool = True,
     separator: str | int | None = None,
@@ -46,13 +45,11 @@ def pretrain(
     """Continue the pretraining of a model on texts: causal or masked, as its head is.
 
     Returns the trained model and the history of its steps; further ``options`` are those of
-    ``optimise``: batch_size, epochs, steps, seed, folder and others.
+    ``optimise``: learning_rate, batch_size, epochs, steps, seed, folder and others.
 
-    - Packed, the texts are one stream, with a ``separator`` between them, in blocks of ``length``
-      ids (default: the model's positions, 2,048 at most). Nothing is left out, and the texts of a
-      block see each other.
-    - Not packed, as in the thesis, each text is a sequence, cut off at ``length`` and padded to the
-      longest.
+    Packed, the texts are one stream, with a ``separator`` between them, in blocks of ``length`` ids
+    (default: the model's positions, 2,048 at most). Nothing is left out, and the texts of a block
+    see each other. Not packed, as in the thesis, each text is a sequence, cut off at ``length``.
 
     The default separator is what the tokenizer's post-processor puts behind or before a text, or its
     only special token. A masked model guesses 15 % of the tokens that are not special, chosen anew
@@ -70,7 +67,7 @@ def pretrain(
     (['step', 'learning_rate', 'loss', 'items'], 150)
     """
     task = _text_task(model, tokenizer, texts, length, packed, separator, mask)
-    return optimise(model, task, learning_rate=learning_rate, **options)
+    return optimise(model, task, **options)
 
 
 def _text_task(model, tokenizer, texts, length, packed, separator, mask) -> Task:
@@ -92,12 +89,11 @@ def causal_task(rows: list[np.ndarray]) -> Task:
     >>> causal_task([np.array([7, 8, 9])]).row(0, None)["labels"].tolist()
     [8, 9]
     """
-    return Task(
-        len(rows),
-        lambda i, rng: {"ids": rows[i][:-1], "labels": rows[i][1:]},
-        lm_loss,
-        texts_digest(*rows),
-    )
+
+    def row(i: int, rng) -> dict:
+        return {"ids": rows[i][:-1], "labels": rows[i][1:]}
+
+    return Task(len(rows), row, lm_loss, texts_digest(*rows))
 
 
 def masked_task(model, tokenizer, rows, mask=None, *, all_masked=False) -> Task:
@@ -125,11 +121,7 @@ def lm_loss(model, batch: dict) -> torch.Tensor:
 
 
 def label_logits(model, batch: dict) -> torch.Tensor:
-    """Compute the logits (labels, vocabulary) of the places that have labels.
-
-    Only their hidden states reach the head. With masks it would otherwise work in vain for 85 % of
-    the places.
-    """
+    """Compute the logits (labels, vocabulary) of labelled places; only these reach the head."""
     wanted = batch["labels"] != NO_LABEL
 
     def keep(module, given, output):
@@ -208,9 +200,8 @@ def search_learning_rate(
 
     Returns one row per rate: rate and loss, the mean over the labels in nats, or inf where the
     training or the loss diverges. All trainings start from the given model, learn the same examples
-    and are tried on the same ``held_out`` others, which are drawn from the seed. The task and its
-    options are those of ``pretrain``. Raises ValueError for no more examples than are held out, and
-    as the training does.
+    and are tried on the same ``held_out`` others, drawn from the seed. Options and errors are those
+    of ``pretrain``; ValueError, too, for no more examples than are held out.
 
     Source: thesis, section 5.2.2: seven rates, 100 steps, 512 unseen samples.
 

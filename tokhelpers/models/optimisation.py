@@ -1,20 +1,26 @@
 """The training loop: one for all tasks, resumed from its last checkpoint, stopped by a bad loss."""
 
 import copy
+import hashlib
+import json
 import math
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import safetensors
 import torch
 import transformers
+from safetensors.torch import save_file
 
 from ..tokenizer.checks import positive
+from ..tokenizer.files import write_whole
 from .batches import NO_LABEL, Task, check_ids, collated
-from .checkpoints import fingerprint, resume, save_checkpoint
 
+CHECKPOINT = "checkpoint.safetensors"  # weights, AdamW's state, and the run as metadata
 PLACES = 8_192  # ids, with padding, that go through a model at once, at most
 SCORES = 2**28  # scores over the vocabulary that these have at most: 1 GiB in float32
 
@@ -70,18 +76,17 @@ def optimise(
     vocabulary is so large that their scores would take more than 1 GiB); that changes rounding and
     dropout, not the result. ``steps`` overrules ``epochs``. The order of examples is drawn from the
     seed and the epoch; dropout and masks from the seed and the step. The rate follows
-    ``learning_rate_schedule``. The default device is CUDA where there is one. ``dtype`` is what the
-    body computes in, "float32" or "bfloat16" (None: bfloat16 on a GPU that has it in hardware, else
-    float32); weights, gradients and AdamW's averages keep the model's type. The model that came in
-    stays as it was unless ``inplace``. Where other programs use the cores too,
+    ``learning_rate_schedule``. ``dtype`` is what the body computes in, "float32" or "bfloat16"
+    (None: bfloat16 on a GPU that has it in hardware, else float32); weights, gradients and AdamW's
+    averages keep the model's type. The default device is CUDA where there is one. The model that
+    came in stays as it was unless ``inplace``. Where other programs use the cores too,
     ``torch.set_num_threads(1)`` can be many times faster: threads wait for each other.
 
-    The history has one row per step: step, learning_rate, loss (in nats) and items (labels).
-    ``history.attrs["seconds"]`` is the time that all took, the time before a resume included.
-
-    With a ``folder``, weights and AdamW's state are saved there every ``save_every`` steps and at
-    the end, whole or not at all. A run that finds a checkpoint goes on from it; on the same machine
-    its result is bit by bit that of a run that never stopped. Raises ValueError for a checkpoint of
+    The history has one row per step: step, learning_rate, loss (in nats) and items (labels);
+    ``history.attrs["seconds"]`` is the time that all took, the time before a resume included. With a
+    ``folder``, weights and AdamW's state are saved there every ``save_every`` steps and at the end,
+    whole or not at all. A run that finds a checkpoint goes on from it; on the same machine its
+    result is bit by bit that of a run that never stopped. Raises ValueError for a checkpoint of
     another run, and for numbers below 1; FloatingPointError, with the step and the examples, for a
     loss or gradients that are not finite.
 
@@ -105,16 +110,15 @@ def optimise(
         "floor": floor,
         "seed": seed,
         "examples": f"{task.size} {task.mark}",
-        "model": folder and fingerprint(model),
+        "model": folder and _fingerprint(model),
     }
     trained, mode = (model if inplace else copy.deepcopy(model)).to(device), model.training
     learned = [p for p in trained.parameters() if p.requires_grad]
     optimiser = torch.optim.AdamW(
         learned, learning_rate, tuple(betas), weight_decay=weight_decay, fused=True
     )
-    history, spent = resume(folder, trained, optimiser, settings)
+    history, spent = _resume(folder, trained, optimiser, settings)
     began -= spent
-    numbers = _numbers(task.size, batch_size, seed, done=len(history))
     with torch.random.fork_rng(range(torch.cuda.device_count())):
         try:
             for step in range(len(history) + 1, steps + 1):
@@ -122,11 +126,13 @@ def optimise(
                     step, steps, warmup=warmup, floor=floor
                 )
                 optimiser.param_groups[0]["lr"] = rate
-                row = _step(trained, task, optimiser, next(numbers), micro_batch, seed, step, half)
+                numbers = _numbers(task.size, batch_size, seed, step)
+                row = _step(trained, task, optimiser, numbers, micro_batch, seed, step, half)
                 history.append({"step": step, "learning_rate": rate, **row})
                 if folder is not None and (step == steps or step % save_every == 0):
                     spent = time.perf_counter() - began
-                    save_checkpoint(folder, trained, optimiser, settings, history, spent)
+                    run = {"settings": settings, "history": history, "seconds": spent}
+                    _save(folder, trained, optimiser, run)
         finally:
             trained.train(mode).zero_grad(set_to_none=True)
     table = pd.DataFrame(history)
@@ -155,15 +161,65 @@ def _half(dtype: str | None, device: torch.device) -> bool:
     return dtype == "bfloat16"
 
 
-def _numbers(size: int, batch_size: int, seed: int, done: int) -> Iterator[np.ndarray]:
-    """Yield the numbers of each batch's examples, beginning after the step ``done``."""
-    a_pass = math.ceil(size / batch_size)
-    epoch, start = divmod(done, a_pass)
-    while True:
-        order = np.random.default_rng([seed, 0, epoch]).permutation(size)
-        for k in range(start, a_pass):
-            yield order[k * batch_size : (k + 1) * batch_size]
-        epoch, start = epoch + 1, 0
+@torch.no_grad()
+def _resume(folder, model, optimiser, settings: dict) -> tuple[list[dict], float]:
+    """Take over a folder's checkpoint; returns its history and seconds, [] and 0.0 without one."""
+    if folder is None or not (file := Path(folder, CHECKPOINT)).exists():
+        return [], 0.0
+    try:
+        saved = safetensors.safe_open(file, "pt")
+    except safetensors.SafetensorError as error:
+        raise ValueError(f"{file} is no checkpoint that can be read: remove it") from error
+    run = json.loads((saved.metadata() or {}).get("run", '{"settings": {}}'))
+    for name, value in settings.items():
+        if (before := run["settings"].get(name)) != value:
+            raise ValueError(
+                f"{file} is the checkpoint of another run: there {name} is {before}, here {value}; "
+                "give the same again, or another folder"
+            )
+    held = _tensors(model)
+    for key in saved.keys():  # noqa: SIM118 -- the file is no mapping
+        kind, _, name = key.partition(" ")
+        tensor = saved.get_tensor(key)
+        if kind == "weights":
+            held[name].copy_(tensor)
+        else:
+            optimiser.state[held[name]][kind] = tensor.clone().to(held[name].device)
+    return run["history"], run["seconds"]
+
+
+def _save(folder, model, optimiser, run: dict) -> None:
+    tensors = {f"weights {name}": tensor for name, tensor in _tensors(model).items()}
+    for name, p in model.named_parameters():
+        for key, value in optimiser.state.get(p, {}).items():  # AdamW's step and averages
+            tensors[f"{key} {name}"] = value
+    tensors = {name: tensor.detach().contiguous() for name, tensor in tensors.items()}
+    file = Path(folder, CHECKPOINT)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(file, lambda draft: save_file(tensors, draft, metadata={"run": json.dumps(run)}))
+
+
+def _tensors(model) -> dict[str, torch.Tensor]:
+    """Parameters, tied ones once, and buffers."""
+    return dict([*model.named_parameters(), *model.named_buffers()])
+
+
+def _fingerprint(model) -> str:
+    """A mark of a model's tensors: names, shapes, types, whether they learn, and values."""
+    found = hashlib.sha256()
+    for name, tensor in _tensors(model).items():
+        described = f"{name} {tuple(tensor.shape)} {tensor.dtype} {tensor.requires_grad}"
+        raw = tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8)
+        found.update(described.encode())
+        found.update(raw.numpy())
+    return found.hexdigest()[:16]
+
+
+def _numbers(size: int, batch_size: int, seed: int, step: int) -> np.ndarray:
+    """The numbers of the examples of a step, which is counted from 1."""
+    epoch, place = divmod(step - 1, math.ceil(size / batch_size))
+    order = np.random.default_rng([seed, 0, epoch]).permutation(size)
+    return order[place * batch_size :][:batch_size]
 
 
 def _step(model, task, optimiser, numbers, micro_batch, seed, step, half=False) -> dict:
