@@ -155,12 +155,17 @@ def with_new_rows(model, old: Tokenizer, new: Tokenizer, deviation: float, seed:
     return made
 
 
+def configured(setup: Setup):
+    """The configuration of a model; MobileLLM's says in a word of its own that its head is shared."""
+    found = setup.kind.config_class.from_pretrained(setup.hub_id, revision=setup.commit)
+    if hasattr(found, "share_embedding"):
+        found.tie_word_embeddings = bool(found.share_embedding)
+    return found
+
+
 def loaded(setup: Setup, dtype: torch.dtype):
     """Load a model of the thesis, every weight in its place, and of the published size."""
-    config = setup.kind.config_class.from_pretrained(setup.hub_id, revision=setup.commit)
-    if hasattr(config, "share_embedding"):  # MobileLLM's word for a head that is the embeddings
-        config.tie_word_embeddings = bool(config.share_embedding)
-    options = {"revision": setup.commit, "config": config, "dtype": dtype}
+    options = {"revision": setup.commit, "config": configured(setup), "dtype": dtype}
     found = th.models.load_model(setup.hub_id, setup.kind, unused=setup.unused, **options)
     sizes = th.published("thesis_table_09").query("extension == 'none'").set_index("model")
     sizes = sizes[sizes["head"] != "text-classification"].parameters

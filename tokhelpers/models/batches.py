@@ -4,7 +4,6 @@ import hashlib
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
-from numbers import Integral
 from typing import NamedTuple
 
 import numpy as np
@@ -71,24 +70,19 @@ def special_ids(tokenizer) -> list[int]:
     return sorted(i for i, token in added.items() if token.special)
 
 
-def token_id(tokenizer, token: str | int) -> int:
-    """Return the id of a token that is given by its token string or by its id."""
-    found = token if isinstance(token, Integral) else backend(tokenizer).token_to_id(token)
-    if found is None or found < 0:
-        raise ValueError(f"this tokenizer has no token {token!r}: give one that it has, or its id")
-    return int(found)
-
-
 def around(tokenizer, separator: str | int | None = None) -> tuple[list[int], list[int]]:
     """Return the ids to put before and after a text.
 
-    A given ``separator`` stands on both sides. Otherwise it is what the tokenizer's post-processor
-    puts there ([CLS] and [SEP]), or the only special token of the tokenizer. Raises ValueError
-    where there is none of these.
+    A given ``separator``, a token or its id, stands on both sides. Otherwise it is what the
+    tokenizer's post-processor puts there ([CLS] and [SEP]), or its only special token. Raises
+    ValueError where there is none of these.
     """
-    if separator is not None:
-        return [token_id(tokenizer, separator)], [token_id(tokenizer, separator)]
     inner = backend(tokenizer)
+    if separator is not None:
+        found = inner.token_to_id(separator) if isinstance(separator, str) else separator
+        if found is None:
+            raise ValueError(f"this tokenizer has no token {separator!r}: give one that it has")
+        return [found], [found]
     shown = inner.encode("a")
     if sum(shown.special_tokens_mask):
         first = shown.special_tokens_mask.index(0) if 0 in shown.special_tokens_mask else 1
@@ -150,9 +144,9 @@ def sequences(
 def masking(mask: int, special: Iterable[int], vocabulary: int, *, all_masked: bool = False):
     """Return a function that hides tokens: ``row(ids, rng)`` gives a row's ``ids`` and ``labels``.
 
-    15 % of the row's tokens that are not special are chosen, one at least. Of these 80 % become the
-    mask, 10 % a token drawn from the others, and 10 % stay (``all_masked``: all become the mask).
-    The library's collator draws each token by itself, so that a short row often has none.
+    15 % of the row's tokens that are not special are chosen, one at least, which the library's
+    collator does not ensure. Of these 80 % become the mask, 10 % a token drawn from the others, and
+    10 % stay (``all_masked``: all become the mask).
 
     Source: BERT, as in the thesis, section 3.2.1; there whole words are chosen, here tokens.
     """
@@ -177,8 +171,7 @@ def masking(mask: int, special: Iterable[int], vocabulary: int, *, all_masked: b
 def collated(rows: list[dict]) -> dict[str, torch.Tensor]:
     """Make one batch of rows: arrays padded on the right to the longest, and a mask for ids.
 
-    Padding has the id 0. The mask keeps it out of attention, whatever the token 0 is; so a
-    tokenizer needs no padding token, which the library's collators ask for.
+    Padding has the id 0, which the mask keeps out of attention: a tokenizer needs no padding token.
 
     >>> collated([{"ids": [4, 5]}, {"ids": [7]}])["mask"].tolist()
     [[1, 1], [1, 0]]
@@ -188,9 +181,9 @@ def collated(rows: list[dict]) -> dict[str, torch.Tensor]:
         values = [torch.as_tensor(row[key], dtype=torch.int64) for row in rows]
         if values[0].dim() == 0:
             batch[key] = torch.stack(values)
-            continue
-        padding = NO_LABEL if key == "labels" else 0
-        batch[key] = pad_sequence(values, batch_first=True, padding_value=padding)
+        else:
+            padding = NO_LABEL if key == "labels" else 0
+            batch[key] = pad_sequence(values, batch_first=True, padding_value=padding)
         if key.endswith("ids"):
             real = [torch.ones_like(value) for value in values]
             batch[key.replace("ids", "mask")] = pad_sequence(real, batch_first=True)

@@ -173,15 +173,17 @@ def two_stages(
     >>> int(row.tokens), float(row.micro) in (0.0, 1.0)
     (261, True)
     """
-    shared = {key: pretraining[key] for key in ("separator", "mask") if key in pretraining}
+
+    def read(options: dict) -> dict:
+        return {key: options[key] for key in ("separator", "length") if key in options}
+
     model = transfer_embeddings(model, old, new)
     model, history = pretrain(model, new, texts, **pretraining)
-    loss = loss_per_byte(model, new, held_out, length=pretraining.get("length"), **shared)
+    loss = loss_per_byte(model, new, held_out, **read(pretraining))
     if head(model) == "masked":
         model = as_classifier(model, 4, seed=choices.get("seed", 42))
     model, more = finetune_choices(model, new, train, **choices)
-    apart = {key: choices[key] for key in ("separator", "length") if key in choices}
-    answers = answer_questions(model, new, test, **apart)
+    answers = answer_questions(model, new, test, **read(choices))
     return pd.Series(
         {
             "tokens": new.get_vocab_size(),

@@ -23,7 +23,6 @@ from .batches import (
     sequences,
     special_ids,
     texts_digest,
-    token_id,
 )
 from .classification import head
 from .optimisation import optimise, total_loss
@@ -39,7 +38,6 @@ def pretrain(
     length: int | None = None,
     packed: bool = True,
     separator: str | int | None = None,
-    mask: str | int | None = None,
     **options,
 ):
     """Continue the pretraining of a model on texts: causal or masked, as its head is.
@@ -47,15 +45,13 @@ def pretrain(
     Returns the trained model and the history of its steps; further ``options`` are those of
     ``optimise``: learning_rate, batch_size, epochs, steps, seed, folder and others.
 
-    Packed, the texts are one stream, with a ``separator`` between them, in blocks of ``length`` ids
-    (default: the model's positions, 2,048 at most). Nothing is left out, and the texts of a block
-    see each other. Not packed, as in the thesis, each text is a sequence, cut off at ``length``.
-
-    The default separator is what the tokenizer's post-processor puts behind or before a text, or its
-    only special token. A masked model guesses 15 % of the tokens that are not special, chosen anew
-    at each step: 80 % of them become the ``mask`` (default: the special token with "mask" in its
-    name), 10 % another token, and 10 % stay. Raises ValueError for a model without an output head,
-    ids outside its table, a length above its positions, and no text.
+    Packed, the texts are one stream, with a ``separator`` between them (default: what the
+    tokenizer's post-processor puts behind or before a text, or its only special token), in blocks of
+    ``length`` ids (default: the model's positions, 2,048 at most). Nothing is left out, and the
+    texts of a block see each other. Not packed, as in the thesis, each text is a sequence, cut off
+    at ``length``. A masked model guesses 15 % of the tokens (``masking``); the mask is the special
+    token with "mask" in its name. Raises ValueError for a model without an output head, ids outside
+    its table, a length above its positions, and no text.
 
     Source: thesis, sections 3.2.1, 5.1.1 and 5.2.
 
@@ -66,11 +62,12 @@ def pretrain(
     >>> history.columns.tolist(), int(history["items"].sum())  # 50 texts of 2 ids, 50 separators
     (['step', 'learning_rate', 'loss', 'items'], 150)
     """
-    task = _text_task(model, tokenizer, texts, length, packed, separator, mask)
-    return optimise(model, task, **options)
+    return optimise(
+        model, _text_task(model, tokenizer, texts, length, packed, separator), **options
+    )
 
 
-def _text_task(model, tokenizer, texts, length, packed, separator, mask) -> Task:
+def _text_task(model, tokenizer, texts, length, packed, separator) -> Task:
     causal = head(model, "causal", "masked") == "causal"
     length = sequence_length(model, length)
     documents = encode_texts(tokenizer, texts)
@@ -80,7 +77,7 @@ def _text_task(model, tokenizer, texts, length, packed, separator, mask) -> Task
     else:
         rows = sequences(documents, length + causal, before, after)
     check_ids(model, rows)
-    return causal_task(rows) if causal else masked_task(model, tokenizer, rows, mask)
+    return causal_task(rows) if causal else masked_task(model, tokenizer, rows)
 
 
 def causal_task(rows: list[np.ndarray]) -> Task:
@@ -96,21 +93,20 @@ def causal_task(rows: list[np.ndarray]) -> Task:
     return Task(len(rows), row, lm_loss, texts_digest(*rows))
 
 
-def masked_task(model, tokenizer, rows, mask=None, *, all_masked=False) -> Task:
+def masked_task(model, tokenizer, rows, *, all_masked: bool = False) -> Task:
     """Make the task to predict hidden ids of a row from all the others."""
     inner = backend(tokenizer)
-    names = {i: inner.id_to_token(i) for i in special_ids(inner)}
-    found = [i for i, name in names.items() if "mask" in name.lower()]
-    if mask is None and len(found) != 1:
+    special = special_ids(inner)
+    masks = [i for i in special if "mask" in inner.id_to_token(i).lower()]
+    if len(masks) != 1:
         raise ValueError(
-            "the mask is the special token with 'mask' in its name, and this tokenizer has "
-            f"{len(found)}: give mask= a token or its id"
+            "a masked model needs one special token with 'mask' in its name, and this tokenizer has "
+            f"{len(masks)}: give another tokenizer"
         )
-    mask = found[0] if mask is None else token_id(inner, mask)
-    check_ids(model, [[mask]])
+    check_ids(model, [masks])
     size = min(model.get_input_embeddings().num_embeddings, max(inner.get_vocab().values()) + 1)
-    hide = masking(mask, names, size, all_masked=all_masked)
-    return Task(len(rows), lambda i, rng: hide(rows[i], rng), lm_loss, texts_digest([mask], *rows))
+    hide = masking(masks[0], special, size, all_masked=all_masked)
+    return Task(len(rows), lambda i, rng: hide(rows[i], rng), lm_loss, texts_digest(masks, *rows))
 
 
 def lm_loss(model, batch: dict) -> torch.Tensor:
@@ -144,16 +140,14 @@ def loss_per_byte(
     *,
     length: int | None = None,
     separator: str | int | None = None,
-    mask: str | int | None = None,
 ) -> float:
     """Compute the loss on texts in nats per UTF-8 byte, comparable under different tokenizers.
 
-    Each text stands alone behind the separator, in pieces of ``length`` ids (default: the model's
-    positions, 2,048 at most). For a causal model it is the sum of the losses of all the text's
-    tokens, divided by its bytes. For a masked model it is an approximation: the mean loss of 15 % of
-    the tokens, drawn by chance, always the same, and all replaced by the mask, times the number of
-    tokens, divided by the bytes. Tokens that hide more text leave less to guess from. Raises
-    ValueError as ``pretrain`` does, and for texts without a byte.
+    Each text stands alone behind the separator, in pieces of ``length`` ids. For a causal model it
+    is the sum of the losses of all the text's tokens, divided by its bytes. For a masked model it is
+    an approximation: the mean loss of 15 % of the tokens, all replaced by the mask, times the number
+    of tokens, divided by the bytes; tokens that hide more text leave less to guess from. Options and
+    errors are those of ``pretrain``; ValueError, too, for texts without a byte.
 
     >>> tokenizer = th.train_byte_level_bpe(["bat"], vocab_size=258, special_tokens=["<end>"])
     >>> small = th.new_model("small-llama", 258, hidden_size=6)
@@ -176,7 +170,7 @@ def loss_per_byte(
     most = max(1, length - len(before) - len(after))
     pieces = [ids[i : i + most] for ids in documents for i in range(0, len(ids), most)]
     rows = sequences(pieces, length, before, after)
-    task = masked_task(model, tokenizer, rows, mask, all_masked=True)
+    task = masked_task(model, tokenizer, rows, all_masked=True)
     total, items = total_loss(model, task)
     return total / items * sum(map(len, documents)) / size
 
@@ -190,9 +184,7 @@ def search_learning_rate(
     steps: int = 100,
     held_out: int = 512,
     length: int | None = None,
-    packed: bool = True,
     separator: str | int | None = None,
-    mask: str | int | None = None,
     seed: int = 42,
     **options,
 ) -> pd.DataFrame:
@@ -200,8 +192,8 @@ def search_learning_rate(
 
     Returns one row per rate: rate and loss, the mean over the labels in nats, or inf where the
     training or the loss diverges. All trainings start from the given model, learn the same examples
-    and are tried on the same ``held_out`` others, drawn from the seed. Options and errors are those
-    of ``pretrain``; ValueError, too, for no more examples than are held out.
+    and are tried on the same ``held_out`` others, drawn from the seed. Texts are packed; options and
+    errors are those of ``pretrain``; ValueError, too, for no more examples than are held out.
 
     Source: thesis, section 5.2.2: seven rates, 100 steps, 512 unseen samples.
 
@@ -213,7 +205,7 @@ def search_learning_rate(
     0.01
     """
     positive("held_out", held_out)
-    task = _text_task(model, tokenizer, texts, length, packed, separator, mask)
+    task = _text_task(model, tokenizer, texts, length, True, separator)
     if task.size <= held_out:
         raise ValueError(
             f"there are {task.size} examples and held_out={held_out}: give more text, or hold out less"
