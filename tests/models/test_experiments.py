@@ -5,14 +5,13 @@ import json
 import pandas as pd
 import pytest
 import torch
-import transformers
 from strategies import one_fast
 from tokenizers import processors
-from tokhelpers.models.experiments import two_stages
 from typer.testing import CliRunner
 
 import tokhelpers as th
 from tokhelpers.models.architectures import new_model
+from tokhelpers.models.choices import two_stages
 from tokhelpers.models.questions import Question
 from tools import thesis
 from tools.thesis import ARMS, MODELS, app, extended_by
@@ -22,8 +21,8 @@ GENERAL = ["the house stands on a hill and the river runs below it", "we walk ho
 MEDICAL = ["chronic hepatitis with fibrosis of the liver", "acute nephritis without fever"] * 12
 TERMS = ["hepatitis", "nephritis", "gastritis", "fibrosis", "arthritis"] * 12
 SMALL = {"hidden_size": 12, "num_hidden_layers": 1, "num_attention_heads": 2}
-SMALL |= {"num_key_value_heads": 2, "intermediate_size": 16}
-HEADS = {True: "masked-lm", False: "causal-lm"}  # of BERT, of the others
+SMALL |= {"intermediate_size": 16}
+LLAMA = {**SMALL, "num_key_value_heads": 2}
 OPTIONS = ("hepatitis", "nephritis", "gastritis", "arthritis")
 QUESTIONS = [
     Question(f"Which of these harms the {organ}?", OPTIONS, place, organ, "It ends in itis.")
@@ -71,46 +70,26 @@ def test_the_supplement_is_trained_on_what_the_arm_says():
         assert only_texts - set(old.get_vocab()) == {"qq"}
 
 
-def test_an_unknown_arm():
-    with pytest.raises(ValueError, match="no arm is called 'best': use untrained, none, auto"):
-        extended_by("best", base("byte-level"), MEDICAL, TERMS, 5)
-
-
 @pytest.mark.long
-@pytest.mark.parametrize(
-    "family, architecture", [("byte-level", "small-llama"), ("wordpiece", "small-bert")]
-)
-def test_two_stages(family, architecture):
+@pytest.mark.parametrize("family", ["byte-level", "wordpiece"])
+def test_two_stages(family):
     old = base(family)
-    new = extended_by("auto", old, MEDICAL, TERMS, 5)
-    task = "causal-lm" if architecture == "small-llama" else "masked-lm"
-    small = {k: v for k, v in SMALL.items() if "key" not in k or "llama" in architecture}
-    model = new_model(architecture, old.get_vocab_size(), task, **small)
+    new, causal = extended_by("auto", old, MEDICAL, TERMS, 5), family == "byte-level"
+    kind = ("small-llama", "causal-lm") if causal else ("small-bert", "masked-lm")
+    rows = old.get_vocab_size(), new.get_vocab_size()
+    model = new_model(kind[0], rows[0], kind[1], **(LLAMA if causal else SMALL))
     before = [p.clone() for p in model.parameters()]
     state = torch.get_rng_state()
     options = {"learning_rate": 1e-3, "batch_size": 8, "epochs": 2, "length": 256, "device": "cpu"}
-    stages = [
-        two_stages(
-            model,
-            old,
-            new,
-            MEDICAL,
-            GENERAL,
-            QUESTIONS,
-            QUESTIONS,
-            pretraining=options,
-            choices=options,
-        )
-        for _ in range(2)
-    ]
-    row, again = (pd.Series(stage).drop("seconds") for stage in stages)
+    given = model, old, new, MEDICAL, GENERAL, QUESTIONS, QUESTIONS
+    row, again = (
+        two_stages(*given, pretraining=options, choices=options).drop("seconds") for _ in range(2)
+    )
     assert row.equals(again)
-    assert row.tokens == new.get_vocab_size() and row.loss_per_byte > 0
-    assert {"liver", "kidney", "stomach", "joint"} <= set(row.index)
+    assert row.tokens == rows[1] and row.loss_per_byte > 0
     assert row.micro == row.macro == row[["liver", "kidney", "stomach", "joint"]].mean()
-    rows = new.get_vocab_size() - old.get_vocab_size()
-    if task == "causal-lm":
-        assert row.parameters == sum(p.numel() for p in model.parameters()) + rows * 12
+    if causal:
+        assert row.parameters == model.num_parameters() + (rows[1] - rows[0]) * 12
     assert all(torch.equal(p, q) for p, q in zip(model.parameters(), before, strict=True))
     assert torch.equal(torch.get_rng_state(), state)
 
@@ -121,7 +100,7 @@ def test_new_rows_start_as_in_table_8(tied):
     old = base("byte-level")
     new = extended_by("auto", old, MEDICAL, TERMS, 2)
     n, rows = new.get_vocab_size() - old.get_vocab_size(), old.get_vocab_size()
-    model = new_model("small-llama", rows, tie_word_embeddings=tied, **{**SMALL, "hidden_size": 64})
+    model = new_model("small-llama", rows, tie_word_embeddings=tied, **LLAMA | {"hidden_size": 64})
     made = thesis.with_new_rows(model, old, new, 1 / 24, 7)
     normal = th.transfer_embeddings(model, old, new, init="normal", seed=7)
     embeddings = (m.get_input_embeddings().weight for m in (made, normal))
@@ -135,26 +114,30 @@ def test_new_rows_start_as_in_table_8(tied):
 
 def test_a_shared_embedding_is_the_head(tmp_path):
     """MobileLLM's configuration says so in its own word, and its file has no head."""
-    made = new_model("small-llama", 300, **SMALL)
+    made = new_model("small-llama", 300, **LLAMA)
     made.save_pretrained(tmp_path)
     config = json.loads((tmp_path / "config.json").read_text())
     del config["tie_word_embeddings"]
-    (tmp_path / "config.json").write_text(json.dumps({**config, "share_embedding": True}))
-    loaded = th.models.load_model(tmp_path, transformers.LlamaForCausalLM)
-    assert loaded.get_output_embeddings().weight is loaded.get_input_embeddings().weight
-    assert loaded.num_parameters() == made.num_parameters()
-    (tmp_path / "config.json").write_text(json.dumps({**config, "share_embedding": False}))
-    with pytest.raises(ValueError, match="1 missing \\(lm_head.weight\\): load it as what"):
-        th.models.load_model(tmp_path, transformers.LlamaForCausalLM)
+    setup = MODELS["mobilellm-125m"]._replace(hub_id=tmp_path, commit=None)
+    for shared in (True, False):
+        config["share_embedding"] = shared
+        (tmp_path / "config.json").write_text(json.dumps(config))
+        options = {"config": thesis.configured(setup)}
+        if shared:
+            loaded = th.models.load_model(tmp_path, setup.kind, **options)
+            assert loaded.get_output_embeddings().weight is loaded.get_input_embeddings().weight
+            continue
+        with pytest.raises(ValueError, match="1 missing \\(lm_head.weight\\): load it as what"):
+            th.models.load_model(tmp_path, setup.kind, **options)
 
 
 @pytest.mark.parametrize("name, setup", MODELS.items())
 def test_models_have_the_published_sizes(name, setup, monkeypatch):
     head = "masked-lm" if name.startswith("bert") else "causal-lm"
-    whole = new_model(name, head=head, device="meta")
+    monkeypatch.setattr(thesis, "configured", lambda setup: None)
+    whole, smaller = (new_model(name, n, head=head, device="meta") for n in (None, 20_000))
     monkeypatch.setattr(th.models, "load_model", lambda *_, **__: whole)
     assert thesis.loaded(setup, torch.float32) is whole
-    smaller = new_model(name, 20_000, head=head, device="meta")
     monkeypatch.setattr(th.models, "load_model", lambda *_, **__: smaller)
     with pytest.raises(ValueError, match="and Table 9 says .*: the file is another model's"):
         thesis.loaded(setup, torch.float32)
@@ -180,10 +163,11 @@ def no_hub(monkeypatch, tmp_path):
 
     def loaded(setup, dtype):
         asked.append(dtype)
-        bert = setup.name == "BERT"
-        small = {k: v for k, v in SMALL.items() if "key" not in k or not bert}
         rows = base(families[setup.name]).get_vocab_size()
-        model = new_model(f"small-{'bert' if bert else 'llama'}", rows, HEADS[bert], **small)
+        if setup.name == "BERT":
+            model = new_model("small-bert", rows, "masked-lm", **SMALL)
+        else:
+            model = new_model("small-llama", rows, **LLAMA)
         return model.to(dtype)
 
     monkeypatch.setattr(th, "load_corpus", load_corpus)
@@ -223,7 +207,6 @@ def test_the_command(no_hub, tmp_path, model, arm):
     [
         (["gpt-2", "none"], "no model is called 'gpt-2': use bert-base-cased"),
         (["bert-base-cased", "continued"], "bert-base-cased has no arm 'continued'"),
-        (["smollm2-135m", "best"], "smollm2-135m has no arm 'best'"),
         (["smollm2-135m", "none", "--dtype", "float16"], "dtype is 'float16': use bfloat16"),
         pytest.param(
             ["smollm2-135m", "none"],

@@ -12,12 +12,7 @@ from published_questions import load_questions
 
 import tokhelpers as th
 from tokhelpers.models import questions
-from tokhelpers.models.questions import (
-    Question,
-    format_question,
-    hpo_questions,
-    icd_chapters,
-)
+from tokhelpers.models.questions import Question, format_question, hpo_questions, icd_chapters
 
 BONE = Question("Which is a bone?", ("Femur", "Liver", "Retina", "Aorta"), 2, "anatomy", "Because.")
 CSV = "question,A,B,C,D,answer\n"
@@ -32,7 +27,7 @@ def hpo():
 @pytest.fixture(scope="module")
 def terms():
     """Terms by name."""
-    by_code, _ = questions._hpo()
+    by_code = questions._hpo()
     by_name = {term.name: (code, term) for code, term in by_code.items()}
     assert len(by_name) == len(by_code)
     return by_name
@@ -52,16 +47,12 @@ def icd():
         ({"question": " "}, "a question needs text, not ' '"),
         ({"question": None}, "a question needs text, not None"),
         ({"options": ("a", "b", "c")}, "'Which is a bone\\?' needs four different options"),
-        ({"options": ("a", "b", "c", "d", "e")}, "needs four different options"),
         ({"options": ("a", "b", "c", " b")}, "needs four different options"),
         ({"options": ("a", "b", "c", "")}, "needs four different options, none empty"),
-        ({"options": ["a", "b", "c", "d"]}, "needs a tuple of four strings"),
-        ({"options": ("a", "b", "c", None)}, "needs a tuple of four strings"),
+        ({"options": ("a", "b", "c", None)}, "needs four different options"),
         ({"answer": None}, "needs a label, the right option's place .* not None"),
-        ({"answer": -1}, "needs a label, .* from 0 to 3, not -1"),
-        ({"answer": 4}, "needs a label, .* not 4"),
+        ({"answer": 4}, "needs a label, .* from 0 to 3, not 4"),
         ({"answer": True}, "needs a label, .* not True"),
-        ({"answer": "C"}, "needs a label, .* not 'C'"),
     ],
 )
 def test_a_question_that_cannot_be_asked_is_refused(change, message):
@@ -78,20 +69,16 @@ def test_layouts_have_the_published_parts_in_order():
 
 
 def test_layouts_by_hand():
-    options_only = (
+    plain = (
         f"**Instruction**\n{questions.INSTRUCTION}\n**Question**\nWhich is a bone?\n"
         "**Options**\nA) Femur\nB) Liver\nC) Retina\nD) Aorta"
     )
-    assert format_question(BONE) == options_only
-    prompt = format_question(BONE, answer_line=True)
-    assert prompt == f"{options_only}\n**Answer**\n"
-    assert format_question(BONE, explanation=True) == f"{prompt}C) Retina. Because."
-    plain = dataclasses.replace(BONE, explanation="")
-    assert format_question(plain, explanation=True) == f"{prompt}C) Retina."
+    assert format_question(BONE) == plain
+    full = f"{plain}\n**Answer**\nC) Retina."
+    assert format_question(BONE, explanation=True) == f"{full} Because."
+    assert format_question(dataclasses.replace(BONE, explanation=""), explanation=True) == full
     stopped = dataclasses.replace(BONE, options=("a", "b", "A full stop.", "d"))
     assert format_question(stopped, explanation=True).endswith("\nC) A full stop. Because.")
-    with pytest.raises(ValueError, match="give explanation=True or answer_line=True, not both"):
-        format_question(BONE, explanation=True, answer_line=True)
 
 
 # the Human Phenotype Ontology
@@ -160,12 +147,10 @@ def test_hpo_splits_share_no_name_and_no_family(hpo, terms):
 
 def test_hpo_draws_nest_and_change_with_the_seed(hpo):
     assert hpo_questions(50) == hpo["train"][:50]
-    other = hpo_questions(split="test", seed=1)
-    assert {question.question for question in other} == {q.question for q in hpo["test"]}
-    assert [question.question for question in other] != [q.question for q in hpo["test"]]
-    assert {(q.question, q.options) for q in other} != {
-        (q.question, q.options) for q in hpo["test"]
-    }
+    test, other = hpo["test"], hpo_questions(split="test", seed=1)
+    assert {question.question for question in other} == {q.question for q in test}
+    assert [question.question for question in other] != [q.question for q in test]
+    assert {(q.question, q.options) for q in other} != {(q.question, q.options) for q in test}
 
 
 @pytest.mark.parametrize("draw", [hpo_questions, icd_chapters])
@@ -174,7 +159,6 @@ def test_hpo_draws_nest_and_change_with_the_seed(hpo):
     [
         ({"split": "dev"}, "split must be 'train' or 'test', not 'dev'"),
         ({"n": 0}, "n must be at least 1, not 0"),
-        ({"n": 2.5}, "n must be a whole number, not 2.5"),
         ({"n": 200_000, "split": "test"}, "n must be at most [0-9]+, all in the split 'test'"),
     ],
 )
@@ -259,25 +243,16 @@ def hub(monkeypatch):
     ("name", "row", "source", "changes"),
     [
         ("medmcqa", MEDMCQA, ("openlifescienceai/medmcqa", None, "validation"), {}),
-        (
-            "medqa",
-            MEDQA,
-            ("GBaker/MedQA-USMLE-4-options", None, "test"),
-            {"subject": "MedQA", "explanation": ""},
-        ),
-        ("mmlu:anatomy", MMLU, ("cais/mmlu", "anatomy", "test"), {"explanation": ""}),
+        ("medqa", MEDQA, ("GBaker/MedQA-USMLE-4-options", None, "test"), {"subject": "MedQA"}),
+        ("mmlu:anatomy", MMLU, ("cais/mmlu", "anatomy", "test"), {}),
     ],
 )
 def test_rows_of_the_hub_become_questions(hub, name, row, source, changes):
     hub.rows = [row]
+    changes["explanation"] = row.get("exp", "")
     assert load_questions(name) == [dataclasses.replace(BONE, **changes)]
     assert load_questions(name, "train") == [dataclasses.replace(BONE, **changes)]
     assert hub.asked == [source, (*source[:2], "train")]
-
-
-def test_a_missing_explanation_is_empty(hub):
-    hub.rows = [{**MEDMCQA, "exp": None, "subject_name": None}]
-    assert load_questions("medmcqa") == [Question(BONE.question, BONE.options, 2)]
 
 
 def test_faulty_rows_are_an_error_or_counted(hub):
@@ -289,29 +264,26 @@ def test_faulty_rows_are_an_error_or_counted(hub):
     hub.rows = [{**MEDMCQA, "cop": -1}]
     with pytest.raises(ValueError, match="^medmcqa has no question; medmcqa, row 1: .* a label"):
         load_questions("medmcqa", faulty="skip")
+    hub.rows = [{**MEDMCQA, "exp": None, "subject_name": None}]
+    assert load_questions("medmcqa") == [Question(BONE.question, BONE.options, 2)]
+    hub.rows = [MMLU]
+    with pytest.raises(ValueError, match="^medmcqa has no column 'opa'; it has question, subject"):
+        load_questions("medmcqa")
 
 
-@pytest.mark.parametrize("answer", ["", "E", "AB", "c", None])
+@pytest.mark.parametrize("answer", ["", "E", "AB", None])
 def test_a_letter_of_no_option_is_no_label(hub, answer):
     hub.rows = [{**MEDQA, "answer_idx": answer}]
     with pytest.raises(ValueError, match="needs a label"):
         load_questions("medqa")
 
 
-def test_other_columns_are_named(hub):
-    hub.rows = [MMLU]
-    with pytest.raises(ValueError, match="^medmcqa has no column 'opa'; it has question, subject"):
-        load_questions("medmcqa")
-
-
 @pytest.mark.parametrize(
     ("name", "options", "message"),
     [
         ("pubmedqa", {}, "no questions are called 'pubmedqa': give medmcqa, medqa, mmlu:SUBJECT"),
-        ("mmlu", {}, "no questions are called 'mmlu'"),
         ("mmlu:", {}, "no questions are called 'mmlu:'"),
         ("medqa:anatomy", {}, "no questions are called 'medqa:anatomy'"),
-        ("csv:", {}, "no questions are called 'csv:'"),
         ("csv:a.csv", {"split": "test"}, "one file without splits: leave split out, not 'test'"),
         ("medqa", {"faulty": "warn"}, "faulty must be 'raise' or 'skip', not 'warn'"),
     ],
