@@ -226,7 +226,7 @@ def thesis(
     else:
         model = with_new_rows(model, old, new, setup.deviation, seed)
     options = {"length": setup.length, "batch_size": 512, "micro_batch": micro_batch}
-    options |= {"separator": setup.separator, "seed": seed, "dtype": dtype}
+    options |= {"separator": setup.separator, "seed": seed}
     rates = th.published("thesis_table_10").set_index("model").loc[setup.name]
     place = Path(folder, name, f"{arm}-{threshold}-seed-{seed}")
     stages = {

@@ -127,12 +127,11 @@ def nt_xent(one: torch.Tensor, two: torch.Tensor, temperature: float = 2.5) -> t
     >>> nt_xent(torch.eye(2), torch.eye(2), 1.0).round(decimals=4)  # -log(e / (e + 1 + 1))
     tensor(0.5514)
     """
-    with torch.autocast(one.device.type, enabled=False):
-        both = F.normalize(torch.cat([one, two]).float(), dim=1)
-        itself = torch.eye(len(both), dtype=torch.bool, device=both.device)
-        like = (both @ both.T / temperature).masked_fill(itself, -torch.inf)
-        partner = torch.arange(len(both), device=both.device).roll(len(one))
-        return F.cross_entropy(like, partner)
+    both = F.normalize(torch.cat([one, two]).float(), dim=1)
+    itself = torch.eye(len(both), dtype=torch.bool, device=both.device)
+    like = (both @ both.T / temperature).masked_fill(itself, -torch.inf)
+    partner = torch.arange(len(both), device=both.device).roll(len(one))
+    return F.cross_entropy(like, partner)
 
 
 def states(model, ids: torch.Tensor, mask: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -158,8 +157,7 @@ def head(model, *wanted: str) -> str:
     if name.endswith("ForSequenceClassification"):
         found = "classes"
     elif model.get_output_embeddings() is not None and not model.config.is_encoder_decoder:
-        masked = name.endswith("MaskedLM") or getattr(model.config, "is_decoder", True) is False
-        found = "masked" if masked else "causal"
+        found = "masked" if name.endswith("MaskedLM") else "causal"
     if found not in (wanted or HEADS):
         classes = " or ".join(HEADS[kind] for kind in wanted or HEADS)
         raise ValueError(f"{name} has no head for this task: load the model with {classes}")

@@ -60,7 +60,6 @@ def optimise(
     steps: int | None = None,
     weight_decay: float = 0.0,
     betas: tuple[float, float] = (0.9, 0.999),
-    dtype: str | None = None,
     warmup: float = 0.01,
     floor: float = 0.01,
     seed: int = 42,
@@ -76,11 +75,9 @@ def optimise(
     vocabulary is so large that their scores would take more than 1 GiB); that changes rounding and
     dropout, not the result. ``steps`` overrules ``epochs``. The order of examples is drawn from the
     seed and the epoch; dropout and masks from the seed and the step. The rate follows
-    ``learning_rate_schedule``. ``dtype`` is what the body computes in, "float32" or "bfloat16"
-    (None: bfloat16 on a GPU that has it in hardware, else float32); weights, gradients and AdamW's
-    averages keep the model's type. The default device is CUDA where there is one. The model that
-    came in stays as it was unless ``inplace``. Where other programs use the cores too,
-    ``torch.set_num_threads(1)`` can be many times faster: threads wait for each other.
+    ``learning_rate_schedule``. All is computed in the model's own type. The default device is CUDA
+    where there is one. The model that came in stays as it was unless ``inplace``. Where other
+    programs use the cores too, ``torch.set_num_threads(1)`` can be many times faster.
 
     The history has one row per step: step, learning_rate, loss (in nats) and items (labels);
     ``history.attrs["seconds"]`` is the time that all took, the time before a resume included. With a
@@ -98,14 +95,12 @@ def optimise(
     _check(task, learning_rate, sizes | {"micro_batch": micro_batch, "steps": steps})
     steps = steps or epochs * math.ceil(task.size / batch_size)
     device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
-    half = _half(dtype, device)
     settings = {
         "learning_rate": learning_rate,
         "batch_size": batch_size,
         "steps": steps,
         "weight_decay": weight_decay,
         "betas": list(betas),
-        "dtype": "bfloat16" if half else "float32",
         "warmup": warmup,
         "floor": floor,
         "seed": seed,
@@ -127,7 +122,7 @@ def optimise(
                 )
                 optimiser.param_groups[0]["lr"] = rate
                 numbers = _numbers(task.size, batch_size, seed, step)
-                row = _step(trained, task, optimiser, numbers, micro_batch, seed, step, half)
+                row = _step(trained, task, optimiser, numbers, micro_batch, seed, step)
                 history.append({"step": step, "learning_rate": rate, **row})
                 if folder is not None and (step == steps or step % save_every == 0):
                     spent = time.perf_counter() - began
@@ -148,17 +143,6 @@ def _check(task: Task, learning_rate: float, sizes: dict) -> None:
         raise ValueError(f"learning_rate={learning_rate!r}: give a number above 0")
     if not task.size:
         raise ValueError("there is no example to learn from: give more text")
-
-
-def _half(dtype: str | None, device: torch.device) -> bool:
-    """Whether to compute in bfloat16; without hardware for it torch would emulate it slowly."""
-    if dtype not in (None, "float32", "bfloat16"):
-        raise ValueError(
-            f"dtype is {dtype!r}: use float32, bfloat16, or None for what the device has"
-        )
-    if dtype is None:
-        return device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
-    return dtype == "bfloat16"
 
 
 @torch.no_grad()
@@ -222,7 +206,7 @@ def _numbers(size: int, batch_size: int, seed: int, step: int) -> np.ndarray:
     return order[place * batch_size :][:batch_size]
 
 
-def _step(model, task, optimiser, numbers, micro_batch, seed, step, half=False) -> dict:
+def _step(model, task, optimiser, numbers, micro_batch, seed, step) -> dict:
     """Make one step of the optimiser; returns its loss and the number of labels."""
     torch.manual_seed(int(np.random.SeedSequence([seed, step]).generate_state(1)[0]))
     rng = np.random.default_rng([seed, 1, step])
@@ -233,7 +217,7 @@ def _step(model, task, optimiser, numbers, micro_batch, seed, step, half=False) 
     model.train()
     parts, losses = _parts(model, rows, micro_batch), []
     for part in parts:
-        share = _apply(task.loss, model, [rows[i] for i in part], half) / items
+        share = task.loss(model, _batch(model, rows, part)) / items
         share.backward()
         losses.append(share.detach())
     losses = torch.stack(losses).cpu().double()
@@ -259,12 +243,9 @@ def _parts(model, rows: list[dict], micro_batch: int | None = None) -> list[list
     return parts
 
 
-def _apply(function: Callable, model, rows: list[dict], half: bool = False) -> torch.Tensor:
-    """``function(model, batch)`` of rows, in bfloat16 where asked for."""
-    device = next(model.parameters()).device
-    batch = {key: value.to(device) for key, value in collated(rows).items()}
-    with torch.autocast(device.type, torch.bfloat16, enabled=half):
-        return function(model, batch)
+def _batch(model, rows: list[dict], part: list[int]) -> dict[str, torch.Tensor]:
+    batch = collated([rows[i] for i in part])
+    return {key: value.to(model.device) for key, value in batch.items()}
 
 
 def _check_finite(losses: torch.Tensor, model, numbers: list[list[int]], step: int) -> None:
@@ -310,7 +291,7 @@ def _evaluated(model, rows: list[dict], function: Callable) -> tuple[list[int], 
     parts, mode = _parts(model, rows), model.training
     model.eval()
     try:
-        found = [_apply(function, model, [rows[i] for i in part]) for part in parts]
+        found = [function(model, _batch(model, rows, part)) for part in parts]
     finally:
         model.train(mode)
     return sum(parts, []), found

@@ -32,7 +32,7 @@ class Question:
 
     ``answer`` is the right option's place, 0 to 3; ``subject`` is what accuracy is averaged over;
     ``explanation`` says why the option is right, or is "". Raises ValueError for an empty question,
-    for anything but four different options that are not empty, and for a missing or another label.
+    for anything but four different options that are not empty, and for another label.
 
     >>> bone = Question("Which of these is a bone?", ("Liver", "Retina", "Femur", "Aorta"), 2)
     >>> bone.options[bone.answer]
@@ -93,19 +93,16 @@ def format_question(question: Question, *, explanation: bool = False) -> str:
 def hpo_questions(n: int | None = None, *, split: str = "train", seed: int = 0) -> list[Question]:
     """Make questions of our own: which term of the Human Phenotype Ontology has this definition.
 
-    The three wrong options are names of siblings (terms with the same first parent); where there
-    are fewer than three, of other terms in the nearest larger branch. None is an ancestor or a
-    descendant of the right term, shares a name or synonym with it, or has one in the definition.
-    The subject is the branch below "Phenotypic abnormality"; the explanation is the parent's name
-    and the term's comment. Left out are terms whose name gives them away (its words stand in the
-    definition). Counting words still helps: the option with the largest share of its words in the
-    definition is the right one in 59 of 100. Compare a model with that, not with 25.
+    The wrong options are names of siblings (terms with the same first parent), or of terms in the
+    nearest larger branch. None is an ancestor or a descendant of the right term, shares a name with
+    it, or has one in the definition. The subject is the branch below "Phenotypic abnormality"; the
+    explanation is the parent's name and the term's comment. Terms whose words all stand in the
+    definition are left out, but counting words still helps: the option with the largest share of its
+    words in the definition is right in 59 of 100. Compare a model with that, not with 25.
 
     ``n`` questions are drawn without regard to the subject (None: all). The split "test" has a tenth
-    of each subject's families of siblings, at least one. Wrong options come from the same split, so
-    that no name is in both. ``seed`` decides the draw, the wrong options and the places. The corpus
-    ``hpo`` has all these definitions, those of the test too, but not their names.
-
+    of each subject's families of siblings; no name is in both splits. ``seed`` decides the draw, the
+    wrong options and the places. The corpus ``hpo`` has all these definitions, but not their names.
     Raises ValueError for an unknown split, and when there are fewer than ``n``.
 
     >>> [question] = hpo_questions(1)
@@ -224,14 +221,10 @@ def icd_chapters(n: int | None = None, *, split: str = "train", seed: int = 0) -
     """List descriptions of ICD-10-CM's categories and codes with their chapters, 22 real classes.
 
     Columns: ``text``, ``code``, ``chapter`` (its title), ``label`` (0 to 21, in the chapters'
-    order). The split "test" has a tenth of each chapter's categories (codes of three characters), at
-    least one, with all codes below them: two of its 10,942 texts differ from one in training by side
-    alone. The corpus ``icd-10-cm`` has all these texts, without their chapters.
-
-    ``n`` rows come in equal numbers from each chapter as far as it has them; None gives all there
-    are, more than half of them injuries. ``seed`` decides the draw and the order. The last chapter
-    has five codes, and in the mean over classes it counts as much as the others.
-
+    order). The split "test" has a tenth of each chapter's categories (codes of three characters),
+    with all codes below them. The corpus ``icd-10-cm`` has all these texts, without their chapters.
+    ``n`` rows come in equal numbers from each chapter as far as it has them (the last has five
+    codes); None gives all, more than half of them injuries. ``seed`` decides the draw and the order.
     Raises ValueError for an unknown split, and when there are fewer than ``n``.
 
     >>> icd_chapters(22, split="test").chapter.nunique()
