@@ -10,7 +10,7 @@ import torch
 import transformers
 from hypothesis import given, strategies as st
 from strategies import one_fast
-from tokenizers import processors
+from tokenizers import Tokenizer, models, processors
 
 import tokhelpers as th
 from tokhelpers.models import classification, finetuning
@@ -21,7 +21,6 @@ from tokhelpers.models.batches import (
     blocks,
     collated,
     encode_texts,
-    masking,
     sequence_length,
     sequences,
 )
@@ -33,7 +32,12 @@ from tokhelpers.models.classification import (
     nt_xent,
     states,
 )
-from tokhelpers.models.finetuning import loss_per_byte, pretrain, search_learning_rate
+from tokhelpers.models.finetuning import (
+    loss_per_byte,
+    masked_task,
+    pretrain,
+    search_learning_rate,
+)
 from tokhelpers.models.questions import ANSWER, Question, format_question
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -124,33 +128,30 @@ def test_sequences_keep_what_stands_around_them():
         sequences([[1]], 2, [8], [9])
 
 
-def test_padding_is_labelled_and_masked():
+def test_padding_is_labelled():
     batch = collated([{"ids": [4, 5], "labels": [5, 6]}, {"ids": [7], "labels": [8]}])
     assert batch["ids"].tolist() == [[4, 5], [7, 0]]
-    assert batch["mask"].tolist() == [[1, 1], [1, 0]]
     assert batch["labels"].tolist() == [[5, 6], [8, NO_LABEL]]
 
 
 def test_masks_are_shared_out_as_they_should():
-    ids = np.tile(np.arange(1_000), 40)
-    row = masking(1, [0, 2, 3], 1_000)(ids, np.random.default_rng(0))
-    chosen = row["labels"] != NO_LABEL
-    special = ids < 4
+    words = {"<a>": 0, "[MASK]": 1, **{str(i): i for i in range(2, 1_000)}}
+    tokenizer = Tokenizer(models.WordLevel(words))
+    tokenizer.add_special_tokens(["<a>", "[MASK]"])
+    rows = [np.tile(np.arange(1_000), 40), np.array([0, 5, 0]), np.array([0, 0])]
+    given = small("masked-lm", vocab_size=1_000), tokenizer, rows
+    tasks = masked_task(*given), masked_task(*given, all_masked=True)
+    row, hidden = (task.row(0, np.random.default_rng(0)) for task in tasks)
+    chosen, special = row["labels"] != NO_LABEL, rows[0] < 2
     assert chosen.sum() == round(0.15 * (~special).sum()) and not (chosen & special).any()
-    assert (row["labels"][chosen] == ids[chosen]).all()
-    assert (row["ids"][~chosen] == ids[~chosen]).all()
-    new, old = row["ids"][chosen], ids[chosen]
-    share = pd.Series(np.select([new == 1, new == old], ["mask", "stay"], "other"))
-    found = share.value_counts(normalize=True)
-    assert found["mask"] == pytest.approx(0.8, abs=0.02)
-    assert found["other"] == pytest.approx(0.1, abs=0.02)
-    assert not np.isin(new, [0, 2, 3]).any()
-    hidden = masking(1, [0], 1_000, all_masked=True)(ids, np.random.default_rng(0))
+    assert (row["labels"][chosen] == rows[0][chosen]).all()
+    assert (row["ids"][~chosen] == rows[0][~chosen]).all()
+    new, old = row["ids"][chosen], rows[0][chosen]
+    assert (new == 1).mean() == pytest.approx(0.8, abs=0.02) and not (new == 0).any()
+    assert ((new != 1) & (new != old)).mean() == pytest.approx(0.1, abs=0.02)
     assert (hidden["ids"][hidden["labels"] != NO_LABEL] == 1).all()
-    one = masking(1, [0], 10)(np.array([0, 5, 0]), np.random.default_rng(0))
-    assert one["labels"].tolist() == [NO_LABEL, 5, NO_LABEL]
-    none = masking(1, [0], 10)(np.array([0, 0]), np.random.default_rng(0))
-    assert none["labels"].tolist() == [NO_LABEL] * 2
+    found = [tasks[0].row(i, np.random.default_rng(0))["labels"].tolist() for i in (1, 2)]
+    assert found == [[NO_LABEL, 5, NO_LABEL], [NO_LABEL] * 2]
 
 
 # --- language modelling --------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from safetensors import safe_open
 
 from tokhelpers.models import optimisation
 from tokhelpers.models.architectures import new_model
-from tokhelpers.models.batches import NO_LABEL, Task, collated, masking
+from tokhelpers.models.batches import NO_LABEL, Task, collated
 from tokhelpers.models.finetuning import causal_task, lm_loss
 from tokhelpers.models.optimisation import CHECKPOINT, learning_rate_schedule, optimise, total_loss
 
@@ -43,9 +43,13 @@ def rows():
 
 
 @pytest.fixture
-def masked(rows):
-    hide = masking(1, [0], 50)
-    return Task(len(rows), lambda i, rng: hide(rows[i], rng), lm_loss, "masked")
+def drawn(rows):
+    """A task whose labels are drawn."""
+
+    def row(i, rng):
+        return {"ids": rows[i], "labels": np.where(rng.random(len(rows[i])) < 0.5, 3, NO_LABEL)}
+
+    return Task(len(rows), row, lm_loss, "drawn")
 
 
 def same(one, other) -> bool:
@@ -104,27 +108,27 @@ def test_steps_are_adamws_at_the_rates_of_the_schedule(llama_model, rows):
 
 
 # --- resuming ------------------------------------------------------------------------------------
-def test_a_killed_run_goes_on_bit_by_bit(bert_model, masked, tmp_path, monkeypatch):
+def test_a_killed_run_goes_on_bit_by_bit(bert_model, drawn, tmp_path, monkeypatch):
     options = {"epochs": 3, "save_every": 3, **RUN}
-    whole, history = optimise(bert_model, masked, **options)
+    whole, history = optimise(bert_model, drawn, **options)
     step, calls = optimisation._step, []
 
     def killed(*given):
-        calls.append(given[-2])
+        calls.append(given[-1])
         if len(calls) == 5:
             raise KeyboardInterrupt
         return step(*given)
 
     monkeypatch.setattr(optimisation, "_step", killed)
     with pytest.raises(KeyboardInterrupt):
-        optimise(bert_model, masked, folder=tmp_path, **options)
-    resumed, again = optimise(bert_model, masked, folder=tmp_path, **options)
+        optimise(bert_model, drawn, folder=tmp_path, **options)
+    resumed, again = optimise(bert_model, drawn, folder=tmp_path, **options)
     assert calls == [1, 2, 3, 4, 5, 4, 5, 6, 7, 8, 9]
     assert same(whole, resumed) and not same(whole, bert_model)
     pd.testing.assert_frame_equal(history, again, check_exact=True)
     embeddings, output = resumed.get_input_embeddings(), resumed.get_output_embeddings()
     assert embeddings.weight is output.weight
-    finished, last = optimise(bert_model, masked, folder=tmp_path, **options)
+    finished, last = optimise(bert_model, drawn, folder=tmp_path, **options)
     assert len(calls) == 11 and same(finished, whole)
     assert last.attrs["seconds"] > run_in(tmp_path)["seconds"] > 0
 
@@ -233,20 +237,20 @@ def test_examples_that_teach_nothing_are_refused(llama_model, rows, message):
 
 
 # --- what is left alone --------------------------------------------------------------------------
-def test_two_runs_are_equal_and_leave_all_else_alone(bert_model, masked):
+def test_two_runs_are_equal_and_leave_all_else_alone(bert_model, drawn):
     before = {name: tensor.clone() for name, tensor in bert_model.state_dict().items()}
     bert_model.eval()
-    one, history = optimise(bert_model, masked, epochs=2, **RUN)
+    one, history = optimise(bert_model, drawn, epochs=2, **RUN)
     state = torch.manual_seed(7).get_state()
-    two, again = optimise(bert_model, masked, epochs=2, **RUN)
+    two, again = optimise(bert_model, drawn, epochs=2, **RUN)
     assert torch.equal(torch.get_rng_state(), state)
     assert same(one, two) and history.equals(again)
     assert all(torch.equal(before[k], v) for k, v in bert_model.state_dict().items())
     assert not bert_model.training and not one.training
     assert all(p.grad is None for p in one.parameters())
-    other, _ = optimise(bert_model, masked, epochs=2, seed=1, **RUN)
+    other, _ = optimise(bert_model, drawn, epochs=2, seed=1, **RUN)
     assert not same(one, other)
-    trained, _ = optimise(bert_model, masked, epochs=2, inplace=True, **RUN)
+    trained, _ = optimise(bert_model, drawn, epochs=2, inplace=True, **RUN)
     assert trained is bert_model and same(trained, one)
 
 

@@ -1,4 +1,4 @@
-"""From texts to batches of ids: encoding, cutting into sequences, masking, padding, checks."""
+"""From texts to batches of ids: encoding, cutting into sequences, padding, checks."""
 
 import hashlib
 import warnings
@@ -16,8 +16,6 @@ from ..tokenizer.checks import positive
 from ..tokenizer.parts import backend_of
 
 NO_LABEL = -100  # the label of a place that is not learned, as in torch and transformers
-MASKED, REPLACED = 0.8, 0.1  # shares of the chosen tokens; thesis, section 3.2.1
-CHOSEN = 0.15
 LENGTH = 2_048  # most ids of a sequence, where the caller sets no other; thesis, section 5.2.1
 
 
@@ -139,33 +137,6 @@ def sequences(
             stacklevel=2,
         )
     return [np.array([*before, *document[:most], *after], np.int64) for document in documents]
-
-
-def masking(mask: int, special: Iterable[int], vocabulary: int, *, all_masked: bool = False):
-    """Return a function that hides tokens: ``row(ids, rng)`` gives a row's ``ids`` and ``labels``.
-
-    15 % of the row's tokens that are not special are chosen, one at least, which the library's
-    collator does not ensure. Of these 80 % become the mask, 10 % a token drawn from the others, and
-    10 % stay (``all_masked``: all become the mask).
-
-    Source: BERT, as in the thesis, section 3.2.1; there whole words are chosen, here tokens.
-    """
-    free = np.ones(vocabulary, bool)
-    free[[i for i in {*special, mask} if i < vocabulary]] = False
-    ordinary = np.flatnonzero(free)
-
-    def row(ids: np.ndarray, rng: np.random.Generator) -> dict:
-        places = np.flatnonzero(free[ids])
-        n = min(len(places), max(1, round(CHOSEN * len(places))))
-        chosen = rng.choice(places, n, replace=False) if n else places
-        dice, drawn = rng.random(n), rng.choice(ordinary, n)
-        labels, hidden = np.full(len(ids), NO_LABEL), ids.copy()
-        labels[chosen] = ids[chosen]
-        new = np.where(dice < MASKED + REPLACED, drawn, ids[chosen])
-        hidden[chosen] = np.where((dice < MASKED) | all_masked, mask, new)
-        return {"ids": hidden, "labels": labels}
-
-    return row
 
 
 def collated(rows: list[dict]) -> dict[str, torch.Tensor]:

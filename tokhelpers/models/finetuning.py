@@ -18,7 +18,6 @@ from .batches import (
     blocks,
     check_ids,
     encode_texts,
-    masking,
     sequence_length,
     sequences,
     special_ids,
@@ -27,6 +26,8 @@ from .batches import (
 from .classification import head
 from .optimisation import optimise, total_loss
 
+CHOSEN = 0.15  # share of a text's tokens that a masked model guesses
+MASKED, REPLACED = 0.8, 0.1  # shares of these; thesis, section 3.2.1
 RATES = (5e-3, 1e-3, 5e-4, 1e-4, 5e-5, 1e-5, 5e-6)  # thesis, section 5.2.2
 
 
@@ -49,7 +50,7 @@ def pretrain(
     tokenizer's post-processor puts behind or before a text, or its only special token), in blocks of
     ``length`` ids (default: the model's positions, 2,048 at most). Nothing is left out, and the
     texts of a block see each other. Not packed, as in the thesis, each text is a sequence, cut off
-    at ``length``. A masked model guesses 15 % of the tokens (``masking``); the mask is the special
+    at ``length``. A masked model guesses 15 % of the tokens (``masked_task``); the mask is the special
     token with "mask" in its name. Raises ValueError for a model without an output head, ids outside
     its table, a length above its positions, and no text.
 
@@ -93,8 +94,15 @@ def causal_task(rows: list[np.ndarray]) -> Task:
     return Task(len(rows), row, lm_loss, texts_digest(*rows))
 
 
-def masked_task(model, tokenizer, rows, *, all_masked: bool = False) -> Task:
-    """Make the task to predict hidden ids of a row from all the others."""
+def masked_task(model, tokenizer, rows: list[np.ndarray], *, all_masked: bool = False) -> Task:
+    """Make the task to predict hidden ids of a row from all the others.
+
+    15 % of the row's tokens that are not special are chosen, one at least, which the library's
+    collator does not ensure. Of these 80 % become the mask, 10 % a token drawn from the others, and
+    10 % stay (``all_masked``: all become the mask).
+
+    Source: BERT, as in the thesis, section 3.2.1; there whole words are chosen, here tokens.
+    """
     inner = backend(tokenizer)
     special = special_ids(inner)
     masks = [i for i in special if "mask" in inner.id_to_token(i).lower()]
@@ -105,8 +113,21 @@ def masked_task(model, tokenizer, rows, *, all_masked: bool = False) -> Task:
         )
     check_ids(model, [masks])
     size = min(model.get_input_embeddings().num_embeddings, max(inner.get_vocab().values()) + 1)
-    hide = masking(masks[0], special, size, all_masked=all_masked)
-    return Task(len(rows), lambda i, rng: hide(rows[i], rng), lm_loss, texts_digest(masks, *rows))
+    ordinary = np.setdiff1d(np.arange(size), special)
+
+    def row(number: int, rng: np.random.Generator) -> dict:
+        ids = rows[number]
+        places = np.flatnonzero(np.isin(ids, special, invert=True))
+        n = min(len(places), max(1, round(CHOSEN * len(places))))
+        chosen = rng.choice(places, n, replace=False) if n else places
+        dice, drawn = rng.random(n), rng.choice(ordinary, n)
+        labels, hidden = np.full(len(ids), NO_LABEL), ids.copy()
+        labels[chosen] = ids[chosen]
+        new = np.where(dice < MASKED + REPLACED, drawn, ids[chosen])
+        hidden[chosen] = np.where((dice < MASKED) | all_masked, masks[0], new)
+        return {"ids": hidden, "labels": labels}
+
+    return Task(len(rows), row, lm_loss, texts_digest(masks, *rows))
 
 
 def lm_loss(model, batch: dict) -> torch.Tensor:
