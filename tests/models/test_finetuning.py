@@ -237,11 +237,7 @@ def test_classes_are_learned(tokenizer, name):
     model = small(CLASSES, name=name, num_labels=3)
     trained, history = finetune_classes(model, tokenizer, ANIMALS, LABELS, epochs=15, **RUN)
     found = classify(trained, tokenizer, ANIMALS, separator="<end>")
-    assert (
-        classification_scores(LABELS, found).accuracy
-        > 0.9
-        > classification_scores(LABELS, [1] * 32).accuracy
-    )
+    assert classification_scores(LABELS, found).accuracy > 0.9
     assert history["items"].tolist() == [8] * 60
     assert history.loss.iloc[-1] < 0.5 * history.loss.iloc[0]
 
@@ -264,28 +260,17 @@ def test_padding_does_not_change_a_prediction(name, pad):
 
 def test_nt_xent_by_hand():
     """Three pairs in the plane: cosines are those of differences of angles."""
-    first, second, temperature = [0, 90, 180], [60, 120, 270], 2.0
-    angles = np.radians(first + second)
-    like = np.exp(np.cos(angles[:, None] - angles) / temperature)
-    losses = []
-    for i in range(6):
-        partner = (i + 3) % 6
-        others = sum(like[i, j] for j in range(6) if j != i)
-        losses.append(-math.log(like[i, partner] / others))
-    one, two = (
-        torch.tensor(np.stack([np.cos(a), np.sin(a)], 1)) * torch.tensor([[1.0], [2.0], [5.0]])
-        for a in (angles[:3], angles[3:])
-    )
-    assert nt_xent(one, two, temperature).item() == pytest.approx(np.mean(losses), rel=1e-6)
-    assert nt_xent(one, one, 0.1) < nt_xent(one, two, 0.1)
+    angles = np.radians([0, 90, 180, 60, 120, 270])
+    like = np.exp(np.cos(angles[:, None] - angles) / 2.0)
+    np.fill_diagonal(like, 0)
+    losses = [-math.log(like[i, (i + 3) % 6] / like[i].sum()) for i in range(6)]
+    points = np.stack([np.cos(angles), np.sin(angles)], 1) * [[1], [2], [5], [1], [2], [5]]
+    one, two = torch.tensor(points).split(3)
+    assert nt_xent(one, two, 2.0).item() == pytest.approx(np.mean(losses), rel=1e-6)
 
 
-@pytest.fixture(scope="module")
-def extended(tokenizer):
-    return th.extend(tokenizer, th.Extension(tokens=["Ġbats", "Ġmats"]))
-
-
-def test_contrast_is_added_to_the_loss(tokenizer, extended):
+def test_contrast_is_added_to_the_loss(tokenizer):
+    extended = th.extend(tokenizer, th.Extension(tokens=["Ġbats", "Ġmats"]))
     model = small(CLASSES, num_labels=3)
     texts = ["rat bats", "cat mats", "the bat", "a cat"]
     options = {"steps": 1, **RUN, "batch_size": 4}
@@ -335,12 +320,9 @@ def test_macro_f1_by_hand():
     found = classification_scores([0, 0, 0, 1, 1, 2], [0, 0, 1, 1, 0, 1])
     assert found.accuracy == 0.5
     assert found.macro_f1 == pytest.approx((4 / 6 + 2 / 5 + 0) / 3)
-    assert classification_scores([3, 1], [3, 1]).to_dict() == {"accuracy": 1, "macro_f1": 1}
     assert classification_scores([0, 0], [0, 5]).macro_f1 == pytest.approx((2 / 3 + 0) / 2)
     with pytest.raises(ValueError, match="2 labels and 1 predictions: give as many of each"):
         classification_scores([0, 1], [0])
-    with pytest.raises(ValueError, match="0 labels"):
-        classification_scores([], [])
 
 
 # --- questions -----------------------------------------------------------------------------------

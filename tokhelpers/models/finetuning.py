@@ -63,12 +63,11 @@ def pretrain(
     >>> history.columns.tolist(), int(history["items"].sum())  # 50 texts of 2 ids, 50 separators
     (['step', 'learning_rate', 'loss', 'items'], 150)
     """
-    return optimise(
-        model, _text_task(model, tokenizer, texts, length, packed, separator), **options
-    )
+    task = _text_task(model, tokenizer, texts, length, separator, packed)
+    return optimise(model, task, **options)
 
 
-def _text_task(model, tokenizer, texts, length, packed, separator) -> Task:
+def _text_task(model, tokenizer, texts, length, separator, packed=True) -> Task:
     causal = head(model, "causal", "masked") == "causal"
     length = sequence_length(model, length)
     documents = encode_texts(tokenizer, texts)
@@ -226,7 +225,7 @@ def search_learning_rate(
     0.01
     """
     positive("held_out", held_out)
-    task = _text_task(model, tokenizer, texts, length, True, separator)
+    task = _text_task(model, tokenizer, texts, length, separator)
     if task.size <= held_out:
         raise ValueError(
             f"there are {task.size} examples and held_out={held_out}: give more text, or hold out less"
