@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 import torch
 
-import tokhelpers as th
 from benchmarks import accelerator
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -43,16 +42,6 @@ def test_small_steps_are_measured_and_kept(kept):
         "benchmarks/accelerator.py"
         in json.loads((kept / "accelerator_steps.json").read_text())["command"]
     )
-
-
-def test_what_is_measured_are_the_figures_of_the_thesis():
-    *thesis, (llama, batches) = accelerator.points(small=False)
-    models = pd.concat(runs for runs, _ in thesis)
-    assert sorted(set(models.model)) == ["BERT", "MobileLLM", "SmolLM2"]
-    assert set(models.stage) == {"pretraining", "fine-tuning"}
-    whole = th.models.thesis_runs(th.published("thesis_table_06"))
-    assert set(models.vocab_size) <= set(whole.vocab_size)
-    assert llama.added.tolist() == [0, 4_000, 16_000, 64_000] and max(batches) == 4
 
 
 def test_slopes_are_those_of_the_line():

@@ -128,12 +128,6 @@ def test_sequences_keep_what_stands_around_them():
         sequences([[1]], 2, [8], [9])
 
 
-def test_padding_is_labelled():
-    batch = collated([{"ids": [4, 5], "labels": [5, 6]}, {"ids": [7], "labels": [8]}])
-    assert batch["ids"].tolist() == [[4, 5], [7, 0]]
-    assert batch["labels"].tolist() == [[5, 6], [8, NO_LABEL]]
-
-
 def test_masks_are_shared_out_as_they_should():
     words = {"<a>": 0, "[MASK]": 1, **{str(i): i for i in range(2, 1_000)}}
     tokenizer = Tokenizer(models.WordLevel(words))
@@ -168,15 +162,6 @@ def test_pretraining_learns(tokenizer, head, packed):
     assert loss_per_byte(trained, tokenizer, TEXTS, separator="<end>") < 0.7 * loss_per_byte(
         model, tokenizer, TEXTS, separator="<end>"
     )
-
-
-def test_packing_leaves_nothing_out_and_sequences_stop_at_the_length(tokenizer):
-    n = sum(map(len, encode_texts(tokenizer, TEXTS)))
-    _, history = pretrain(small(), tokenizer, TEXTS, length=5, **RUN)
-    assert history["items"].sum() == n + len(TEXTS)
-    with pytest.warns(UserWarning, match="of all, stand beyond length=6 and are cut off"):
-        _, history = pretrain(small(), tokenizer, TEXTS, length=5, packed=False, **RUN)
-    assert history["items"].sum() == 5 * len(TEXTS)
 
 
 def test_bad_input_for_pretraining(tokenizer):

@@ -49,8 +49,9 @@ def finetune_classes(
 
     ``contrast``, the old tokenizer, adds AVocaDo's regularisation: each text is also read as the old
     tokenizer cuts it, and the two states that are classified shall be like each other and unlike
-    those of the batch's other texts (``nt_xent``). Raises ValueError for a model without such a
-    head, labels outside its classes, no text, and tokens of the old tokenizer that the new one lacks.
+    those of the other texts of the batch, or of its micro_batch (``nt_xent``). Raises ValueError for
+    a model without such a head, labels outside its classes, no text, and tokens of the old tokenizer
+    that the new one lacks.
 
     Source: Hong et al. 2021 (AVocaDo), as used by Balde et al. 2024, section 2.
 
@@ -142,7 +143,8 @@ def states(model, ids: torch.Tensor, mask: torch.Tensor) -> tuple[torch.Tensor, 
     """
     if hasattr(model, "score"):  # the library's decoders with a classification head
         found = model.base_model(input_ids=ids, attention_mask=mask, use_cache=False)
-        pooled = found.last_hidden_state[torch.arange(len(ids)), mask.sum(1) - 1]
+        rows = torch.arange(len(ids), device=ids.device)
+        pooled = found.last_hidden_state[rows, mask.sum(1) - 1]
         return pooled, model.score(pooled)
     found = model(input_ids=ids, attention_mask=mask, output_hidden_states=True)
     return found.hidden_states[-1][:, 0], found.logits

@@ -14,7 +14,7 @@ import pandas as pd
 import safetensors
 import torch
 import transformers
-from safetensors.torch import save_file
+from safetensors.torch import save, save_file
 
 from ..tokenizer.checks import positive
 from ..tokenizer.files import write_whole
@@ -106,6 +106,7 @@ def optimise(
         "seed": seed,
         "examples": f"{task.size} {task.mark}",
         "model": folder and _fingerprint(model),
+        "learned": sum(p.numel() for p in model.parameters() if p.requires_grad),
     }
     trained, mode = (model if inplace else copy.deepcopy(model)).to(device), model.training
     learned = [p for p in trained.parameters() if p.requires_grad]
@@ -161,7 +162,7 @@ def _resume(folder, model, optimiser, settings: dict) -> tuple[list[dict], float
                 f"{file} is the checkpoint of another run: there {name} is {before}, here {value}; "
                 "give the same again, or another folder"
             )
-    held = _tensors(model)
+    held = dict([*model.named_parameters(), *model.named_buffers()])
     for key in saved.keys():  # noqa: SIM118 -- the file is no mapping
         kind, _, name = key.partition(" ")
         tensor = saved.get_tensor(key)
@@ -176,8 +177,7 @@ def _save(folder, model, optimiser, run: dict) -> None:
     tensors = {f"weights {name}": tensor for name, tensor in _tensors(model).items()}
     for name, p in model.named_parameters():
         for key, value in optimiser.state.get(p, {}).items():  # AdamW's step and averages
-            tensors[f"{key} {name}"] = value
-    tensors = {name: tensor.detach().contiguous() for name, tensor in tensors.items()}
+            tensors[f"{key} {name}"] = value.contiguous()
     file = Path(folder, CHECKPOINT)
     file.parent.mkdir(parents=True, exist_ok=True)
     write_whole(file, lambda draft: save_file(tensors, draft, metadata={"run": json.dumps(run)}))
@@ -185,18 +185,13 @@ def _save(folder, model, optimiser, run: dict) -> None:
 
 def _tensors(model) -> dict[str, torch.Tensor]:
     """Parameters, tied ones once, and buffers."""
-    return dict([*model.named_parameters(), *model.named_buffers()])
+    named = [*model.named_parameters(), *model.named_buffers()]
+    return {name: tensor.detach().contiguous() for name, tensor in named}
 
 
 def _fingerprint(model) -> str:
-    """A mark of a model's tensors: names, shapes, types, whether they learn, and values."""
-    found = hashlib.sha256()
-    for name, tensor in _tensors(model).items():
-        described = f"{name} {tuple(tensor.shape)} {tensor.dtype} {tensor.requires_grad}"
-        raw = tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8)
-        found.update(described.encode())
-        found.update(raw.numpy())
-    return found.hexdigest()[:16]
+    """A mark of the names, shapes, types and values of a model's tensors."""
+    return hashlib.sha256(save(_tensors(model))).hexdigest()[:16]
 
 
 def _numbers(size: int, batch_size: int, seed: int, step: int) -> np.ndarray:
