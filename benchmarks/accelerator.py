@@ -106,7 +106,7 @@ def checks(device: str) -> pd.DataFrame:
     draw = torch.Generator().manual_seed(0)
     rows = [torch.randint(256, (n,), generator=draw).numpy() for n in range(8, 40)]
     small, task = new_model("small-llama", 256, hidden_size=48), causal_task(rows)
-    how = {"learning_rate": 1e-3, "batch_size": 8, "steps": 12}
+    how = {"learning_rate": 1e-3, "batch_size": 8, "steps": 12, "dtype": "float32"}
 
     def losses(where=device, task=task, **more):
         return optimise(small, task, device=where, **how, **more)[1].loss.to_numpy()

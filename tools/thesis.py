@@ -226,7 +226,7 @@ def thesis(
     else:
         model = with_new_rows(model, old, new, setup.deviation, seed)
     options = {"length": setup.length, "batch_size": 512, "micro_batch": micro_batch}
-    options |= {"separator": setup.separator, "seed": seed}
+    options |= {"separator": setup.separator, "seed": seed, "dtype": dtype}
     rates = th.published("thesis_table_10").set_index("model").loc[setup.name]
     place = Path(folder, name, f"{arm}-{threshold}-seed-{seed}")
     stages = {
@@ -252,7 +252,7 @@ def _answers_alone(model, tokenizer, test: list[Question], setup: Setup) -> pd.S
     options = {"length": setup.length, "separator": setup.separator}
     answers = th.models.answer_questions(model, tokenizer, test, **options)
     found = th.models.answer_accuracy(answers)
-    by_subject = answers.groupby("subject").right.mean()
+    by_subject = th.models.answer_accuracy(answers, by_subject=True)
     return pd.Series({"seconds": 0.0, "tied": answers.tied.mean(), **found, **by_subject})
 
 

@@ -107,6 +107,34 @@ def test_steps_are_adamws_at_the_rates_of_the_schedule(llama_model, rows):
     assert torch.allclose(found.lm_head.weight, llama_model.lm_head.weight, atol=1e-6)
 
 
+@pytest.mark.parametrize("dtype", [None, "float32", "bfloat16"])
+def test_the_body_computes_in_the_type_and_weights_keep_theirs(llama_model, rows, dtype):
+    seen = set()
+
+    def loss(model, batch):
+        logits = model(input_ids=batch["ids"]).logits
+        seen.add(str(logits.dtype))
+        return lm_loss(model, batch)
+
+    task = causal_task(rows)._replace(loss=loss)
+    trained, _ = optimise(llama_model, task, dtype=dtype, **RUN)
+    assert seen == {f"torch.{dtype or 'float32'}"}  # by default that of the CPU
+    assert trained.dtype == torch.float32 and not torch.is_autocast_enabled("cpu")
+    alone, _ = optimise(llama_model, causal_task(rows), dtype="float32", **RUN)
+    assert same(trained, alone) == (dtype != "bfloat16")
+
+
+@pytest.mark.parametrize("hardware", [True, False])
+def test_the_default_type_is_the_one_that_the_device_has(monkeypatch, hardware):
+    asked = {"including_emulation": True}
+    monkeypatch.setattr(
+        torch.cuda, "is_bf16_supported", lambda **how: asked.update(how) or hardware
+    )
+    cuda, cpu = torch.device("cuda"), torch.device("cpu")
+    found = [optimisation._half(*given) for given in ((None, cuda), ("float32", cuda), (None, cpu))]
+    assert found == [hardware, False, False] and not asked["including_emulation"]
+
+
 # --- resuming ------------------------------------------------------------------------------------
 def test_a_killed_run_goes_on_bit_by_bit(bert_model, drawn, tmp_path, monkeypatch):
     options = {"epochs": 3, "save_every": 3, **RUN}
@@ -141,6 +169,7 @@ def test_a_killed_run_goes_on_bit_by_bit(bert_model, drawn, tmp_path, monkeypatc
         {"learning_rate": 0.02},
         {"batch_size": 5},
         {"betas": (0.9, 0.95)},
+        {"dtype": "bfloat16"},
     ],
     ids=str,
 )
@@ -220,6 +249,7 @@ def test_gradients_that_are_not_finite_stop_it(llama_model, rows):
         ({"micro_batch": 1.5}, "micro_batch must be .*: give"),
         ({"learning_rate": 0}, "learning_rate=0: give a number above 0"),
         ({"learning_rate": math.nan}, "learning_rate=nan: give a number above 0"),
+        ({"dtype": "half"}, "dtype is 'half': use float32, bfloat16, or None"),
     ],
     ids=str,
 )

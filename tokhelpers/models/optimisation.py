@@ -60,6 +60,7 @@ def optimise(
     steps: int | None = None,
     weight_decay: float = 0.0,
     betas: tuple[float, float] = (0.9, 0.999),
+    dtype: str | None = None,
     warmup: float = 0.01,
     floor: float = 0.01,
     seed: int = 42,
@@ -75,9 +76,11 @@ def optimise(
     vocabulary is so large that their scores would take more than 1 GiB); that changes rounding and
     dropout, not the result. ``steps`` overrules ``epochs``. The order of examples is drawn from the
     seed and the epoch; dropout and masks from the seed and the step. The rate follows
-    ``learning_rate_schedule``. All is computed in the model's own type. The default device is CUDA
-    where there is one. The model that came in stays as it was unless ``inplace``. Where other
-    programs use the cores too, ``torch.set_num_threads(1)`` can be many times faster.
+    ``learning_rate_schedule``. The default device is CUDA where there is one. ``dtype`` is what the
+    body computes in, "float32" or "bfloat16" (None: bfloat16 on a GPU that has it in hardware, else
+    float32); weights, gradients and AdamW's averages keep the model's type. The model that came in
+    stays as it was unless ``inplace``. Where other programs use the cores too,
+    ``torch.set_num_threads(1)`` can be many times faster.
 
     The history has one row per step: step, learning_rate, loss (in nats) and items (labels);
     ``history.attrs["seconds"]`` is the time that all took, the time before a resume included. With a
@@ -95,12 +98,15 @@ def optimise(
     _check(task, learning_rate, sizes | {"micro_batch": micro_batch, "steps": steps})
     steps = steps or epochs * math.ceil(task.size / batch_size)
     device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    half = _half(dtype, device)
+    task = task._replace(loss=torch.autocast(device.type, torch.bfloat16, enabled=half)(task.loss))
     settings = {
         "learning_rate": learning_rate,
         "batch_size": batch_size,
         "steps": steps,
         "weight_decay": weight_decay,
         "betas": list(betas),
+        "dtype": "bfloat16" if half else "float32",
         "warmup": warmup,
         "floor": floor,
         "seed": seed,
@@ -134,6 +140,17 @@ def optimise(
     table = pd.DataFrame(history)
     table.attrs["seconds"] = time.perf_counter() - began
     return trained, table
+
+
+def _half(dtype: str | None, device: torch.device) -> bool:
+    """Whether to compute in bfloat16; without hardware for it torch would emulate it slowly."""
+    if dtype is None:
+        return device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
+    if dtype not in ("float32", "bfloat16"):
+        raise ValueError(
+            f"dtype is {dtype!r}: use float32, bfloat16, or None for what the device has"
+        )
+    return dtype == "bfloat16"
 
 
 def _check(task: Task, learning_rate: float, sizes: dict) -> None:
