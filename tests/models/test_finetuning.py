@@ -13,7 +13,7 @@ from strategies import one_fast
 from tokenizers import Tokenizer, models, processors
 
 import tokhelpers as th
-from tokhelpers.models import classification, finetuning
+from tokhelpers.models import choices, classification, finetuning
 from tokhelpers.models.architectures import new_model
 from tokhelpers.models.batches import (
     NO_LABEL,
@@ -38,7 +38,7 @@ from tokhelpers.models.finetuning import (
     pretrain,
     search_learning_rate,
 )
-from tokhelpers.models.questions import ANSWER, Question, format_question
+from tokhelpers.models.questions import Question, format_question
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 SMALL = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
@@ -266,9 +266,31 @@ def test_contrast_is_added_to_the_loss(tokenizer):
         batch = collated([{"ids": [end, *ids, end]} for ids in encode_texts(by, texts)])
         with torch.no_grad():
             pooled.append(states(model, batch["ids"], batch["mask"])[0])
-    options["contrast"] = tokenizer
-    found = finetune_classes(model, extended, texts, [0, 1, 2, 1], **options)[1].loss[0]
-    assert found == pytest.approx(plain + nt_xent(*pooled).item(), rel=1e-5)
+    for weight, temperature in ((1.0, 2.5), (0.5, 1.5)):
+        how = {"contrast": tokenizer, "weight": weight, "temperature": temperature, **options}
+        found = finetune_classes(model, extended, texts, [0, 1, 2, 1], **how)[1].loss[0]
+        expected = plain + weight * nt_xent(*pooled, temperature).item()
+        assert found == pytest.approx(expected, rel=1e-5)
+    with pytest.raises(ValueError, match="temperature=0: give a number above 0"):
+        finetune_classes(model, extended, texts, [0, 1, 2, 1], **how | {"temperature": 0})
+
+
+def test_a_checkpoint_of_another_contrast_is_refused(tokenizer, tmp_path):
+    def run(**how):
+        given = small(CLASSES), tokenizer, TEXTS, [0, 1, 0, 1]
+        finetune_classes(*given, steps=1, folder=tmp_path, contrast=tokenizer, **how, **RUN)
+
+    run(temperature=1.5)
+    for how in ({"temperature": 3.5}, {"temperature": 1.5, "weight": 0.5}):
+        with pytest.raises(ValueError, match="there examples is"):
+            run(**how)
+
+
+def test_contrast_is_not_computed_in_bfloat16():
+    one, two = torch.randn(2, 8, 16, generator=torch.Generator().manual_seed(0))
+    with torch.autocast("cpu", torch.bfloat16):
+        found = nt_xent(one, two, 2.5)
+    assert found == nt_xent(one, two, 2.5)
 
 
 def test_old_ids_are_mapped_by_token(tokenizer):
@@ -317,16 +339,29 @@ QUESTIONS = [
     Question("rat?", ("the cat", "rats", "mats", "a bat"), 1, "two", "rats at bats"),
     Question("mat?", ("hats", "rats", "mats", "a bat"), 2, "two"),
 ]
+RIGHT = ["A) the cat", "D) a bat", "B) rats", "C) mats"]
 LONG = {"max_position_embeddings": 512}
 
 
 @pytest.mark.long
-def test_causal_models_learn_to_answer(tokenizer):
-    trained, _ = finetune_choices(small(**LONG), tokenizer, QUESTIONS, epochs=250, **RUN)
+@pytest.mark.parametrize("explanation", [True, False])
+def test_causal_models_learn_to_answer(tokenizer, explanation):
+    options = {"epochs": 250, "explanation": explanation, **RUN}
+    trained, _ = finetune_choices(small(**LONG), tokenizer, QUESTIONS, **options)
     answers = answer_questions(trained, tokenizer, QUESTIONS, separator="<end>")
     assert answers.right.all()
     assert answers.chosen.tolist() == answers.answer.tolist() == [0, 3, 1, 2]
     assert answers.subject.tolist() == ["one", "one", "two", "two"]
+
+
+@pytest.mark.parametrize("explanation", [True, False])
+def test_the_reason_is_learned_where_it_is_asked_for(tokenizer, monkeypatch, explanation):
+    texts = []
+    monkeypatch.setattr(choices, "pretrain", lambda _, __, given, **how: texts.extend(given))
+    finetune_choices(small(**LONG), tokenizer, QUESTIONS, explanation=explanation, **RUN)
+    ends = [text.partition("**Answer**\n")[2] for text in texts]
+    reasons = [" it sat", "", " rats at bats", ""] if explanation else [""] * 4
+    assert ends == [f"{x}.{y}" for x, y in zip(RIGHT, reasons, strict=True)]
 
 
 def test_classifiers_learn_to_answer(tokenizer):
@@ -341,7 +376,7 @@ def test_the_letter_is_chosen_by_the_next_token(tokenizer):
     answers = answer_questions(model, tokenizer, QUESTIONS, separator="<end>")
     letters = [tokenizer.token_to_id(letter) for letter in "ABCD"]
     for question, chosen in zip(QUESTIONS, answers.chosen, strict=True):
-        prompt = format_question(question) + ANSWER
+        prompt = format_question(question, answer_line=True)
         ids = [tokenizer.token_to_id("<end>"), *tokenizer.encode(prompt).ids]
         with torch.no_grad():
             logits = model(input_ids=torch.tensor([ids])).logits[0, -1]
@@ -387,8 +422,12 @@ def test_heads_that_cannot_choose_are_refused(tokenizer):
 
 def test_macro_and_micro_accuracy_by_hand():
     right = np.array([1, 1, 1, 0, 0, 0, 1], bool)
-    found = answer_accuracy(pd.DataFrame({"subject": list("aaaabbc"), "right": right}))
-    assert found.to_dict() == pytest.approx({"micro": 4 / 7, "macro": (3 / 4 + 0 + 1) / 3})
+    answers = pd.DataFrame({"subject": list("aaaabbc"), "right": right})
+    found = answer_accuracy(answers).to_dict()
+    assert found == pytest.approx({"micro": 4 / 7, "macro": (3 / 4 + 0 + 1) / 3})
+    assert answer_accuracy(answers, by_subject=True).to_dict() == {"a": 0.75, "b": 0, "c": 1}
+    with pytest.raises(ValueError, match="no answers: give the table of one question at least"):
+        answer_accuracy(answers[:0])
 
 
 @pytest.mark.parametrize("family", ["gpt2", "roberta", "modernbert"])

@@ -74,11 +74,15 @@ def test_layouts_by_hand():
         "**Options**\nA) Femur\nB) Liver\nC) Retina\nD) Aorta"
     )
     assert format_question(BONE) == plain
-    full = f"{plain}\n**Answer**\nC) Retina."
+    prompt = format_question(BONE, answer_line=True)
+    assert prompt == f"{plain}\n**Answer**\n"
+    full = f"{prompt}C) Retina."
     assert format_question(BONE, explanation=True) == f"{full} Because."
     assert format_question(dataclasses.replace(BONE, explanation=""), explanation=True) == full
     stopped = dataclasses.replace(BONE, options=("a", "b", "A full stop.", "d"))
     assert format_question(stopped, explanation=True).endswith("\nC) A full stop. Because.")
+    with pytest.raises(ValueError, match="give explanation=True or answer_line=True, not both"):
+        format_question(BONE, explanation=True, answer_line=True)
 
 
 # the Human Phenotype Ontology
@@ -314,3 +318,16 @@ def test_a_local_file_is_read(tmp_path):
         load_questions(f"csv:{file}")
     with pytest.raises(FileNotFoundError):
         load_questions(f"csv:{tmp_path / 'other.csv'}")
+
+
+def test_mmlu_has_the_published_numbers_of_questions(shared_data):
+    here = Counter(
+        f"MMLU {question.subject.replace('_', ' ').title()}"
+        for question in load_questions(f"csv:{shared_data}/medical/mmlu_medical.test.csv.xz")
+    )
+    published = th.published("thesis_section_6_1").set_index("benchmark").questions
+    mmlu = published[published.index.str.startswith("MMLU")]
+    assert len(mmlu) == 6
+    differences = {name: here[name] - n for name, n in mmlu.items() if here[name] != n}
+    # The repository's own file has 282 of these, ten more than the thesis counts.
+    assert differences == {"MMLU Professional Medicine": 10}

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterable, Sequence
 from copy import deepcopy
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -15,20 +16,26 @@ from .batches import NO_LABEL, around, encode_texts, sequence_length
 from .classification import class_scores, finetune_classes, head
 from .finetuning import label_logits, loss_per_byte, pretrain
 from .optimisation import scores
-from .questions import ANSWER, LETTERS, Question, format_question
+from .questions import LETTERS, Question, format_question
 from .transfer import transfer_embeddings
 
 
 def finetune_choices(
-    model, tokenizer, questions: Iterable[Question], *, epochs: int = 5, **options
+    model,
+    tokenizer,
+    questions: Iterable[Question],
+    *,
+    explanation: bool = True,
+    epochs: int = 5,
+    **options,
 ):
     """Fine-tune a model on four-option questions, as its head asks.
 
-    A causal model learns the whole text, one sequence per question, with the answer and its
-    explanation. A model with a classification head of four classes gets the layout up to the
-    options, labelled with the answer's place. Returns the trained model and the history of its
-    steps; ``options`` are those of ``pretrain`` or ``finetune_classes``, learning_rate among them.
-    Raises ValueError for another head or another number of classes.
+    A causal model learns the whole text, one sequence per question, with the answer and, if
+    ``explanation``, the reason for it. A model with a classification head of four classes gets the
+    layout up to the options, labelled with the answer's place. Returns the trained model and the
+    history of its steps; ``options`` are those of ``pretrain`` or ``finetune_classes``,
+    learning_rate among them. Raises ValueError for another head or another number of classes.
 
     Source: thesis, section 5.1.2 and Table 7.
 
@@ -45,7 +52,8 @@ def finetune_choices(
     if _choosing_head(model) == "classes":
         texts, labels = map(format_question, questions), [q.answer for q in questions]
         return finetune_classes(model, tokenizer, texts, labels, epochs=epochs, **options)
-    texts = [format_question(q, explanation=True) for q in questions]
+    told = questions if explanation else [replace(q, explanation="") for q in questions]
+    texts = [format_question(q, explanation=True) for q in told]
     return pretrain(model, tokenizer, texts, epochs=epochs, packed=False, **options)
 
 
@@ -102,7 +110,7 @@ def answer_questions(
 def _letter_scores(model, tokenizer, questions: list[Question], length, separator) -> np.ndarray:
     """The logits (questions, 4) of the token in which the letters differ."""
     length = sequence_length(model, length)
-    prompts = [format_question(q) + ANSWER for q in questions]
+    prompts = [format_question(q, answer_line=True) for q in questions]
     texts = [f"{prompt}{letter})" for prompt in prompts for letter in LETTERS]
     before, _ = around(tokenizer, separator)
     ids = [before + found for found in encode_texts(tokenizer, texts)]
@@ -124,10 +132,11 @@ def _row(options: list[list[int]], length: int) -> dict:
     return {"ids": ids, "labels": labels, "options": [ids[k] for ids in options]}
 
 
-def answer_accuracy(answers: pd.DataFrame) -> pd.Series:
+def answer_accuracy(answers: pd.DataFrame, *, by_subject: bool = False) -> pd.Series:
     """Compute the share of right answers: micro over all questions, macro as the mean of subjects.
 
-    ``answers`` is what ``answer_questions`` gives.
+    ``answers`` is what ``answer_questions`` gives; ``by_subject`` asks for the share in each subject
+    instead. Raises ValueError for no answers.
 
     Source: thesis, section 6.1.
 
@@ -135,8 +144,12 @@ def answer_accuracy(answers: pd.DataFrame) -> pd.Series:
     >>> answer_accuracy(answers).round(3).to_dict()
     {'micro': 0.5, 'macro': 0.333}
     """
-    by_subject = answers.groupby("subject").right.mean()
-    return pd.Series({"micro": float(answers.right.mean()), "macro": float(by_subject.mean())})
+    if not len(answers):
+        raise ValueError("there are no answers: give the table of one question at least")
+    shares = answers.groupby("subject").right.mean()
+    if by_subject:
+        return shares
+    return pd.Series({"micro": float(answers.right.mean()), "macro": float(shares.mean())})
 
 
 def two_stages(
@@ -194,7 +207,7 @@ def two_stages(
             "loss_per_byte": loss,
             "tied": answers.tied.mean(),
             **answer_accuracy(answers),
-            **answers.groupby("subject").right.mean(),
+            **answer_accuracy(answers, by_subject=True),
         }
     )
 

@@ -37,6 +37,8 @@ def finetune_classes(
     length: int | None = None,
     separator: str | int | None = None,
     contrast=None,
+    temperature: float = 2.5,
+    weight: float = 1.0,
     **options,
 ):
     """Fine-tune a model with a classification head on texts with labels 0, 1, ...
@@ -49,9 +51,10 @@ def finetune_classes(
 
     ``contrast``, the old tokenizer, adds AVocaDo's regularisation: each text is also read as the old
     tokenizer cuts it, and the two states that are classified shall be like each other and unlike
-    those of the other texts of the batch, or of its micro_batch (``nt_xent``). Raises ValueError for
-    a model without such a head, labels outside its classes, no text, and tokens of the old tokenizer
-    that the new one lacks.
+    those of the other texts of the batch, or of its micro_batch: ``weight`` times the loss
+    ``nt_xent`` at this ``temperature``, for which the source has 1.5 to 3.5. Raises ValueError for a
+    model without such a head, labels outside its classes, no text, a temperature of 0 or less, and
+    tokens of the old tokenizer that the new one lacks.
 
     Source: Hong et al. 2021 (AVocaDo), as used by Balde et al. 2024, section 2.
 
@@ -65,9 +68,12 @@ def finetune_classes(
     texts, old = list(texts), None
     rows = _framed(model, tokenizer, texts, length, separator)
     if contrast is not None:
+        if not temperature > 0:
+            raise ValueError(f"temperature={temperature!r}: give a number above 0")
         old = _framed(model, tokenizer, texts, length, separator, by=contrast)
         options.setdefault("micro_batch", options.get("batch_size", len(rows)))
-    return optimise(model, _class_task(model, rows, labels, old), epochs=epochs, **options)
+    task = _class_task(model, rows, labels, old, temperature, weight)
+    return optimise(model, task, epochs=epochs, **options)
 
 
 def classify(
@@ -117,7 +123,7 @@ def classification_scores(labels: Sequence[int], predicted: Sequence[int]) -> pd
     return pd.Series({"accuracy": float(right.mean()), "macro_f1": float(f1.mean())})
 
 
-def nt_xent(one: torch.Tensor, two: torch.Tensor, temperature: float = 2.5) -> torch.Tensor:
+def nt_xent(one: torch.Tensor, two: torch.Tensor, temperature: float) -> torch.Tensor:
     """Compute the mean contrastive loss of pairs: rows i of ``one`` and ``two``, both (n, width).
 
     The loss is low where each of the 2n vectors has a larger cosine with its partner than with the
@@ -128,11 +134,12 @@ def nt_xent(one: torch.Tensor, two: torch.Tensor, temperature: float = 2.5) -> t
     >>> nt_xent(torch.eye(2), torch.eye(2), 1.0).round(decimals=4)  # -log(e / (e + 1 + 1))
     tensor(0.5514)
     """
-    both = F.normalize(torch.cat([one, two]).float(), dim=1)
-    itself = torch.eye(len(both), dtype=torch.bool, device=both.device)
-    like = (both @ both.T / temperature).masked_fill(itself, -torch.inf)
-    partner = torch.arange(len(both), device=both.device).roll(len(one))
-    return F.cross_entropy(like, partner)
+    with torch.autocast(one.device.type, enabled=False):  # cosines are too coarse in bfloat16
+        both = F.normalize(torch.cat([one, two]).float(), dim=1)
+        itself = torch.eye(len(both), dtype=torch.bool, device=both.device)
+        like = (both @ both.T / temperature).masked_fill(itself, -torch.inf)
+        partner = torch.arange(len(both), device=both.device).roll(len(one))
+        return F.cross_entropy(like, partner)
 
 
 def states(model, ids: torch.Tensor, mask: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -192,7 +199,9 @@ def _translated(documents: list[list[int]], old, new) -> list[list[int]]:
     return [[ids[i] for i in document] for document in documents]
 
 
-def _class_task(model, rows: list[np.ndarray], labels, old: list[np.ndarray] | None) -> Task:
+def _class_task(
+    model, rows: list[np.ndarray], labels, old, temperature: float, weight: float
+) -> Task:
     """The task to name the classes of rows of ids; ``old`` are the texts by the old tokenizer."""
     labels, n = np.asarray(labels), model.config.num_labels
     if labels.shape != (len(rows),):
@@ -210,7 +219,8 @@ def _class_task(model, rows: list[np.ndarray], labels, old: list[np.ndarray] | N
         total = F.cross_entropy(logits.float(), batch["labels"], reduction="sum")
         if old is not None:
             before, _ = states(model, batch["old_ids"], batch["old_mask"])
-            total = total + len(pooled) * nt_xent(pooled, before)
+            total = total + weight * len(pooled) * nt_xent(pooled, before, temperature)
         return total
 
-    return Task(len(rows), row, loss, texts_digest(labels, *rows, *(old or [])))
+    contrast = [] if old is None else [*old, np.array([temperature, weight], float).view(np.int64)]
+    return Task(len(rows), row, loss, texts_digest(labels, *rows, *contrast))

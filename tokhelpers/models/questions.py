@@ -21,7 +21,6 @@ from ..tokenizer.checks import positive
 
 LETTERS = "ABCD"
 INSTRUCTION = "Choose the one option that answers this medical question."
-ANSWER = "\n**Answer**\n"  # stands between a question and its answer
 PHENOTYPES = "HP:0000118"  # "Phenotypic abnormality", the root of what is asked
 EMPTY_WORDS = {"of", "the", "abnormal", "abnormality", "anomaly", "morphology", "physiology"}
 
@@ -60,12 +59,16 @@ class Question:
             )
 
 
-def format_question(question: Question, *, explanation: bool = False) -> str:
+def format_question(
+    question: Question, *, explanation: bool = False, answer_line: bool = False
+) -> str:
     """Write a question as text in one of the two layouts of the thesis, Table 7.
 
     The text has instruction, question and options, each under its heading; the label stays outside.
     With ``explanation`` the heading of the answer follows, then the right option and, where there is
-    one, its explanation. The headings are the thesis', the instruction's wording is ours.
+    one, its explanation. With ``answer_line`` only that heading follows, with its line end, for a
+    causal model to complete. The headings are the thesis', the instruction's wording is ours. Raises
+    ValueError when both are asked for.
 
     >>> bone = Question("Which is a bone?", ("Femur", "Liver", "Retina", "Aorta"), 0, "", "Thigh.")
     >>> print(format_question(bone, explanation=True))
@@ -81,13 +84,16 @@ def format_question(question: Question, *, explanation: bool = False) -> str:
     **Answer**
     A) Femur. Thigh.
     """
+    if explanation and answer_line:
+        raise ValueError("give explanation=True or answer_line=True, not both")
     options = [f"{letter}) {o}" for letter, o in zip(LETTERS, question.options, strict=True)]
     parts = ["**Instruction**", INSTRUCTION, "**Question**", question.question, "**Options**"]
     text = "\n".join([*parts, *options])
-    if not explanation:
+    if not (explanation or answer_line):
         return text
+    asked = f"{text}\n**Answer**\n"
     right = options[question.answer].removesuffix(".")
-    return f"{text}{ANSWER}{right}. {question.explanation}".rstrip()
+    return asked if answer_line else f"{asked}{right}. {question.explanation}".rstrip()
 
 
 def hpo_questions(n: int | None = None, *, split: str = "train", seed: int = 0) -> list[Question]:
