@@ -27,7 +27,7 @@ from pyarrow import parquet
 from strategies import one_fast
 
 import tokhelpers as th
-from tokhelpers.tokenizer.sentencepiece_files import from_spm
+from tokhelpers.tokenizer.formats import from_spm
 
 ROWS = [f"note {i} of the set" for i in range(300)]
 LOCAL = (

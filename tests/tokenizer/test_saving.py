@@ -22,7 +22,7 @@ from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_to
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 import tokhelpers as th
-from tokhelpers.tokenizer import cards, folders
+from tokhelpers.tokenizer import files, saving
 from tokhelpers.tokenizer.parts import read_parts
 from tokhelpers.tokenizer.pretokenization import GPT_2, LLAMA_3, PATTERNS, TEKKEN
 from tokhelpers.tokenizer.vendors import source_file
@@ -327,7 +327,7 @@ def test_a_model_in_the_folder_stays(tmp_path):
     kept = content(tmp_path / "model")
     assert kept["model.safetensors"] == b"weights" and kept["README.md"] == b"# My model"
     assert kept["original/consolidated.pth"] == b"more weights" and "added_tokens.json" not in kept
-    assert kept["TOKENIZER.md"].startswith(cards.MARK.encode())
+    assert kept["TOKENIZER.md"].startswith(saving.MARK.encode())
     assert os.readlink(tmp_path / "model" / "latest") == "original"
     assert (tmp_path / "model").stat().st_mode & 0o777 == 0o750
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
@@ -436,7 +436,7 @@ def test_all_is_on_the_disk_before_the_swap(tmp_path, monkeypatch):
     tokenizer = model_folder(tmp_path / "model")
     th.save_pretrained(tokenizer, tmp_path / "expected", like=tmp_path / "model")
     synced, at_swap = set(), set()
-    sync, swap = os.fsync, folders._swap
+    sync, swap = os.fsync, files._swap
 
     def syncing(descriptor):
         synced.add(os.fstat(descriptor).st_ino)
@@ -449,7 +449,7 @@ def test_all_is_on_the_disk_before_the_swap(tmp_path, monkeypatch):
         swap(draft, folder)
 
     monkeypatch.setattr(os, "fsync", syncing)
-    monkeypatch.setattr(folders, "_swap", swapping)
+    monkeypatch.setattr(files, "_swap", swapping)
     th.save_pretrained(tokenizer, tmp_path / "model", like=tmp_path / "model")
     assert len(at_swap) > 5 and tmp_path.stat().st_ino in synced
 
@@ -463,15 +463,15 @@ def test_a_file_system_that_cannot_swap(tmp_path, monkeypatch):
                 self.code = code
 
             def renameat2(self, *args):
-                folders.ctypes.set_errno(self.code)
+                files.ctypes.set_errno(self.code)
                 return -1
 
-        monkeypatch.setattr(folders.ctypes, "CDLL", Libc)
+        monkeypatch.setattr(files.ctypes, "CDLL", Libc)
         said = (
             "two folders cannot be swapped here in one step.*save to a folder that does not exist"
         )
         refused(tmp_path, tmp_path / "model", OSError, said)
-    monkeypatch.setattr(folders.ctypes, "CDLL", lambda *args, **options: object())
+    monkeypatch.setattr(files.ctypes, "CDLL", lambda *args, **options: object())
     refused(tmp_path, tmp_path / "model", OSError, said)
     th.save_pretrained(small(), tmp_path / "new")  # needs no swap
     assert AutoTokenizer.from_pretrained(tmp_path / "new")("bat")["input_ids"]
@@ -479,7 +479,7 @@ def test_a_file_system_that_cannot_swap(tmp_path, monkeypatch):
 
 def test_the_call_on_macos(tmp_path, monkeypatch):
     """There renamex_np swaps; here Linux's call stands behind its name."""
-    real, calls = folders.ctypes.CDLL(None, use_errno=True), []
+    real, calls = files.ctypes.CDLL(None, use_errno=True), []
 
     class Libc:
         def __init__(self, *args, **options):
@@ -489,7 +489,7 @@ def test_the_call_on_macos(tmp_path, monkeypatch):
             calls.append(flags)
             return real.renameat2(-100, one, -100, other, flags)
 
-    monkeypatch.setattr(folders.ctypes, "CDLL", Libc)
+    monkeypatch.setattr(files.ctypes, "CDLL", Libc)
     model_folder(tmp_path / "model")
     th.save_pretrained(small(), tmp_path / "model")
     assert calls == [2] and content(tmp_path / "model")["model.safetensors"] == b"weights"
@@ -503,8 +503,8 @@ def test_what_comes_into_the_folder_meanwhile(tmp_path, monkeypatch):
         (folder / "checkpoint-7" / "model.safetensors").write_bytes(b"new weights")
         real(draft, folder)
 
-    real = folders._swap
-    monkeypatch.setattr(folders, "_swap", swap)
+    real = files._swap
+    monkeypatch.setattr(files, "_swap", swap)
     with pytest.warns(
         UserWarning, match="1 files, first checkpoint-7/model.safetensors, came into"
     ):
@@ -544,7 +544,7 @@ def test_card(tmp_path):
         f"- bats: BPE, 265 tokens, 3 of them special; SHA-256 of its tokenizer.json: `{of_base}`"
         in card
     )
-    assert f"- bat sentences: 60 documents, hash `{cards.text_hash(TEXT)[0]}`\n" in card
+    assert f"- bat sentences: 60 documents, hash `{saving.text_hash(TEXT)[0]}`\n" in card
     assert corpus.licence in card and corpus.source in card and repr(corpus) in card
     assert re.search(r"- counted: \d+ pre-tokens, hash `[0-9a-f]{64}`\n", card)
     assert "\n    extension = continue_bpe(base, text, 3)\n    extend(base, extension)\n" in card

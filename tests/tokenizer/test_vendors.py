@@ -28,8 +28,8 @@ from tokenizers import Tokenizer, models, normalizers
 
 import tokhelpers as th
 from tokhelpers.tokenizer import vendors as pretrained
+from tokhelpers.tokenizer.formats import from_spm
 from tokhelpers.tokenizer.parts import build_tokenizer, read_parts
-from tokhelpers.tokenizer.sentencepiece_files import from_spm
 from tokhelpers.tokenizer.token_bytes import byte_alphabet
 from tokhelpers.tokenizer.vendors import NAMES, load_tokenizer, source_file
 

@@ -21,8 +21,7 @@ from ..tokenizer.segmentation import (
     symbols_of,
     token_counts,
 )
-from ..tokenizer.token_bytes import byte_alphabet
-from ..tokenizer.written import raw_tokens
+from ..tokenizer.token_bytes import byte_alphabet, raw_tokens
 from .reachability import reachability
 from .vocabularies import script_and_kind
 

@@ -23,8 +23,7 @@ from ..tokenizer.parts import (
 )
 from ..tokenizer.pretokenization import documents_with_counts, token_text
 from ..tokenizer.segmentation import merges_of, segment, size_of, symbols_of, token_counts
-from ..tokenizer.token_bytes import ends_inside, is_whole
-from ..tokenizer.written import raw_tokens
+from ..tokenizer.token_bytes import ends_inside, is_whole, raw_tokens
 
 
 def unreachable(tokenizer: Tokenizer | Parts, tokens: Iterable[str] | None = None) -> list[str]:

@@ -9,8 +9,7 @@ import pandas as pd
 from tokenizers import Tokenizer
 
 from ..tokenizer.parts import Parts
-from ..tokenizer.token_bytes import is_whole
-from ..tokenizer.written import ordinary_tokens, raw_tokens
+from ..tokenizer.token_bytes import is_whole, ordinary_tokens, raw_tokens
 
 LENGTHS = [0, 1, 2, 3, 4, 8, 16, float("inf")]  # bytes: the upper ends of classes
 LENGTH_NAMES = ["1 byte", "2 bytes", "3 bytes", "4 bytes", "5-8 bytes", "9-16 bytes", "17 or more"]

@@ -29,6 +29,11 @@ __all__ = [
     "with_merge_skipping",
 ]
 
+from .formats import (
+    save_sentencepiece as save_sentencepiece,
+    tiktoken_merges as tiktoken_merges,
+    to_tiktoken as to_tiktoken,
+)
 from .parts import (
     Parts as Parts,
     build_tokenizer as build_tokenizer,
@@ -54,8 +59,10 @@ from .segmentation import (
     symbols_of as symbols_of,
     token_counts as token_counts,
 )
-from .sentencepiece_files import save_sentencepiece as save_sentencepiece
-from .tiktoken_files import tiktoken_merges as tiktoken_merges, to_tiktoken as to_tiktoken
-from .token_bytes import byte_alphabet as byte_alphabet, token_strings as token_strings
+from .token_bytes import (
+    byte_alphabet as byte_alphabet,
+    ordinary_tokens as ordinary_tokens,
+    raw_tokens as raw_tokens,
+    token_strings as token_strings,
+)
 from .vendors import load_tokenizer as load_tokenizer, source_file as source_file
-from .written import ordinary_tokens as ordinary_tokens, raw_tokens as raw_tokens

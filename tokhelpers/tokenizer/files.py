@@ -1,9 +1,13 @@
-"""Where the project's files stand, and files that are written whole or not at all."""
+"""Where the project's files stand; files and folders that are written whole or not at all."""
 
+import ctypes
+import errno
 import os
 import re
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+import shutil
+import warnings
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from uuid import uuid4
 
@@ -14,6 +18,7 @@ MAX_BYTES = 1 << 30
 # holds the tables, such as the students' version of the notebooks; without one there is none.
 _ABOVE = (PLACE, Path.cwd(), *Path.cwd().parents)
 CHECKOUT = next((place for place in _ABOVE if (place / "data" / "paper").is_dir()), None)
+NO_SWAP = {errno.ENOSYS, errno.EINVAL, errno.EXDEV, errno.ENOTSUP, errno.EBUSY}
 
 
 def destination(path: str | os.PathLike) -> Path:
@@ -55,51 +60,6 @@ def sync(path: Path) -> None:
             os.close(descriptor)
 
 
-def write_whole(path: str | os.PathLike, content: bytes | Callable[[Path], None]) -> None:
-    """Write one file as ``write_all`` writes several."""
-    write_all({path: content})
-
-
-def write_all(contents: Mapping[str | os.PathLike, bytes | Callable[[Path], None]]) -> None:
-    """Write several files, each whole or not at all, and none before all are on the disk.
-
-    A file's content is bytes or a function that writes them to the path that it is given. Where a
-    symlink stands, the file that it names is written. Raises OSError, naming the file, for what is
-    no regular file, has no folder, or cannot be written, as when the disk is full.
-    """
-    drafts, file, draft = {}, None, None
-    try:
-        for path, content in contents.items():
-            file = destination(path)
-            _check(file)
-            # other processes may write the same file at the same time: each draft has its own name
-            draft = drafts[file] = file.with_name(f"{file.name[:50]}.{uuid4().hex}.tmp")
-            content(draft) if callable(content) else draft.write_bytes(content)
-            sync(draft)
-        for file, draft in drafts.items():
-            os.replace(draft, file)
-    except OSError as error:
-        # an error about another file comes from what was read while writing
-        if error.errno is None or error.filename not in (None, str(file), str(draft)):
-            raise
-        raise OSError(f"cannot write {file}: {os.strerror(error.errno)}") from error
-    finally:
-        for draft in drafts.values():
-            draft.unlink(missing_ok=True)
-    for folder in {file.parent for file in drafts}:
-        sync(folder)
-
-
-def _check(file: Path) -> None:
-    """Refuse a place without a folder, and what a file must not replace."""
-    if file.is_dir():
-        raise IsADirectoryError(f"{file} is a folder: give the name of a file")
-    if file.exists() and not file.is_file():
-        raise FileExistsError(f"{file} is a pipe or a device: give the name of a file")
-    if not file.parent.is_dir():
-        raise FileNotFoundError(f"cannot write {file}: there is no folder {file.parent}")
-
-
 def read_whole(file: Path) -> bytes:
     """Return the bytes of a regular file.
 
@@ -117,3 +77,163 @@ def reason(error: Exception) -> str:
     lines = [line.strip() for line in str(error).splitlines()]
     told = [line for line in lines if line and not re.match(r"\d{3} Client Error", line)]
     return next(iter(told), type(error).__name__).rstrip(".")
+
+
+# --- files ---------------------------------------------------------------------------------------
+def write_whole(path: str | os.PathLike, content: bytes | Callable[[Path], None]) -> None:
+    """Write one file as ``write_all`` writes several."""
+    write_all({path: content})
+
+
+def write_all(contents: Mapping[str | os.PathLike, bytes | Callable[[Path], None]]) -> None:
+    """Write several files, each whole or not at all, and none before all are on the disk.
+
+    A file's content is bytes or a function that writes them to the path that it is given. Where a
+    symlink stands, the file that it names is written. Raises OSError, naming the file, for what is
+    no regular file, has no folder, or cannot be written, as when the disk is full.
+    """
+    drafts, file, draft = {}, None, None
+    try:
+        for path, content in contents.items():
+            file = destination(path)
+            if file.exists() and not file.is_file():
+                what = "a folder" if file.is_dir() else "a pipe or a device"
+                raise FileExistsError(f"{file} is {what}: give the name of a file")
+            draft = drafts[file] = _draft_of(file)
+            content(draft) if callable(content) else draft.write_bytes(content)
+            sync(draft)
+        for file, draft in drafts.items():
+            os.replace(draft, file)
+    except OSError as error:
+        # an error about another file comes from what was read while writing
+        if error.errno is None or error.filename not in (None, str(file), str(draft)):
+            raise
+        raise OSError(f"cannot write {file}: {os.strerror(error.errno)}") from error
+    finally:
+        for draft in drafts.values():
+            draft.unlink(missing_ok=True)
+    for folder in {file.parent for file in drafts}:
+        sync(folder)
+
+
+def _draft_of(place: Path) -> Path:
+    """A hidden name beside the place, another for each process that writes there."""
+    return place.parent / f".{place.name[:50]}.{uuid4().hex}.tmp"
+
+
+# --- folders -------------------------------------------------------------------------------------
+@contextmanager
+def replacing(folder: Path, names: Collection[str]) -> Iterator[Path]:
+    """Give a draft to write into, which takes the folder's place in one step when all is written.
+
+    What the folder holds besides ``names`` is in the draft from the start, as hard links. Killed at
+    any point, the folder is the old one or the new one; a hidden folder ``.NAME.*.tmp`` may stay
+    beside it, which can be deleted. What others write into the folder meanwhile is never deleted.
+
+    Raises OSError, in one sentence, for what is no folder, may not be written, cannot be swapped
+    (a mount point, the working directory, a file system or an operating system that cannot do it),
+    and when the disk is full.
+    """
+    folder = destination(folder)
+    there, draft = folder.exists(), _draft_of(folder)
+    if there:
+        _check(folder)
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        _carry_over(folder, draft, names) if there else draft.mkdir()
+        yield draft
+        # the swap must not be on the disk before what it swaps in; what stays is there already
+        for path in [draft, *draft.rglob("*")]:
+            if path.is_dir() or path.relative_to(draft).parts[0] in names:
+                sync(path)
+        _swap(draft, folder) if there else os.rename(draft, folder)
+    except BaseException as error:
+        shutil.rmtree(draft, ignore_errors=True)
+        if isinstance(error, OSError):
+            raise OSError(f"cannot save to {folder}, left as it was: {_why(error)}") from error
+        raise
+    sync(folder.parent)
+    if there:
+        _discard(draft, folder, names)
+
+
+def _sync_written(draft: Path, names: Collection[str]) -> None:
+    """Bring a draft to the disk: the swap must not be there before what it swaps in.
+
+    What the draft has as hard links is on the disk already.
+    """
+    for place, _, files in os.walk(draft):
+        for file in (Path(place, name) for name in files):
+            if file.relative_to(draft).parts[0] in names:
+                sync(file)
+        sync(Path(place))
+
+
+def _check(folder: Path) -> None:
+    """Refuse what is no folder and what should not or cannot be replaced."""
+    if not folder.is_dir():
+        raise FileExistsError(f"{folder} is a file: give the name of a folder")
+    if folder.is_mount():
+        raise OSError(f"{folder} is a mount point, which cannot be swapped: save to a folder in it")
+    # root may write everywhere, yet a folder without any write permission is meant to stay
+    if not os.access(folder, os.W_OK) or not folder.stat().st_mode & 0o222:
+        raise PermissionError(f"{folder} is read-only: make it writable, or save to another folder")
+    if Path.cwd().is_relative_to(folder):
+        raise OSError(
+            f"{folder} is the working directory or holds it, and would be swapped for a new folder: "
+            "save to a folder in it, or from outside"
+        )
+
+
+def _carry_over(folder: Path, draft: Path, names: Collection[str]) -> None:
+    """Make the draft with what stays: hard links to files, copies of folders and of symlinks."""
+
+    def without(place, entries):
+        return set(names) & set(entries) if Path(place) == folder else set()
+
+    shutil.copytree(folder, draft, symlinks=True, copy_function=os.link, ignore=without)
+
+
+def _swap(draft: Path, folder: Path) -> None:
+    """Exchange two folders in one step of the file system."""
+    exchange = 2  # Linux's RENAME_EXCHANGE and macOS's RENAME_SWAP
+    here = -100  # AT_FDCWD: paths are as seen from the working directory
+    one, other = os.fsencode(draft), os.fsencode(folder)
+    try:
+        libc = ctypes.CDLL(None, use_errno=True)
+        if hasattr(libc, "renameat2"):
+            failed = libc.renameat2(here, one, here, other, exchange)
+        else:
+            failed = libc.renamex_np(one, other, exchange)
+    except (AttributeError, TypeError):  # neither Linux nor macOS
+        failed = ctypes.set_errno(errno.ENOSYS) or True
+    if failed:
+        code = ctypes.get_errno()
+        raise OSError(code, f"{os.strerror(code)} (two folders cannot be swapped here in one step)")
+
+
+def _why(error: OSError) -> str:
+    if isinstance(error, shutil.Error):  # from copytree: a list of what failed
+        source, _, why = error.args[0][0]
+        return f"{Path(source).name} cannot be carried over ({why})"
+    advice = " (or save to a folder that does not exist yet)" * (error.errno in NO_SWAP)
+    return f"{error.strerror or error}{advice}"
+
+
+def _discard(old: Path, folder: Path, names: Collection[str]) -> None:
+    """Delete the folder that was replaced, unless it holds what came into it meanwhile."""
+    strays = []
+    for file in (path for path in old.rglob("*") if path.is_symlink() or not path.is_dir()):
+        inside = file.relative_to(old)
+        new = folder / inside
+        carried = new.is_symlink() or (new.exists() and file.samefile(new))
+        if inside.parts[0] not in names and not carried:
+            strays.append(inside)
+    if not strays:
+        shutil.rmtree(old, ignore_errors=True)
+        return
+    warnings.warn(
+        f"{len(strays):,} files, first {strays[0]}, came into {folder} while it was replaced: they "
+        f"are in {old}, take them from there",
+        stacklevel=5,
+    )

@@ -4,10 +4,9 @@ Everything that changes a tokenizer does it here: read the parts, compute new on
 tokenizer that came in is never touched.
 """
 
-import gc
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import chain
 
@@ -53,7 +52,7 @@ class Parts:
     @cached_property
     def byte_level(self) -> bool:
         """Whether a token string has one character of the byte alphabet per byte."""
-        return is_byte_level(self)
+        return "ByteLevel" in repr([self.settings[k] for k in ("normalizer", "pre_tokenizer")])
 
     @cached_property
     def special(self) -> set[str]:
@@ -90,12 +89,17 @@ def read_parts(tokenizer: Tokenizer | Parts, *, wordpiece: bool = False) -> Part
     >>> parts.merges.tolist(), parts.pairs()
     ([[0, 1, 2]], [('a', 'b')])
     """
-    if isinstance(tokenizer, Parts):
-        return _of_kind(tokenizer, wordpiece)
-    backend = backend_of(tokenizer)
     # the serialised form is the whole truth about a tokenizer, so a cache keyed by it cannot go
     # stale when somebody changes the object
-    return _of_kind(parse_parts(backend.to_str()), wordpiece)
+    known = isinstance(tokenizer, Parts)
+    parts = tokenizer if known else parse_parts(backend_of(tokenizer).to_str())
+    kind = parts.settings["model"]["type"]
+    if kind != "BPE" and not (wordpiece and parts.wordpiece):
+        raise ValueError(
+            f"a BPE{' or WordPiece' * wordpiece} tokenizer is needed, this one's model is {kind}; "
+            "Llama-3, Qwen and Mistral are BPE"
+        )
+    return parts
 
 
 def backend_of(tokenizer) -> Tokenizer:
@@ -127,40 +131,19 @@ def is_byte_level(tokenizer: Tokenizer | Parts) -> bool:
     It does if its normalizer or its pre-tokenizer is, or contains, ``ByteLevel``.
     """
     if isinstance(tokenizer, Parts):
-        steps = [tokenizer.settings[step] for step in ("normalizer", "pre_tokenizer")]
-    else:
-        backend = backend_of(tokenizer)
-        steps = [backend.normalizer, backend.pre_tokenizer]
-    return "ByteLevel" in repr(steps)
-
-
-def _of_kind(parts: Parts, wordpiece: bool) -> Parts:
-    kind = parts.settings["model"]["type"]
-    if kind != "BPE" and not (wordpiece and kind == "WordPiece"):
-        raise ValueError(
-            f"a BPE{' or WordPiece' * wordpiece} tokenizer is needed, this one's model is {kind}; "
-            "Llama-3, Qwen and Mistral are BPE"
-        )
-    return parts
+        return tokenizer.byte_level
+    backend = backend_of(tokenizer)
+    return "ByteLevel" in repr([backend.normalizer, backend.pre_tokenizer])
 
 
 @lru_cache(maxsize=5)
 def parse_parts(serialised: str) -> Parts:
-    """Take a tokenizer apart that is given as the text of its ``tokenizer.json``.
-
-    The last few are remembered: whatever is asked of such a tokenizer first need not do it again.
-    """
-    collecting = gc.isenabled()
-    gc.disable()  # a quarter of a million small lists: the collector would walk them repeatedly
-    try:
-        settings = json.loads(serialised)
-        model = settings["model"]
-        vocab, merges = model.pop("vocab"), model.pop("merges", [])
-        table = merge_ids(vocab, merges, prefix=model.get("continuing_subword_prefix") or "")
-    finally:
-        if collecting:
-            gc.enable()
-    return Parts(settings, vocab, table)
+    """Take a tokenizer apart that is given as the text of its ``tokenizer.json``; keep the last few."""
+    settings = json.loads(serialised)
+    model = settings["model"]
+    vocab, merges = model.pop("vocab"), model.pop("merges", [])
+    prefix = model.get("continuing_subword_prefix") or ""
+    return Parts(settings, vocab, merge_ids(vocab, merges, prefix=prefix))
 
 
 def merge_ids(vocab: dict[str, int], merges: Sequence, *, prefix: str = "") -> np.ndarray:
@@ -248,30 +231,13 @@ merge_skipping = with_merge_skipping  # another name for it
 def parts_with_skipping(parts: Parts, enabled: bool) -> Parts:
     """Copy parts with merge skipping switched on or off, as ``with_merge_skipping`` does."""
     model = {**parts.settings["model"], "ignore_merges": bool(enabled)}
-    switched = Parts({**parts.settings, "model": model}, parts.vocab, parts.merges)
-    return _knowing(switched, parts, "alphabet", "tokens", "next_id", "merge_table")
+    return replace(parts, settings={**parts.settings, "model": model})
 
 
 def parts_with_tokens(parts: Parts, tokens: Iterable[str]) -> Parts:
     """Copy parts with tokens after the largest id in use, and no merges to them."""
     ids = {token: i for i, token in enumerate(tokens, parts.next_id)}
-    wider = Parts(parts.settings, parts.vocab | ids, parts.merges)
-    characters = {token: i for token, i in ids.items() if len(token) == 1}
-    known = {"alphabet": parts.alphabet | characters, "next_id": parts.next_id + len(ids)}
-    vars(wider).update(known, tokens=parts.tokens | {i: token for token, i in ids.items()})
-    return _knowing(wider, parts, "merge_table")
-
-
-def parts_with_merges(parts: Parts, merges: np.ndarray) -> Parts:
-    """Copy parts with other merges, given as rows of ids."""
-    changed = Parts(parts.settings, parts.vocab, merges)
-    return _knowing(changed, parts, "alphabet", "tokens", "next_id")
-
-
-def _knowing(made: Parts, old: Parts, *names: str) -> Parts:
-    """New parts that need not find out again what was found out about the old and holds for them."""
-    vars(made).update({name: of for name, of in vars(old).items() if name in names})
-    return made
+    return replace(parts, vocab=parts.vocab | ids)
 
 
 def all_splits(parts, vocab, tokens) -> np.ndarray:

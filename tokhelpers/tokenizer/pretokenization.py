@@ -1,8 +1,7 @@
 """How a tokenizer cuts text before its model sees it: its patterns, its rules, and a cutter.
 
-The tokenizer's own normalizer and pre-tokenizer decide what a pre-token is. ``PATTERNS`` are the
-patterns by which the ``regex`` module cuts as the library does (tests/text/test_pretokens.py goes
-through every code point).
+``PATTERNS`` are the patterns by which the ``regex`` module cuts as the library does
+(tests/text/test_pretokens.py goes through every code point).
 """
 
 import json
@@ -48,6 +47,7 @@ PATTERNS = dict.fromkeys((LLAMA_3, QWEN, GPT_2, GPT_4), LETTERS)
 PATTERNS |= dict.fromkeys((TEKKEN, GPT_4O), {"Ll"} | WITHOUT_CASE)
 LINES = {LLAMA_3, QWEN, TEKKEN}  # a pre-token ends after the last newline in white space
 
+STEPS = ("normalizer", "pre_tokenizer")
 BEFORE_META = re.compile("(?<=[^▁])(?=▁)")
 
 
@@ -77,8 +77,7 @@ def documents_with_counts(
         return
     twice = _space_twice(exact, rules)
     for document, n in exact.items():
-        # an int is known at once; the abstract class is asked for other kinds only
-        if (type(n) is not int and not isinstance(n, Integral)) or n < 0:
+        if not isinstance(n, int | Integral) or n < 0:  # an int is known at once
             raise ValueError(
                 f"the document {document!r:.40} has the count {n!r}: give whole numbers"
             )
@@ -95,9 +94,8 @@ def documents_with_counts(
 def dropped_spaces(corpus: Iterable[str], rules: str) -> int:
     """How many characters of a corpus `documents_with_counts` leaves out by these rules: spaces."""
     exact = _exact(corpus)
-    if not _space_twice(exact, rules):
-        return 0
-    return sum(n for chunk, n in exact.items() if chunk.startswith(" "))
+    chunks = exact.items() if _space_twice(exact, rules) else ()
+    return sum(n for chunk, n in chunks if chunk.startswith(" "))
 
 
 def _exact(corpus: Iterable[str]) -> Mapping[str, int] | None:
@@ -106,9 +104,8 @@ def _exact(corpus: Iterable[str]) -> Mapping[str, int] | None:
 
 def _space_twice(exact: Mapping[str, int] | None, rules: str | None) -> bool:
     """Whether the rules put ``▁`` before chunks that have their space already."""
-    if rules is None or not isinstance(exact, ChunkCounts):
-        return False
-    return "".join(library_cutter(rules)("a")).startswith("▁")
+    chunks = isinstance(exact, ChunkCounts) and rules is not None
+    return chunks and "".join(library_cutter(rules)("a")).startswith("▁")
 
 
 def cutting_rules(tokenizer: Tokenizer | Parts) -> str:
@@ -124,19 +121,13 @@ def cutting_rules(tokenizer: Tokenizer | Parts) -> str:
     '{"normalizer": null, "pre_tokenizer": {"type": "Whitespace"}}'
     """
     if isinstance(tokenizer, Parts):
-        settings, vocab = tokenizer.settings, tokenizer.vocab
+        rules = {step: tokenizer.settings[step] for step in STEPS}
     else:
-        backend = backend_of(tokenizer)
-        shell = Tokenizer(models.BPE())  # serialising the whole would write the vocabulary out
-        if backend.normalizer is not None:
-            shell.normalizer = backend.normalizer
-        if backend.pre_tokenizer is not None:
-            shell.pre_tokenizer = backend.pre_tokenizer
-        settings = json.loads(shell.to_str())
-        cuts = cuts_text(settings["pre_tokenizer"])
-        vocab = () if cuts else backend.get_vocab(with_added_tokens=False)
-    rules = {part: settings[part] for part in ("normalizer", "pre_tokenizer")}
+        steps = {step: getattr(backend_of(tokenizer), step) for step in STEPS}
+        rules = {k: None if v is None else json.loads(v.__getstate__()) for k, v in steps.items()}
     if not cuts_text(rules["pre_tokenizer"]):
+        parts = isinstance(tokenizer, Parts)
+        vocab = tokenizer.vocab if parts else backend_of(tokenizer).get_vocab(False)
         inside = (token for token in vocab if token.rfind("▁") > 0)  # most have none: much faster
         crossing = list(filter(BEFORE_META.search, inside))
         if crossing or "▁" not in json.dumps(rules, ensure_ascii=False):
@@ -233,9 +224,9 @@ def always_split(parts: Parts, tokens: Iterable[str]) -> list[str]:
     >>> always_split(parts, ["catĠ", "Ġcat", "cat"])
     ['catĠ']
     """
-    rules = {rule: parts.settings[rule] for rule in ("normalizer", "pre_tokenizer")}
-    cut = library_cutter(json.dumps(rules))
-    between = "\0" if cuts_text(rules["pre_tokenizer"]) else ""  # without one, merges cross spaces
+    cut = library_cutter(json.dumps({step: parts.settings[step] for step in STEPS}))
+    # without a pre-tokenizer merges cross spaces
+    between = "\0" if cuts_text(parts.settings["pre_tokenizer"]) else ""
     contexts = (("", ""), (" ", ""), ("a", ""), ("", "a"))
     prefix = parts.settings["model"].get("continuing_subword_prefix") or ""
 

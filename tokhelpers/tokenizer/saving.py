@@ -1,24 +1,34 @@
-"""A tokenizer as a folder that transformers loads, with what a model needs besides, and a card."""
+"""A tokenizer as a folder that transformers loads, with what a model needs besides, and a card.
 
+The card says what the tokenizer was made from and how it was measured, with hashes.
+"""
+
+import hashlib
 import json
 import os
+import platform
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from importlib.metadata import version
 from pathlib import Path
 
 import pandas as pd
 from tokenizers import Tokenizer
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
-from .cards import MARK, describe, serialised
-from .files import destination, reason
-from .folders import replacing
+from .. import __version__
+from .files import destination, reason, replacing
 from .parts import backend_of
+from .pretokenization import documents_with_counts
 
-CARDS = ("README.md", "TOKENIZER.md")  # the second where somebody else wrote the first
+MARK = "<!-- written by tokhelpers.save_pretrained, which replaces this file -->"
+HASHED = (
+    "The hash of a text is the sum modulo 2^256 of the SHA-256 of its documents (UTF-8), each as "
+    "often as it occurs: their order plays no part."
+)
 FILES = {  # what is replaced in a folder that exists
     "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json",
-    "chat_template.jinja", "additional_chat_templates",
+    "chat_template.jinja", "additional_chat_templates", "TOKENIZER.md",
 }  # fmt: skip
 OTHERS = {  # what programs besides transformers may read first
     "tokenizer.model", "tekken.json", "tiktoken.model", "spiece.model", "sentencepiece.bpe.model",
@@ -50,9 +60,9 @@ def save_pretrained(
     roles of special tokens, the chat templates, the largest length, the sides of padding and
     truncation. A ``model`` of ``transformers`` is written with the tokenizer, both or neither.
 
-    A folder that exists keeps its other files, such as a model's weights, as hard links. Killed
-    at any point, it is the old one or the new one, complete and never missing. This needs Linux or
-    macOS and a file system that swaps two folders in one step; elsewhere only new folders are written.
+    A folder that exists keeps its other files, such as a model's weights, as hard links. Killed at
+    any point, it is the old one or the new one, complete. This needs Linux or macOS and a file
+    system that swaps two folders in one step; elsewhere only new folders are written.
 
     The other arguments go on the card, README.md (TOKENIZER.md where the folder has a README.md of
     its own): ``base`` maps names to the tokenizers it was made from, ``texts`` maps names to
@@ -75,24 +85,20 @@ def save_pretrained(
     """
     backend, folder = backend_of(tokenizer), destination(folder)
     source = _opened(tokenizer if like is None and tokenizer is not backend else like)
-    content = serialised(backend)
-    files = {"tokenizer.json": content.decode(), **_settings(backend, source)}
-    ours = [name for name in CARDS if _ours(folder / name)]
-    if not ours:
-        raise FileExistsError(
-            f"{folder} has a {' and a '.join(CARDS)} from elsewhere: rename one, so that the card "
-            "can be written"
-        )
-    facts = {"base": base, "texts": texts, "calls": calls, "measures": measures, "rows": rows}
-    files[ours[0]] = describe(backend, content, **facts)
-    names = FILES | {*ours} | (set() if model is None else _weights(folder))
+    content = _serialised(backend)
+    card = "README.md" if _ours(folder / "README.md") else "TOKENIZER.md"
+    files = {
+        "tokenizer.json": content,
+        "tokenizer_config.json": _config(backend, source).encode(),
+        card: _card(backend, content, base, texts, calls, measures, rows).encode(),
+    }
+    names = FILES | {card} | (set() if model is None else _weights(folder))
     with replacing(folder, names) as draft:
         if model is not None:
             model.save_pretrained(draft)
             names.update(_weights(draft))
         for name, content in files.items():
-            (draft / name).parent.mkdir(exist_ok=True)
-            (draft / name).write_bytes(content.encode())
+            (draft / name).write_bytes(content)
         _read_back(draft, backend)
         _warn(draft, backend, source)
 
@@ -105,9 +111,9 @@ def _weights(folder: Path) -> set[str]:
 
 def _ours(card: Path) -> bool:
     """Whether nothing is there, or a card that was written here."""
-    if not os.path.lexists(card):
-        return True
-    return card.is_file() and card.read_bytes().startswith(MARK.encode())
+    return not os.path.lexists(card) or (
+        card.is_file() and card.read_bytes().startswith(MARK.encode())
+    )
 
 
 # --- what a model needs besides the tokenizer ----------------------------------------------------
@@ -123,82 +129,54 @@ def _opened(like) -> PreTrainedTokenizerBase | None:
     folder = Path(os.path.expanduser(like))
     if not folder.is_dir():
         raise FileNotFoundError(f"no folder {folder}: like is a folder that AutoTokenizer loads")
+    return _load(folder, f"like={str(folder)!r}", mistral_format=False)
+
+
+def _load(folder: Path, name: str, **options) -> PreTrainedTokenizerBase:
     try:
         return AutoTokenizer.from_pretrained(
-            folder, local_files_only=True, trust_remote_code=False, mistral_format=False
+            folder, local_files_only=True, trust_remote_code=False, **options
         )
     except Exception as error:  # whatever the files in it make the library raise
-        raise ValueError(f"like={str(folder)!r} cannot be loaded: {reason(error)}") from error
+        raise ValueError(f"AutoTokenizer cannot load {name}: {reason(error)}") from error
 
 
-def _settings(backend: Tokenizer, like: PreTrainedTokenizerBase | None) -> dict[str, str]:
-    """The files besides tokenizer.json and the card: content by name."""
-    # the class has this name in transformers 4 as well
+def _config(backend: Tokenizer, like: PreTrainedTokenizerBase | None) -> str:
+    """The content of tokenizer_config.json, in the form that transformers 4 reads as well."""
     config = {"tokenizer_class": "PreTrainedTokenizerFast", "clean_up_tokenization_spaces": False}
-    special, files = {}, {}
+    added = {token.content for token in backend.get_added_tokens_decoder().values()}
     if like is not None:
         config |= {name: value for name in KEPT if (value := getattr(like, name, None)) is not None}
         special, more = like.special_tokens_map, list(like.extra_special_tokens)
-        _check_special(backend, [*special.values(), *more])
-        if more:
-            config["additional_special_tokens"] = more  # version 5 reads the older name, too
-        template, files = _templates(like.chat_template)
-        config |= template
-    elif (unk := getattr(backend.model, "unk_token", None)) in _added(backend):
-        special = {"unk_token": unk}  # the one role that the tokenizer itself knows
-    files["tokenizer_config.json"] = _json({**special, **config})
-    files["special_tokens_map.json"] = _json(special)
-    return files
-
-
-def _json(value) -> str:
-    return json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
-
-
-def _added(backend: Tokenizer) -> set[str]:
-    return {token.content for token in backend.get_added_tokens_decoder().values()}
-
-
-def _check_special(backend: Tokenizer, tokens: Sequence[str]) -> None:
-    """Refuse special tokens of ``like`` that are not special here: the library would add them."""
-    there = _added(backend)
-    missing = [token for token in tokens if token not in there]
-    if missing:
-        ordinary = backend.token_to_id(missing[0]) is not None
-        raise ValueError(
-            f"{len(missing):,} special tokens of like, first {missing[0]!r}, are "
-            f"{'ordinary tokens' if ordinary else 'not'} in this tokenizer: give the folder of the "
-            "tokenizer it was made from, or add them with add_special_tokens"
-        )
-
-
-def _templates(template: str | dict | None) -> tuple[dict, dict[str, str]]:
-    """The chat template or templates: the entry of the configuration, and the files."""
-    if not template:
-        return {}, {}
-    named = template if isinstance(template, dict) else {"default": template}
-    files = {}
-    for name, text in named.items():
-        if Path(name).name != name:
+        missing = [token for token in (*special.values(), *more) if token not in added]
+        if missing:  # the library would add them
             raise ValueError(
-                f"a chat template is called {name!r}, which cannot be a file: rename it"
+                f"{len(missing):,} special tokens of like, first {missing[0]!r}, are not special in "
+                "this tokenizer: give the folder of the tokenizer it was made from, or add them with "
+                "add_special_tokens"
             )
-        folder = "additional_chat_templates/"
-        files["chat_template.jinja" if name == "default" else f"{folder}{name}.jinja"] = text
-    listed = [{"name": name, "template": text} for name, text in named.items()]
-    return {"chat_template": listed if isinstance(template, dict) else template}, files
+        config |= special
+        if more:
+            config["additional_special_tokens"] = more
+        if template := like.chat_template:
+            several = isinstance(template, dict)
+            listed = several and [{"name": n, "template": text} for n, text in template.items()]
+            config["chat_template"] = listed or template
+    elif (unk := getattr(backend.model, "unk_token", None)) in added:
+        config["unk_token"] = unk  # the one role that the tokenizer itself knows
+    return json.dumps(config, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
 
 
 # --- checks of what was written -----------------------------------------------------------------
 def _read_back(folder: Path, backend: Tokenizer) -> None:
     """Load the folder as AutoTokenizer does, and refuse one that gives another tokenizer."""
-    try:
-        loaded = AutoTokenizer.from_pretrained(
-            folder, local_files_only=True, trust_remote_code=False
-        )
-    except Exception as error:
-        raise ValueError(f"AutoTokenizer cannot load the folder: {reason(error)}") from error
-    unlike = _differences(backend, getattr(loaded, "backend_tokenizer", None))
+    loaded = _load(folder, "the folder")
+    other, unlike = getattr(loaded, "backend_tokenizer", None), ["kind"]
+    if other is not None:
+        if other.to_str() == backend.to_str():  # saves reading large files as JSON
+            return
+        first, second = (_comparable(json.loads(t.to_str())) for t in (backend, other))
+        unlike = [part for part in first if first[part] != second[part]]
     if unlike:
         advice = "the tokenizer does not survive saving, so build it anew"
         if (folder / "config.json").exists():
@@ -207,17 +185,6 @@ def _read_back(folder: Path, backend: Tokenizer) -> None:
             f"AutoTokenizer would load this tokenizer with another {', '.join(unlike)}, as "
             f"{type(loaded).__name__}: {advice}"
         )
-
-
-def _differences(one: Tokenizer, other: Tokenizer | None) -> list[str]:
-    """The parts of tokenizer.json in which two tokenizers differ."""
-    if other is None:
-        return ["kind"]
-    first, second = one.to_str(), other.to_str()
-    if first == second:  # saves reading large files as JSON
-        return []
-    first, second = _comparable(json.loads(first)), _comparable(json.loads(second))
-    return [part for part in first if first[part] != second[part]]
 
 
 def _comparable(settings: dict) -> dict:
@@ -245,3 +212,107 @@ def _warn(folder: Path, backend: Tokenizer, like: PreTrainedTokenizerBase | None
             "if the model expects like's",
             stacklevel=3,
         )
+
+
+# --- the card ------------------------------------------------------------------------------------
+def _serialised(tokenizer: Tokenizer) -> bytes:
+    """The content of tokenizer.json, as it is saved and hashed."""
+    try:
+        return backend_of(tokenizer).to_str(pretty=True).encode()
+    except TypeError:
+        raise
+    except Exception as error:  # the library raises plain Exception for Python code in a tokenizer
+        raise ValueError(f"the tokenizer cannot be written as tokenizer.json: {error}") from error
+
+
+def text_hash(text: Iterable[str]) -> tuple[str, int]:
+    """Compute the hash of a corpus or of counted text, and count its documents (or pre-tokens).
+
+    ``text`` iterates over documents or maps them to counts. The hash, 64 hexadecimal digits, is
+    the sum modulo 2^256 of the SHA-256 of each document's UTF-8, times its count: it tells texts
+    apart, whatever the order, but does not stop a forger. Raises TypeError for a string and for an
+    iterator, which can be read only once.
+
+    >>> text_hash(["a", "b", "a"]) == text_hash({"b": 1, "a": 2})
+    True
+    """
+    if isinstance(text, str | bytes | Iterator) or not isinstance(text, Iterable):
+        raise TypeError(
+            f"a text is a corpus, a list of documents or counts, not {type(text).__name__}: give "
+            "what can be read again"
+        )
+    total = documents = 0
+    for document, n in documents_with_counts(text):
+        digest = hashlib.sha256(document.encode("utf-8", "surrogatepass")).digest()
+        total += n * int.from_bytes(digest)
+        documents += n
+    return f"{total % (1 << 256):064x}", documents
+
+
+def _card(tokenizer: Tokenizer, content: bytes, base, texts, calls, measures, rows) -> str:
+    """The card, in Markdown: ``content`` is that of tokenizer.json, the rest as for save_pretrained."""
+    for what, named in (("base", base), ("texts", texts)):
+        if not isinstance(named or {}, Mapping):
+            raise TypeError(f"{what} is a mapping from names, not a {type(named).__name__}")
+    if isinstance(calls, str):
+        raise TypeError(f"calls is a list of strings, such as ['prune(base, order, 100)']: {calls}")
+    old = [f"- {_line(name)}: {_identity(t, _serialised(t))}" for name, t in (base or {}).items()]
+    read = [f"- {_line(name)}{_text(text)}" for name, text in (texts or {}).items()]
+    libraries = [f"{name} {version(name)}" for name in ("tokenizers", "transformers")]
+    made_with = [f"Python {platform.python_version()}", f"tokhelpers {__version__}", *libraries]
+    sections = {
+        "# A tokenizer made with tokhelpers": [_identity(tokenizer, content)],
+        "## Made from": old,
+        "## Texts": [*read, "", HASHED] if read else [],
+        "## Calls": [f"    {line}" for call in calls for line in call.splitlines()],
+        "## Measures": _table(measures),
+        "## Rows of the model": _table(rows),
+        "## Made with": [", ".join(made_with)],
+    }
+    told = ["\n".join([title, "", *lines]) for title, lines in sections.items() if lines]
+    return "\n\n".join([MARK, *told]) + "\n"
+
+
+def _identity(tokenizer: Tokenizer, content: bytes) -> str:
+    backend, digest = backend_of(tokenizer), hashlib.sha256(content).hexdigest()
+    special = sum(token.special for token in backend.get_added_tokens_decoder().values())
+    size = f"{backend.get_vocab_size():,} tokens, {special:,} of them special"
+    return f"{type(backend.model).__name__}, {size}; SHA-256 of its tokenizer.json: `{digest}`"
+
+
+def _text(text) -> str:
+    """What is said of a text after its name: what was asked for, its size, its hash, its origin."""
+    digest, documents = text_hash(text)
+    kind = "pre-tokens" if hasattr(text, "rules") else "documents"
+    origin = [getattr(text, fact, None) for fact in ("source", "licence")]
+    facts = "; ".join(["", *(_line(fact) for fact in origin if isinstance(fact, str))])
+    asked = f", {_line(repr(text))}" if hasattr(text, "licence") else ""
+    return f"{asked}: {documents:,} {kind}, hash `{digest}`{facts}"
+
+
+def _table(facts: pd.Series | Mapping | None) -> list[str]:
+    """A table's lines: rows are what is measured, one column or several; lists are left out."""
+    if facts is None:
+        return []
+    if not isinstance(facts, pd.Series | Mapping):
+        raise TypeError(f"measures are a Series or a mapping, not a {type(facts).__name__}")
+    facts = {name: fact for name, fact in facts.items() if not isinstance(fact, list)}
+    several = any(isinstance(fact, Mapping | pd.Series) for fact in facts.values())
+    columns = facts if several else {"value": facts}
+    table = pd.DataFrame({name: pd.Series(column) for name, column in columns.items()})
+    rows = [["", *table.columns], ["---"] * (1 + table.shape[1])]
+    rows += [[name, *map(_number, row)] for name, *row in table.itertuples()]
+    return ["| " + " | ".join(map(_line, row)) + " |" for row in rows]
+
+
+def _number(value) -> str:
+    if isinstance(value, str):
+        return value
+    if pd.isna(value):
+        return ""
+    return f"{int(value):,}" if float(value).is_integer() else f"{value:.6g}"
+
+
+def _line(value) -> str:
+    """The value in one line of Markdown, safe inside a table."""
+    return " ".join(str(value).split()).replace("|", "\\|")

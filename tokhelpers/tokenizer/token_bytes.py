@@ -1,11 +1,13 @@
-"""Bytes as text: the characters that stand for them in tokens, and those that they are part of."""
+"""Tokens as bytes and bytes as text: what token strings stand for, and characters that are cut."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
-from numba import njit
+from tokenizers import Tokenizer
+
+from .parts import BYTE_TOKENS, Parts, backend_of, is_byte_level
 
 COMPLETIONS = 64  # characters tried for a token that holds part of one
 
@@ -48,28 +50,15 @@ def strings_of_bytes(raw: np.ndarray, offsets: np.ndarray) -> pa.Array:
     >>> strings_of_bytes(np.frombuffer(b" cat", np.uint8), np.array([0, 2, 4])).to_pylist()
     ['Ġc', 'at']
     """
-    codes = np.array([ord(c) for c in byte_alphabet()], np.uint16)
-    text, ends = np.empty(2 * len(raw), np.uint8), np.zeros(len(offsets), np.int64)
-    used = _write_alphabet(raw, offsets, codes, text, ends)
-    buffers = pa.py_buffer(ends), pa.py_buffer(text[:used].copy())
+    codes = np.array([ord(character) for character in byte_alphabet()], np.uint16)[raw]
+    longer = codes > 0x7F  # two bytes in UTF-8
+    places = np.zeros(len(raw) + 1, np.int64)
+    np.cumsum(longer + np.uint8(1), out=places[1:])
+    text = np.empty(places[-1], np.uint8)
+    text[places[:-1]] = np.where(longer, 0xC0 | codes >> 6, codes)
+    text[places[:-1][longer] + 1] = 0x80 | codes[longer] & 0x3F
+    buffers = pa.py_buffer(places[offsets]), pa.py_buffer(text)
     return pa.LargeStringArray.from_buffers(len(offsets) - 1, *buffers)
-
-
-@njit(cache=True, nogil=True)
-def _write_alphabet(raw, offsets, codes, text, ends):
-    """Write the character of each byte as UTF-8, of one or two bytes; returns how many these are."""
-    n = 0
-    for w in range(len(offsets) - 1):
-        for k in range(offsets[w], offsets[w + 1]):
-            code = codes[raw[k]]
-            if code < 0x80:
-                text[n] = code
-                n += 1
-            else:
-                text[n], text[n + 1] = 0xC0 | code >> 6, 0x80 | code & 0x3F
-                n += 2
-        ends[w + 1] = n
-    return n
 
 
 def bytes_of(strings: pa.Array) -> tuple[np.ndarray, np.ndarray]:
@@ -98,26 +87,58 @@ def code_points(words: list[str] | pa.Array) -> tuple[np.ndarray, np.ndarray]:
     if not isinstance(words, pa.Array):
         words = pa.array(words, pa.large_string())
     raw, offsets = bytes_of(words)
-    codes, ends = np.empty(len(raw), np.uint32), np.zeros(len(offsets), np.int64)
-    return codes[: _decode(raw, offsets, codes, ends)].copy(), ends
+    codes = np.frombuffer(raw.tobytes().decode().encode("utf-32-le"), np.uint32)
+    begun = np.zeros(len(raw) + 1, np.int64)  # characters that begin before each byte
+    np.cumsum(raw & 0xC0 != 0x80, out=begun[1:])
+    return codes, begun[offsets]
 
 
-@njit(cache=True, nogil=True)
-def _decode(raw, offsets, codes, ends):
-    """Write the code points of UTF-8, and where each word's end; returns how many these are."""
-    n = 0
-    for w in range(len(offsets) - 1):
-        for k in range(offsets[w], offsets[w + 1]):
-            byte = np.uint32(raw[k])
-            if byte & 0xC0 == 0x80:  # one more byte of the character
-                codes[n - 1] = codes[n - 1] << 6 | byte & 0x3F
-                continue
-            # the first byte: the more bytes the character has, the fewer bits of it are here
-            bits = 0x7F if byte < 0x80 else 0x1F if byte < 0xE0 else 0x0F if byte < 0xF0 else 0x07
-            codes[n] = byte & bits
-            n += 1
-        ends[w + 1] = n
-    return n
+def raw_tokens(tokens: Iterable[str], tokenizer: Tokenizer | Parts) -> list[bytes]:
+    """Return the bytes that token strings stand for, so that different families can be compared.
+
+    A byte-level tokenizer writes one character per byte. In others ``▁`` is a space, and where the
+    model falls back to bytes a token such as ``<0xE4>`` is one. Characters outside the byte
+    alphabet, as in special tokens, stand for themselves.
+
+    >>> from tokenizers import Tokenizer, models
+    >>> raw_tokens(["▁na", "ï"], Tokenizer(models.BPE()))
+    [b' na', b'\\xc3\\xaf']
+    """
+    if is_byte_level(tokenizer):
+        return [_from_alphabet(token) for token in tokens]
+    if isinstance(tokenizer, Parts):
+        fallback = tokenizer.settings["model"].get("byte_fallback")
+    else:
+        fallback = getattr(backend_of(tokenizer).model, "byte_fallback", False)
+    byte = {token: bytes([i]) for i, token in enumerate(BYTE_TOKENS)} if fallback else {}
+    return [byte.get(token) or token.replace("▁", " ").encode() for token in tokens]
+
+
+@lru_cache(maxsize=1 << 16)  # a text's tokens are much the same at every size of an extension
+def _from_alphabet(token: str) -> bytes:
+    try:
+        return bytes(map(byte_of().__getitem__, token))
+    except KeyError:
+        return token.encode()
+
+
+def ordinary_tokens(tokenizer: Tokenizer | Parts) -> dict[int, str]:
+    """Map each id to its token string, in order of ids, without special and added tokens.
+
+    Raises TypeError for anything but a tokenizer.
+
+    >>> from tokenizers import Tokenizer, models
+    >>> ordinary_tokens(Tokenizer(models.BPE({"b": 1, "a": 0}, [])))
+    {0: 'a', 1: 'b'}
+    """
+    if isinstance(tokenizer, Parts):
+        vocab, added = tokenizer.vocab, {t["id"] for t in tokenizer.settings["added_tokens"]}
+    else:
+        backend = backend_of(tokenizer)
+        vocab = backend.get_vocab(with_added_tokens=False)
+        added = backend.get_added_tokens_decoder().keys()
+    by_id = sorted((i, token) for token, i in vocab.items() if i not in added)
+    return dict(by_id)
 
 
 @lru_cache(maxsize=1 << 17)  # the same tokens are asked about for every text and size
@@ -157,22 +178,18 @@ def completions(raw: bytes) -> tuple[list[str], str, list[str]] | None:
     while start < min(3, len(raw)) and raw[start] & 0xC0 == 0x80:
         start += 1
     for stop in range(len(raw), max(start, len(raw) - 3) - 1, -1):
-        try:
-            middle = raw[start:stop].decode()
-        except UnicodeDecodeError:
-            continue
-        first, last = _ending(raw[:start]), _beginning(raw[stop:])
-        return (first, middle, last) if first and last else None
+        if is_whole(middle := raw[start:stop]):
+            first, last = _ending(raw[:start]), _beginning(raw[stop:])
+            return (first, middle.decode(), last) if first and last else None
     return None
 
 
 def _ending(tail: bytes) -> list[str]:
-    """Some characters whose UTF-8 ends in these bytes of a character, shorter ones first."""
+    """Some characters whose UTF-8 ends in these bytes of a character."""
     if not tail:
         return [""]
-    low = int("".join(f"{byte & 63:06b}" for byte in tail), 2)
-    codes = range(low, 0x30000, 1 << 6 * len(tail))
-    return _some([c for c in codes if c > 127], lambda raw: raw.endswith(tail) and raw != tail)
+    codes = range(_bits(tail), 0x30000, 1 << 6 * len(tail))
+    return _some([code for code in codes if code > 0x7F], tail)
 
 
 def _beginning(head: bytes) -> list[str]:
@@ -180,19 +197,23 @@ def _beginning(head: bytes) -> list[str]:
     if not head:
         return [""]
     length = 2 if head[0] < 0xE0 else 3 if head[0] < 0xF0 else 4
-    if head[0] < 0xC2 or head[0] > 0xF4 or len(head) >= length:
-        return []
-    high = head[0] & (0xFF >> (length + 1))
-    for byte in head[1:]:
-        high = high << 6 | byte & 63
     free = 6 * (length - len(head))
-    codes = range(high << free, min((high + 1) << free, 0x110000))
-    return _some(codes, lambda raw: raw.startswith(head))
+    if head[0] < 0xC2 or free <= 0:
+        return []
+    high = _bits(head[1:], head[0] & (0xFF >> (length + 1)))
+    return _some(range(high << free, min((high + 1) << free, 0x110000)), head)
 
 
-def _some(codes, fits: Callable[[bytes], bool]) -> list[str]:
-    """Up to ``COMPLETIONS`` characters, letters and other assigned ones first, evenly spread."""
+def _bits(raw: bytes, high: int = 0) -> int:
+    """The code point's bits in continuation bytes, after those in ``high``."""
+    for byte in raw:
+        high = high << 6 | byte & 0x3F
+    return high
+
+
+def _some(codes, part: bytes) -> list[str]:
+    """Up to ``COMPLETIONS`` characters that have these bytes, evenly spread, assigned ones first."""
     step = max(1, len(codes) // (4 * COMPLETIONS))
-    found = [chr(c) for c in codes[::step] if not 0xD800 <= c < 0xE000]
-    found = [c for c in found if fits(c.encode())]
-    return sorted(found, key=lambda c: not c.isprintable())[:COMPLETIONS]
+    found = [chr(code) for code in codes[::step] if not 0xD800 <= code < 0xE000]
+    found = [character for character in found if part in character.encode()]
+    return sorted(found, key=lambda character: not character.isprintable())[:COMPLETIONS]

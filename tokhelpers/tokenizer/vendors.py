@@ -10,7 +10,7 @@ import hashlib
 import json
 import os
 from contextlib import suppress
-from functools import partial
+from importlib import import_module
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,9 +18,9 @@ from pathlib import Path
 from tokenizers import AddedToken, Tokenizer, normalizers
 
 from .files import CHECKOUT, read_whole, reason, write_whole
+from .formats import from_spm
 from .parts import parse_parts
 from .pretokenization import GPT_4, GPT_4O, LLAMA_3, QWEN
-from .sentencepiece_files import from_spm
 
 CONVERSION = 1  # raise it when a converter below changes: cached tokenizers are made anew
 NAMES = {  # name: package, file in it
@@ -42,6 +42,7 @@ NAMES |= {  # where litellm is installed, which tokhelpers does not ask for
     "claude-2": ("litellm", "litellm_core_utils/tokenizers/anthropic_tokenizer.json"),
     "deepseek": ("litellm", "litellm_core_utils/tokenizers/deepseek_tokenizer.json"),
 }
+FILES = ("tokenizer.json", "tokenizer.model")  # what a folder is searched for, in this order
 
 
 def load_tokenizer(name: str | os.PathLike, source: str = "auto") -> Tokenizer:
@@ -127,11 +128,7 @@ def _from_package(name: str) -> Tokenizer:
         tokenizer = Tokenizer.from_str(serialised)
         parse_parts(serialised)  # remembered for what is asked of it first
         return tokenizer
-    convert = {
-        "llama-3": _llama_3, "qwen": _qwen, "mistral-nemo": _tekken, "pixtral": _tekken,
-        "gpt-4": _gpt_4, "gpt-4o": _gpt_4o, "llama-4": _llama_4, "claude-2": _json, "deepseek": _json,
-    }  # fmt: skip
-    tokenizer = convert.get(name, partial(from_spm, symbols_special=True))(content)
+    tokenizer = _converted(name, content)
     try:
         cached.parent.mkdir(parents=True, exist_ok=True)
         write_whole(cached, tokenizer.to_str().encode())
@@ -142,13 +139,55 @@ def _from_package(name: str) -> Tokenizer:
     return tokenizer
 
 
-# --- tiktoken files ------------------------------------------------------------------------------
+# --- the vendors' files ---------------------------------------------------------------------------
+OPENAI = {  # pattern, and special tokens by the first one's id
+    "gpt-4": (
+        GPT_4,
+        {
+            100_257: ["endoftext", "fim_prefix", "fim_middle", "fim_suffix"],
+            100_276: ["endofprompt"],
+        },
+    ),
+    "gpt-4o": (GPT_4O, {199_999: ["endoftext"], 200_018: ["endofprompt"]}),
+}
+
+
+def _converted(name: str, content: bytes) -> Tokenizer:
+    """The tokenizer in a vendor's file."""
+    package, file = NAMES[name]
+    if package == "llama_models":
+        vendors = import_module(f"llama_models.{name.replace('-', '')}.tokenizer").Tokenizer
+        special = vendors(source_file(name)).special_tokens
+        return _from_ranks(_ranks(content), LLAMA_3 if name == "llama-3" else GPT_4O, special)
+    if name in OPENAI:
+        pattern, special = OPENAI[name]
+        return _from_ranks(_ranks(content), pattern, _numbered(special))
+    if name == "qwen":
+        named = ["endoftext", "im_start", "im_end", *(f"extra_{i}" for i in range(205))]
+        tokenizer = _from_ranks(_ranks(content), QWEN, _numbered({151_643: named}))
+        tokenizer.model.ignore_merges = False
+        # The vendor's encoder composes with Python's Unicode version, the library with Unicode 9: it
+        # does not put marks that came later in canonical order.
+        tokenizer.normalizer = normalizers.NFC()
+        return tokenizer
+    if package == "mistral_common":
+        tekken = file.endswith(".json")
+        return _tekken(content) if tekken else from_spm(content, symbols_special=True)
+    tokenizer = Tokenizer.from_str(content.decode())
+    tokenizer.post_processor = None  # nothing is put around a text
+    return tokenizer
+
+
 def _ranks(content: bytes) -> dict[bytes, int]:
     lines = (line.split() for line in content.splitlines() if line)
     return {base64.b64decode(token): int(rank) for token, rank in lines}
 
 
-def _from_ranks(ranks, pattern, special, *, skipping, shift=0) -> Tokenizer:
+def _numbered(names: dict[int, list[str]]) -> dict[str, int]:
+    return {f"<|{name}|>": i for first in names for i, name in enumerate(names[first], first)}
+
+
+def _from_ranks(ranks, pattern: str, special: dict[str, int], *, shift: int = 0) -> Tokenizer:
     """A byte-level tokenizer from byte strings and ranks; a token's id is its rank plus `shift`."""
     from transformers.convert_slow_tokenizer import TikTokenConverter
 
@@ -157,66 +196,14 @@ def _from_ranks(ranks, pattern, special, *, skipping, shift=0) -> Tokenizer:
     vocab, merges = converter.extract_vocab_merges_from_model("unused")
     vocab = {token: rank + shift for token, rank in vocab.items()}
     by_id = sorted(special, key=special.get)
-    if special[by_id[0]] != len(vocab) or special[by_id[-1]] != len(vocab) + len(by_id) - 1:
+    if sorted(special.values()) != [*range(len(vocab), len(vocab) + len(special))]:
         # those that come first or leave ids free between them must stand in the vocabulary as well,
         # or the library numbers them anew
         vocab = special | vocab
     converter.extract_vocab_merges_from_model = lambda _: (vocab, merges)
     tokenizer = converter.converted()
-    tokenizer.model.ignore_merges = skipping
+    tokenizer.model.ignore_merges = True
     tokenizer.add_special_tokens([AddedToken(t, normalized=False, special=True) for t in by_id])
-    return tokenizer
-
-
-def _numbered(first: int, names: list[str]) -> dict[str, int]:
-    return {f"<|{name}|>": first + i for i, name in enumerate(names)}
-
-
-def _reserved(count: int, kind: str = "", first: int = 0) -> list[str]:
-    return [f"{kind}reserved_special_token_{i}" for i in range(first, first + count)]
-
-
-def _llama_3(content: bytes) -> Tokenizer:
-    named = [
-        "begin_of_text", "end_of_text", *_reserved(2), "finetune_right_pad_id", "step_id",
-        "start_header_id", "end_header_id", "eom_id", "eot_id", "python_tag", "image",
-    ]  # fmt: skip
-    special = _numbered(128_000, [*named, *_reserved(256 - len(named), first=2)])
-    return _from_ranks(_ranks(content), LLAMA_3, special, skipping=True)
-
-
-def _llama_4(content: bytes) -> Tokenizer:
-    text, vision, reasoning = (f"{kind}_" for kind in ("text_post_train", "vision", "reasoning"))
-    named = [
-        "begin_of_text", "end_of_text", "fim_prefix", "fim_middle", "fim_suffix", "header_start",
-        "header_end", "eom", "eot", "step", *_reserved(6, text), "python_start", "python_end",
-        "finetune_right_pad", *_reserved(61, text, 8), "image_start", "image_end",
-        *_reserved(2, vision), "tile_x_separator", "tile_y_separator", *_reserved(4, vision, 2),
-        "image", *_reserved(1, vision, 6), "patch", *_reserved(1041, vision, 7),
-        *_reserved(8, reasoning), "reasoning_thinking_start", "reasoning_thinking_end",
-    ]  # fmt: skip
-    special = _numbered(200_000, [*named, *_reserved(2048 - len(named))])
-    return _from_ranks(_ranks(content), GPT_4O, special, skipping=True)
-
-
-def _gpt_4(content: bytes) -> Tokenizer:
-    special = _numbered(100_257, ["endoftext", "fim_prefix", "fim_middle", "fim_suffix"])
-    special |= _numbered(100_276, ["endofprompt"])
-    return _from_ranks(_ranks(content), GPT_4, special, skipping=True)
-
-
-def _gpt_4o(content: bytes) -> Tokenizer:
-    special = _numbered(199_999, ["endoftext"]) | _numbered(200_018, ["endofprompt"])
-    return _from_ranks(_ranks(content), GPT_4O, special, skipping=True)
-
-
-def _qwen(content: bytes) -> Tokenizer:
-    named = ["endoftext", "im_start", "im_end", *(f"extra_{i}" for i in range(205))]
-    special = _numbered(151_643, named)
-    tokenizer = _from_ranks(_ranks(content), QWEN, special, skipping=False)
-    # The vendor's encoder composes with Python's Unicode version, the library with Unicode 9: it
-    # does not put marks that came later in canonical order.
-    tokenizer.normalizer = normalizers.NFC()
     return tokenizer
 
 
@@ -235,37 +222,25 @@ def _tekken(content: bytes) -> Tokenizer:
     special = {token: i for i, token in enumerate(named)}
     kept = tekken["vocab"][: config["default_vocab_size"] - first]
     ranks = {base64.b64decode(t["token_bytes"]): t["rank"] for t in kept}
-    return _from_ranks(ranks, config["pattern"], special, skipping=True, shift=first)
-
-
-def _json(content: bytes) -> Tokenizer:
-    """A vendor's own tokenizer.json, with nothing put around a text."""
-    tokenizer = Tokenizer.from_str(content.decode())
-    tokenizer.post_processor = None
-    return tokenizer
+    return _from_ranks(ranks, config["pattern"], special, shift=first)
 
 
 # --- paths and the hub ---------------------------------------------------------------------------
 def _from_path(path: Path) -> Tokenizer:
+    if path.is_dir():
+        inside = [path / file for file in FILES if (path / file).exists()]
+        if not inside:
+            raise FileNotFoundError(f"the folder {path} holds neither {' nor '.join(FILES)}")
+        path = inside[0]
     if not path.exists():
         raise FileNotFoundError(
             f"no file or folder {path}: give the path of a tokenizer.json or .model"
         )
-    if path.is_dir():
-        inside = next(
-            (path / f for f in ("tokenizer.json", "tokenizer.model") if (path / f).exists()), None
-        )
-        if inside is None:
-            raise FileNotFoundError(
-                f"the folder {path} holds neither tokenizer.json nor tokenizer.model"
-            )
-        path = inside
+    content = read_whole(path)
     try:
         if path.suffix == ".json":
-            return Tokenizer.from_str(read_whole(path).decode("utf-8-sig"))
-        return from_spm(read_whole(path))
-    except OSError:
-        raise
+            return Tokenizer.from_str(content.decode("utf-8-sig"))
+        return from_spm(content)
     except BaseException as error:  # the library raises plain Exception for a bad file, or panics
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             raise
@@ -278,22 +253,17 @@ def _from_hub(name: str) -> Tokenizer:
     from huggingface_hub import constants, errors
 
     repository, _, revision = name.partition("@")
-    at = {"revision": revision} if revision else {}
-    why, cached_only = "it has neither tokenizer.json nor tokenizer.model there", False
-    for file in ("tokenizer.json", "tokenizer.model"):
+    at = {"revision": revision or None}
+    why, cached_only = f"it has neither {' nor '.join(FILES)} there", False
+    for file in FILES:
+        url = hub.hf_hub_url(repository, file, **at)
         try:  # to ask whether it exists takes one request, to ask for it several
             if not cached_only:
-                hub.get_hf_file_metadata(hub.hf_hub_url(repository, file, **at))
-        except errors.HFValidationError as error:
-            why = reason(error)
-            break
+                hub.get_hf_file_metadata(url)
         except errors.EntryNotFoundError:
             continue
-        except errors.HfHubHTTPError as error:
+        except Exception as error:
             cached_only, why = True, _refusal(error, revision)
-        except Exception:  # no connection: the exceptions differ by transport
-            cached_only = True
-            why = "it cannot be reached, and the tokenizer is not in the cache"
         try:
             return _downloaded(repository, file, cached_only, at)
         except ValueError as error:
@@ -317,8 +287,11 @@ def _refusal(error: Exception, revision: str) -> str:
         errors.GatedRepoError: "it is gated, and you have no access",
         errors.RepositoryNotFoundError: "there is no such repository, or it is private",
         errors.RevisionNotFoundError: f"it has no revision {revision!r}",
+        errors.HfHubHTTPError: reason(error),
+        # no connection: the exceptions differ by transport
+        Exception: "it cannot be reached, and the tokenizer is not in the cache",
     }
-    return next((said for kind, said in told.items() if isinstance(error, kind)), reason(error))
+    return next(said for kind, said in told.items() if isinstance(error, kind))
 
 
 def _downloaded(repository: str, file: str, cached_only: bool, at: dict) -> Tokenizer:
@@ -327,11 +300,7 @@ def _downloaded(repository: str, file: str, cached_only: bool, at: dict) -> Toke
     found = hf_hub_download(repository, file, local_files_only=cached_only, **at)
     try:
         return _from_path(Path(found))
-    except ValueError as unreadable:  # the copy in the cache may be damaged
+    except ValueError:  # the copy in the cache may be damaged
         if cached_only:
             raise
-        try:
-            again = hf_hub_download(repository, file, force_download=True, **at)
-        except Exception:
-            raise unreadable from None
-    return _from_path(Path(again))
+    return _from_path(Path(hf_hub_download(repository, file, force_download=True, **at)))

@@ -11,10 +11,10 @@ from functools import cache
 import numpy as np
 
 from ..text.pretokens import Pretokens
+from ..tokenizer.formats import spm_file
 from ..tokenizer.parts import Parts, parts_with_tokens
 from ..tokenizer.pretokenization import library_cutter
 from ..tokenizer.segmentation import merges_of, segment, sum_by_id, symbols_of
-from ..tokenizer.sentencepiece_files import spm_file
 from ..tokenizer.token_bytes import code_points
 from .merges import learn_vocabulary
 
