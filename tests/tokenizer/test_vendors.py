@@ -24,6 +24,7 @@ import sentencepiece
 import tiktoken
 from sentencepiece.sentencepiece_model_pb2 import ModelProto
 from strategies import loaded, one_fast
+from tiktoken_ext import openai_public
 from tokenizers import Tokenizer, models, normalizers
 
 import tokhelpers as th
@@ -44,38 +45,7 @@ every_name = pytest.mark.parametrize(
 # --- the vendors' own encoders -------------------------------------------------------------------
 TEKKEN = ("mistral-nemo", "pixtral")
 META, OPENAI = ("llama-3", "llama-4"), {"gpt-4": "cl100k_base", "gpt-4o": "o200k_base"}
-
-
-class QwenTokenizer:
-    """Qwen's encoder as its vendor wrote it, in dashscope 2.0.2 (dashscope/tokenizers).
-
-    The package itself would bring seventeen others along, for this one class.
-    """
-
-    PATTERN = (
-        r"""(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}"""
-        r"""| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"""
-    )
-    SPECIAL = (
-        "<|endoftext|>",
-        "<|im_start|>",
-        "<|im_end|>",
-        *(f"<|extra_{i}|>" for i in range(205)),
-    )
-
-    def __init__(self, file):
-        lines = [line.split() for line in gzip.decompress(file.read_bytes()).splitlines()]
-        self._special_tokens = {token: 151_643 + i for i, token in enumerate(self.SPECIAL)}
-        self._tokenizer = tiktoken.Encoding(
-            "Qwen",
-            pat_str=self.PATTERN,
-            mergeable_ranks={base64.b64decode(token): int(rank) for token, rank in lines},
-            special_tokens=self._special_tokens,
-        )
-
-    def encode(self, text, allowed_special):
-        text = unicodedata.normalize("NFC", text)
-        return self._tokenizer.encode(text, allowed_special=allowed_special, disallowed_special=())
+TIKTOKEN = {*META, *OPENAI, "qwen"}
 
 
 def test_the_qwen_file_is_the_vendors():
@@ -85,77 +55,78 @@ def test_the_qwen_file_is_the_vendors():
     assert hashlib.sha256(content).hexdigest() == vendors
 
 
+# Qwen's encoder as its vendor wrote it, in dashscope 2.0.2 (dashscope/tokenizers): the package
+# itself would bring seventeen others along, for this one class
+QWEN_PATTERN = (
+    r"""(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}"""
+    r"""| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"""
+)
+QWEN_NAMES = ["endoftext", "im_start", "im_end", *(f"extra_{i}" for i in range(205))]
+
+
 @functools.cache
 def vendor(name):
+    """The vendor's own encoder: of tiktoken, of mistral_common or of sentencepiece."""
+    file = source_file(name)
     if name in META:
-        module = importlib.import_module(f"llama_models.{name.replace('-', '')}.tokenizer")
-        return module.Tokenizer(source_file(name))
-    if name in OPENAI:  # as OpenAI's own package defines it, with the ranks from the file
-        import tiktoken
-        from tiktoken_ext import openai_public
-
-        lines = gzip.decompress(source_file(name).read_bytes()).splitlines()
-        ranks = {base64.b64decode(a): int(b) for a, b in map(bytes.split, lines)}
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(openai_public, "load_tiktoken_bpe", lambda *_, **__: ranks)
-            return tiktoken.Encoding(**getattr(openai_public, OPENAI[name])())
-    if name == "qwen":
-        return QwenTokenizer(source_file(name))
+        return importlib.import_module(f"llama_models.{file.parent.name}.tokenizer").Tokenizer(file)
     if name in TEKKEN:
         from mistral_common.tokens.tokenizers.tekken import Tekkenizer
 
-        return Tekkenizer.from_file(source_file(name))
-    return sentencepiece.SentencePieceProcessor(model_file=str(source_file(name)))
+        return Tekkenizer.from_file(file)
+    if name.startswith("mistral"):
+        return sentencepiece.SentencePieceProcessor(model_file=str(file))
+    lines = gzip.decompress(file.read_bytes()).splitlines()
+    ranks = {base64.b64decode(token): int(rank) for token, rank in map(bytes.split, lines)}
+    if name == "qwen":
+        special = {f"<|{token}|>": i for i, token in enumerate(QWEN_NAMES, 151_643)}
+        options = {"pat_str": QWEN_PATTERN, "mergeable_ranks": ranks, "special_tokens": special}
+        return tiktoken.Encoding("Qwen", **options)
+    with pytest.MonkeyPatch.context() as patch:  # as OpenAI's package has it, but for the download
+        patch.setattr(openai_public, "load_tiktoken_bpe", lambda *_, **__: ranks)
+        return tiktoken.Encoding(**getattr(openai_public, OPENAI[name])())
+
+
+def encoding(name):
+    """The tiktoken encoding behind a vendor's encoder."""
+    return vendor(name).model if name in META else vendor(name)
 
 
 def vendor_ids(name, text, special=False):
     """The vendor's ids; Mistral's two encoders have no way to look for special tokens in text."""
-    encoder = vendor(name)
     if name in META:
-        return encoder.encode(
-            text, bos=False, eos=False, allowed_special="all" if special else None
-        )
-    if name in OPENAI:
-        return (
-            encoder.encode(text, allowed_special="all")
-            if special
-            else encoder.encode_ordinary(text)
-        )
-    if name == "qwen":
-        return encoder.encode(text, allowed_special="all" if special else set())
+        allowed = "all" if special else None
+        return vendor(name).encode(text, bos=False, eos=False, allowed_special=allowed)
+    if name in TIKTOKEN:
+        text = composed(text) if name == "qwen" else text
+        allowed = "all" if special else set()
+        return vendor(name).encode(text, allowed_special=allowed, disallowed_special=())
     assert not special
     if name in TEKKEN:
-        return encoder.encode(text, bos=False, eos=False)
-    return encoder.encode(text)
+        return vendor(name).encode(text, bos=False, eos=False)
+    return vendor(name).encode(text)
 
 
 def vendor_specials(name):
     """Special tokens and their ids."""
+    if name in TIKTOKEN:
+        return encoding(name)._special_tokens
     encoder = vendor(name)
-    if name in META:
-        return encoder.special_tokens
-    if name == "qwen" or name in OPENAI:
-        return encoder._special_tokens
     if name in TEKKEN:
         return encoder._special_tokens_reverse_vocab
-    ids = range(encoder.get_piece_size())
-    found = {
-        encoder.id_to_piece(i): i for i in ids if encoder.is_control(i) or encoder.is_unknown(i)
+    pieces = {i: encoder.id_to_piece(i) for i in range(encoder.get_piece_size())}
+    return {
+        piece: i
+        for i, piece in pieces.items()
+        if encoder.is_control(i) or encoder.is_unknown(i) or piece.startswith(("[REF", "[/REF"))
     }
-    defined = {encoder.id_to_piece(i): i for i in ids}
-    return found | {t: i for t, i in defined.items() if t.startswith(("[REF", "[/REF"))}
 
 
 def vendor_bytes(name, i):
     """The bytes behind an ordinary id."""
-    encoder = vendor(name)
-    if name in META:
-        return encoder.model.decode_single_token_bytes(i)
-    if name in OPENAI:
-        return encoder.decode_single_token_bytes(i)
-    if name == "qwen":
-        return encoder._tokenizer.decode_single_token_bytes(i)
-    return encoder.id_to_byte_piece(i)
+    if name in TIKTOKEN:
+        return encoding(name).decode_single_token_bytes(i)
+    return vendor(name).id_to_byte_piece(i)
 
 
 @functools.cache
@@ -220,7 +191,7 @@ def real_text():
 
 @functools.cache
 def odd_text():
-    """About 4,300 strings: spaces, digits, marks, emoji, code points by lot; one seed."""
+    """About 4,600 strings: spaces, digits, marks, emoji, code points by lot; one seed."""
     draw = random.Random(1)
 
     def lots(alphabet, length, n):
@@ -228,22 +199,7 @@ def odd_text():
 
     assigned = [c for c in map(chr, range(0x110000)) if unicodedata.category(c)[0] != "C"]
     marks = [c for c in assigned if unicodedata.combining(c)]
-    kinds = [
-        " ",
-        "  ",
-        "   ",
-        "\n",
-        "\n\n",
-        "\r\n",
-        "\t",
-        "a",
-        "Word",
-        "don't",
-        "1",
-        "234",
-        ".",
-        "é",
-    ]
+    kinds = ["Word", "don't", "234", "\r\n", "\n\n", "  ", "   ", *" \n\ta1.é"]
     texts = ["", *map("".join, product(kinds, repeat=2))]
     texts += [" " * n + tail for n in range(1, 130) for tail in ("", "x", "\n", "\n  x")]
     texts += [str(draw.getrandbits(draw.randrange(1, 80))) for _ in range(300)]
@@ -252,7 +208,7 @@ def odd_text():
     texts += lots(["a", "e", "o", "A", "\u0915", "\u05d0", "\u0627", *marks], 8, 500)
     texts += lots(assigned, 10, 1500)
     texts += lots([chr(c) for c in range(0x250)], 20, 500)
-    return texts
+    return texts + [c * n for c in REPEATED for n in (10_000, *range(1, 70, 3))]
 
 
 # --- facts ---------------------------------------------------------------------------------------
@@ -329,19 +285,9 @@ def test_ordinary_tokens_are_the_vendors(name):
 
 
 @every_name
-def test_ids_on_real_text(name):
-    assert_vendors_ids(name, real_text())
-
-
-@every_name
-def test_ids_on_odd_text(name):
-    assert_vendors_ids(name, odd_text())
-
-
-@every_name
-def test_ids_on_repeated_characters(name):
-    texts = [c * 10_000 for c in REPEATED] + [c * n for c in REPEATED for n in range(1, 70, 3)]
-    assert_vendors_ids(name, texts)
+@pytest.mark.parametrize("texts", [real_text, odd_text], ids=["real", "odd"])
+def test_ids_on_much_text(name, texts):
+    assert_vendors_ids(name, texts())
 
 
 @pytest.mark.long
@@ -417,14 +363,9 @@ def test_special_tokens_in_text_that_the_vendor_takes_for_text(name):
 
 
 @every_name
-def test_nothing_is_added_around_a_text(name):
-    assert loaded(name).encode("a text").ids == vendor_ids(name, "a text")
-    assert loaded(name).encode("").ids == []
-
-
-@every_name
 def test_decoding_gives_the_text_back(name):
-    texts = real_text()[::3] + odd_text() + [c * 10_000 for c in REPEATED]
+    assert loaded(name).encode("a text").ids == vendor_ids(name, "a text")  # nothing around it
+    texts = real_text()[::3] + odd_text()
     ids = [e.ids for e in plain(name).encode_batch(texts)]
     back = plain(name).decode_batch(ids, skip_special_tokens=False)
     if name == "mistral-v1":
@@ -449,19 +390,6 @@ def cache(tmp_path, monkeypatch):
     return tmp_path / "cache"
 
 
-def no_conversion(*_, **__):
-    raise AssertionError("converted again")
-
-
-def test_a_second_load_reads_the_cache(cache, monkeypatch):
-    first = load_tokenizer("mistral-v1")
-    (file,) = cache.iterdir()
-    assert file.name.startswith("mistral-v1-") and file.suffix == ".json"
-    monkeypatch.setattr(pretrained, "from_spm", no_conversion)
-    assert load_tokenizer("mistral-v1").to_str() == first.to_str()
-    assert list(cache.iterdir()) == [file]
-
-
 @pytest.mark.parametrize("name", one_fast("llama-3", "qwen", "mistral-nemo", "gpt-4"))
 def test_the_cached_tokenizer_is_the_converted_one(cache, name):
     assert load_tokenizer(name).to_str() == stored(name)
@@ -470,44 +398,28 @@ def test_the_cached_tokenizer_is_the_converted_one(cache, name):
     assert file.read_text(encoding="utf-8") == stored(name)
 
 
-def test_a_changed_source_file_is_converted_anew(cache, monkeypatch, tmp_path):
-    load_tokenizer("mistral-v1")
-    other = tmp_path / "other.model"
+def test_what_is_converted_anew(cache, monkeypatch, tmp_path):
+    """A file that is not in the cache, and all after a change of the converters; nothing else."""
+
+    def convert(*args, **options):
+        converted.append(args)
+        return from_spm(*args, **options)
+
+    converted, other = [], tmp_path / "other.model"
     other.write_bytes(spm_model(byte_fallback=True))
-    monkeypatch.setattr(pretrained, "source_file", lambda name: other)
-    assert load_tokenizer("mistral-v1").get_vocab_size() == 700
-    assert len(list(cache.iterdir())) == 2
-    assert load_tokenizer("mistral-v1").get_vocab_size() == 700
-    assert len(list(cache.iterdir())) == 2
-
-
-def test_a_changed_converter_is_run_anew(cache, monkeypatch):
-    load_tokenizer("mistral-v1")
-    monkeypatch.setattr(pretrained, "CONVERSION", pretrained.CONVERSION + 1)
-    monkeypatch.setattr(pretrained, "from_spm", no_conversion)
-    with pytest.raises(AssertionError, match="converted again"):
-        load_tokenizer("mistral-v1")
-
-
-@pytest.mark.parametrize("step", ["write", "replace"])
-def test_no_half_written_file_is_left(cache, monkeypatch, step):
-    def half(path, content):
-        with path.open("wb") as file:
-            file.write(content[:100])
-        raise OSError("no space left on device")
-
-    def stop(*_):
-        raise KeyboardInterrupt
-
+    monkeypatch.setattr(pretrained, "from_spm", convert)
+    first = load_tokenizer("mistral-v1")
+    assert load_tokenizer("mistral-v1").to_str() == first.to_str() and len(converted) == 1
+    (file,) = cache.iterdir()
+    assert file.name.startswith("mistral-v1-") and file.suffix == ".json"
     with monkeypatch.context() as patch:
-        if step == "write":
-            patch.setattr(Path, "write_bytes", half)
-        else:
-            patch.setattr(os, "replace", stop)
-        with pytest.raises((OSError, KeyboardInterrupt)):
-            load_tokenizer("mistral-v1")
-    assert list(cache.iterdir()) == []
-    assert load_tokenizer("mistral-v1").get_vocab_size() == 32_000
+        patch.setattr(pretrained, "source_file", lambda name: other)
+        for _ in range(2):
+            assert load_tokenizer("mistral-v1").get_vocab_size() == 700
+    assert len(converted) == 2 == len(list(cache.iterdir()))
+    monkeypatch.setattr(pretrained, "CONVERSION", pretrained.CONVERSION + 1)
+    load_tokenizer("mistral-v1")
+    assert len(converted) == 3
 
 
 def test_several_threads_may_convert_at_once(cache, monkeypatch):
@@ -555,13 +467,6 @@ def tiny():
     return Tokenizer(models.BPE({"a": 0, "b": 1, "ab": 2}, [("a", "b")]))
 
 
-def test_a_transformers_folder(tiny, tmp_path):
-    from transformers import PreTrainedTokenizerFast
-
-    PreTrainedTokenizerFast(tokenizer_object=tiny).save_pretrained(tmp_path / "folder")
-    assert load_tokenizer(tmp_path / "folder").encode("abb").tokens == ["ab", "b"]
-
-
 def test_a_path_below_home(tiny, tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     tiny.save(str(tmp_path / "mine.json"))
@@ -583,10 +488,9 @@ def test_source_says_what_a_name_is(tiny, tmp_path, monkeypatch):
     assert asked == ["mistral-v1", "org/model"]
     with pytest.raises(ValueError, match="source is 'web': use 'auto', 'package', 'path' or 'hub'"):
         load_tokenizer("mistral-v1", source="web")
-    with pytest.raises(
-        ValueError, match="no packaged tokenizer is called 'gpt-5': use llama-3, qwen"
-    ):
-        load_tokenizer("gpt-5", source="package")
+    for source in ("package", "auto"):
+        with pytest.raises(ValueError, match="no tokenizer is called 'gpt-5': use llama-3, qwen"):
+            load_tokenizer("gpt-5", source=source)
 
 
 @pytest.mark.parametrize("name", ["absent/tokenizer.json", "absent.model", "absent"])
@@ -655,28 +559,17 @@ def test_neither_pickles_nor_code_are_run(tiny, tmp_path):
 @functools.cache
 def training_lines():
     """English words, digits, runs of spaces."""
-    return [
-        *th.load_corpus("hpo", chars=60_000),
-        *["a  b   c", "\t\tif x:\n\n  ====", "12 345"] * 20,
-    ]
+    spaces = ["a  b   c", "\t\tif x:\n\n  ====", "12 345"] * 20
+    return [*th.load_corpus("hpo", chars=60_000), *spaces]
 
 
 @functools.cache
 def spm_model(**options):
     """A small SentencePiece model, as the bytes of its file."""
-    options = {
-        "model_type": "bpe",
-        "vocab_size": 700,
-        "normalization_rule_name": "identity",
-    } | options
-    model = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(training_lines()),
-        model_writer=model,
-        minloglevel=2,
-        num_threads=1,
-        **options,
-    )
+    options = {"vocab_size": 700, "normalization_rule_name": "identity"} | options
+    options |= {"model_type": options.get("model_type", "bpe"), "minloglevel": 2, "num_threads": 1}
+    model, lines = io.BytesIO(), iter(training_lines())
+    sentencepiece.SentencePieceTrainer.train(sentence_iterator=lines, model_writer=model, **options)
     return model.getvalue()
 
 
@@ -694,50 +587,11 @@ SETTINGS = [dict(zip(SWITCHES, on, strict=True)) for on in product([False, True]
     {"allow_whitespace_only_pieces": True, "remove_extra_whitespaces": False},
     {"split_digits": True, "character_coverage": 0.98, "control_symbols": "<a>"},
 ]
-SPM_ALPHABET = [
-    " ",
-    " ",
-    "  ",
-    "    ",
-    "\t",
-    "\n",
-    "▁",
-    "▁▁",
-    " ▁",
-    "▁ ",
-    "\xa0",
-    "\u3000",
-    "\u200b",
-]
+SPM_ALPHABET = [*"  \t\n▁\xa0\u3000\u200b\0éд日ab1()", "  ", "    ", "▁▁", " ▁", "▁ ", "of "]
 SPM_ALPHABET += [
-    "\0",
-    "é",
-    "e\u0301",
-    "д",
-    "日",
-    "👩‍💻",
-    "<s>",
-    "<unk>",
-    "<0x41>",
-    "<a>",
-    "==",
-    "=====",
-]
-SPM_ALPHABET += [
-    "a",
-    "aa",
-    "b",
-    "the",
-    "of ",
-    "ing",
-    "tion",
-    "information",
-    "1",
-    "23",
-    "(",
-    ")",
-    "--",
-]
+    "e\u0301", "👩‍💻", "<s>", "<unk>", "<0x41>", "<a>", "==", "=====", "aa", "the", "ing", "tion",
+    "information", "23", "--",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -772,8 +626,8 @@ def test_decoding_is_sentencepieces(options):
         ({"normalization_rule_name": "nfkc_cf"}, "'nfkc_cf' instead of 'identity'"),
         ({"user_defined_symbols": "<sep>"}, "user_defined_symbols"),
         ({"treat_whitespace_as_suffix": True}, "treat_whitespace_as_suffix"),
-        ({"model_type": "unigram"}, "not of type BPE: only BPE models are converted"),
-        ({"model_type": "char"}, "not of type BPE: only BPE models are converted"),
+        ({"model_type": "unigram"}, "not of type BPE: only those are converted"),
+        ({"model_type": "char"}, "not of type BPE: only those are converted"),
     ],
 )
 def test_settings_that_would_change_ids_are_refused(options, named, tmp_path):
@@ -833,5 +687,5 @@ def test_offline_and_not_cached(tmp_path):
 
 
 def test_a_name_that_cannot_be_a_hub_id():
-    with pytest.raises(OSError, match="'org/no such' cannot be loaded from the hub: Repo id must"):
+    with pytest.raises(ValueError, match="Repo id must use .*: 'org/no such'"):
         load_tokenizer("org/no such")

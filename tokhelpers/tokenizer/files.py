@@ -5,7 +5,6 @@ import errno
 import os
 import re
 import shutil
-import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -26,9 +25,6 @@ def destination(path: str | os.PathLike) -> Path:
 
     Symlinks are followed and ``~`` is expanded. Raises ValueError for what cannot be a name,
     OSError for symlinks that lead in a circle.
-
-    >>> destination("/no folder/../new").as_posix()
-    '/new'
     """
     try:
         found = Path(os.path.realpath(os.path.expanduser(path)))
@@ -99,6 +95,8 @@ def write_all(contents: Mapping[str | os.PathLike, bytes | Callable[[Path], None
             if file.exists() and not file.is_file():
                 what = "a folder" if file.is_dir() else "a pipe or a device"
                 raise FileExistsError(f"{file} is {what}: give the name of a file")
+            if not file.parent.is_dir():
+                raise FileNotFoundError(f"cannot write {file}: there is no folder {file.parent}")
             draft = drafts[file] = _draft_of(file)
             content(draft) if callable(content) else draft.write_bytes(content)
             sync(draft)
@@ -127,12 +125,10 @@ def replacing(folder: Path, names: Collection[str]) -> Iterator[Path]:
     """Give a draft to write into, which takes the folder's place in one step when all is written.
 
     What the folder holds besides ``names`` is in the draft from the start, as hard links. Killed at
-    any point, the folder is the old one or the new one; a hidden folder ``.NAME.*.tmp`` may stay
-    beside it, which can be deleted. What others write into the folder meanwhile is never deleted.
-
-    Raises OSError, in one sentence, for what is no folder, may not be written, cannot be swapped
-    (a mount point, the working directory, a file system or an operating system that cannot do it),
-    and when the disk is full.
+    any point, the folder is the old one or the new one; a hidden ``.NAME.*.tmp`` may stay beside it.
+    What others write into the folder meanwhile is kept. Raises OSError, in one sentence, for what is
+    no folder, may not be written, cannot be swapped (a mount point, the working directory, a file
+    system or an operating system that cannot do it), and when the disk is full.
     """
     folder = destination(folder)
     there, draft = folder.exists(), _draft_of(folder)
@@ -175,14 +171,11 @@ def _check(folder: Path) -> None:
         raise FileExistsError(f"{folder} is a file: give the name of a folder")
     if folder.is_mount():
         raise OSError(f"{folder} is a mount point, which cannot be swapped: save to a folder in it")
-    # root may write everywhere, yet a folder without any write permission is meant to stay
+    # root may write everywhere
     if not os.access(folder, os.W_OK) or not folder.stat().st_mode & 0o222:
         raise PermissionError(f"{folder} is read-only: make it writable, or save to another folder")
     if Path.cwd().is_relative_to(folder):
-        raise OSError(
-            f"{folder} is the working directory or holds it, and would be swapped for a new folder: "
-            "save to a folder in it, or from outside"
-        )
+        raise OSError(f"{folder} is or holds the working directory: save to a folder in it")
 
 
 def _carry_over(folder: Path, draft: Path, names: Collection[str]) -> None:
@@ -196,8 +189,7 @@ def _carry_over(folder: Path, draft: Path, names: Collection[str]) -> None:
 
 def _swap(draft: Path, folder: Path) -> None:
     """Exchange two folders in one step of the file system."""
-    exchange = 2  # Linux's RENAME_EXCHANGE and macOS's RENAME_SWAP
-    here = -100  # AT_FDCWD: paths are as seen from the working directory
+    exchange, here = 2, -100  # RENAME_EXCHANGE (macOS: RENAME_SWAP); AT_FDCWD
     one, other = os.fsencode(draft), os.fsencode(folder)
     try:
         libc = ctypes.CDLL(None, use_errno=True)
@@ -221,19 +213,12 @@ def _why(error: OSError) -> str:
 
 
 def _discard(old: Path, folder: Path, names: Collection[str]) -> None:
-    """Delete the folder that was replaced, unless it holds what came into it meanwhile."""
-    strays = []
-    for file in (path for path in old.rglob("*") if path.is_symlink() or not path.is_dir()):
+    """Delete the folder that was replaced; what came into it meanwhile goes to the new one."""
+    for file in [path for path in old.rglob("*") if path.is_symlink() or not path.is_dir()]:
         inside = file.relative_to(old)
         new = folder / inside
         carried = new.is_symlink() or (new.exists() and file.samefile(new))
         if inside.parts[0] not in names and not carried:
-            strays.append(inside)
-    if not strays:
-        shutil.rmtree(old, ignore_errors=True)
-        return
-    warnings.warn(
-        f"{len(strays):,} files, first {strays[0]}, came into {folder} while it was replaced: they "
-        f"are in {old}, take them from there",
-        stacklevel=5,
-    )
+            new.parent.mkdir(parents=True, exist_ok=True)
+            os.replace(file, new)
+    shutil.rmtree(old, ignore_errors=True)

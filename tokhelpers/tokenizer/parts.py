@@ -1,7 +1,6 @@
 """Take a tokenizer apart into vocabulary, merges and settings, and put one together again.
 
-Everything that changes a tokenizer does it here: read the parts, compute new ones, build. The
-tokenizer that came in is never touched.
+Whatever changes a tokenizer reads its parts, computes new ones and builds; the old stays as it is.
 """
 
 import json
@@ -13,6 +12,7 @@ from itertools import chain
 import numpy as np
 from tokenizers import AddedToken, Tokenizer, models
 
+STEPS = ("normalizer", "pre_tokenizer")  # what decides a tokenizer's pre-tokens
 BYTE_TOKENS = [f"<0x{byte:02X}>" for byte in range(256)]  # SentencePiece's, for byte fallback
 
 
@@ -52,7 +52,7 @@ class Parts:
     @cached_property
     def byte_level(self) -> bool:
         """Whether a token string has one character of the byte alphabet per byte."""
-        return "ByteLevel" in repr([self.settings[k] for k in ("normalizer", "pre_tokenizer")])
+        return is_byte_level(self)
 
     @cached_property
     def special(self) -> set[str]:
@@ -117,12 +117,16 @@ def backend_of(tokenizer) -> Tokenizer:
 
 
 def is_bpe(tokenizer: Tokenizer | Parts) -> bool:
-    """Say whether a tokenizer's model is BPE, as that of all parts is.
-
-    >>> is_bpe(Tokenizer(models.BPE())), is_bpe(Tokenizer(models.WordPiece()))
-    (True, False)
-    """
+    """Say whether a tokenizer's model is BPE."""
     return isinstance(tokenizer, Parts) or isinstance(backend_of(tokenizer).model, models.BPE)
+
+
+def steps_of(tokenizer: Tokenizer | Parts) -> dict[str, dict | None]:
+    """Return a tokenizer's normalizer and pre-tokenizer, as ``tokenizer.json`` holds them."""
+    if isinstance(tokenizer, Parts):
+        return {step: tokenizer.settings[step] for step in STEPS}
+    found = {step: getattr(backend_of(tokenizer), step) for step in STEPS}
+    return {k: None if v is None else json.loads(v.__getstate__()) for k, v in found.items()}
 
 
 def is_byte_level(tokenizer: Tokenizer | Parts) -> bool:
@@ -130,10 +134,7 @@ def is_byte_level(tokenizer: Tokenizer | Parts) -> bool:
 
     It does if its normalizer or its pre-tokenizer is, or contains, ``ByteLevel``.
     """
-    if isinstance(tokenizer, Parts):
-        return tokenizer.byte_level
-    backend = backend_of(tokenizer)
-    return "ByteLevel" in repr([backend.normalizer, backend.pre_tokenizer])
+    return "ByteLevel" in repr(steps_of(tokenizer))
 
 
 @lru_cache(maxsize=5)

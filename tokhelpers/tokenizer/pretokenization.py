@@ -14,7 +14,7 @@ from numbers import Integral
 
 from tokenizers import Tokenizer, models
 
-from .parts import Parts, backend_of
+from .parts import Parts, backend_of, steps_of
 from .token_bytes import byte_of
 
 LLAMA_3 = (
@@ -47,7 +47,6 @@ PATTERNS = dict.fromkeys((LLAMA_3, QWEN, GPT_2, GPT_4), LETTERS)
 PATTERNS |= dict.fromkeys((TEKKEN, GPT_4O), {"Ll"} | WITHOUT_CASE)
 LINES = {LLAMA_3, QWEN, TEKKEN}  # a pre-token ends after the last newline in white space
 
-STEPS = ("normalizer", "pre_tokenizer")
 BEFORE_META = re.compile("(?<=[^▁])(?=▁)")
 
 
@@ -120,11 +119,7 @@ def cutting_rules(tokenizer: Tokenizer | Parts) -> str:
     >>> cutting_rules(tokenizer)
     '{"normalizer": null, "pre_tokenizer": {"type": "Whitespace"}}'
     """
-    if isinstance(tokenizer, Parts):
-        rules = {step: tokenizer.settings[step] for step in STEPS}
-    else:
-        steps = {step: getattr(backend_of(tokenizer), step) for step in STEPS}
-        rules = {k: None if v is None else json.loads(v.__getstate__()) for k, v in steps.items()}
+    rules = steps_of(tokenizer)
     if not cuts_text(rules["pre_tokenizer"]):
         parts = isinstance(tokenizer, Parts)
         vocab = tokenizer.vocab if parts else backend_of(tokenizer).get_vocab(False)
@@ -195,9 +190,8 @@ def is_doubtful(word: str) -> bool:
     They do so with characters newer than this Python's Unicode version, and with U+0295, which
     Unicode 17 moved from the lower case to the letters without case.
     """
-    if "ʕ" in word:
-        return True
-    return not word.isprintable() and any(unicodedata.category(c) == "Cn" for c in word)
+    unassigned = not word.isprintable() and any(unicodedata.category(c) == "Cn" for c in word)
+    return unassigned or "ʕ" in word
 
 
 def token_text(parts: Parts, token: str) -> str | None:
@@ -224,7 +218,7 @@ def always_split(parts: Parts, tokens: Iterable[str]) -> list[str]:
     >>> always_split(parts, ["catĠ", "Ġcat", "cat"])
     ['catĠ']
     """
-    cut = library_cutter(json.dumps({step: parts.settings[step] for step in STEPS}))
+    cut = library_cutter(json.dumps(steps_of(parts)))
     # without a pre-tokenizer merges cross spaces
     between = "\0" if cuts_text(parts.settings["pre_tokenizer"]) else ""
     contexts = (("", ""), (" ", ""), ("a", ""), ("", "a"))

@@ -61,8 +61,8 @@ def save_pretrained(
     truncation. A ``model`` of ``transformers`` is written with the tokenizer, both or neither.
 
     A folder that exists keeps its other files, such as a model's weights, as hard links. Killed at
-    any point, it is the old one or the new one, complete. This needs Linux or macOS and a file
-    system that swaps two folders in one step; elsewhere only new folders are written.
+    any point, it is the old one or the new one. This needs Linux or macOS and a file system that
+    swaps two folders in one step; elsewhere only new folders are written.
 
     The other arguments go on the card, README.md (TOKENIZER.md where the folder has a README.md of
     its own): ``base`` maps names to the tokenizers it was made from, ``texts`` maps names to
@@ -70,11 +70,10 @@ def save_pretrained(
     is what ``evaluate`` gave, or a mapping of names to that, and ``rows``, such as the plan of
     ``plan_transfer``, says where a model's rows came from.
 
-    Raises TypeError for anything but a tokenizer, FileNotFoundError for a ``like`` that is not there,
-    ValueError for one that cannot be read or whose special tokens the tokenizer lacks, and for a
-    folder whose ``config.json`` makes AutoTokenizer read another tokenizer; OSError for a folder
-    that cannot be written. Warns where ``like`` puts other special tokens around a text, and of
-    other programs' tokenizer files in the folder, which stay.
+    Raises TypeError for anything but a tokenizer, FileNotFoundError for a missing ``like``,
+    ValueError for one that cannot be read or whose special tokens the tokenizer lacks, and where
+    AutoTokenizer would read another tokenizer; OSError for a folder that cannot be written. Warns
+    where ``like`` puts other special tokens around a text, and of other programs' tokenizer files.
 
     >>> import tempfile
     >>> tokenizer = th.train_byte_level_bpe(["bat bat bag"], vocab_size=258)
@@ -122,10 +121,8 @@ def _opened(like) -> PreTrainedTokenizerBase | None:
     if like is None or isinstance(like, PreTrainedTokenizerBase):
         return like
     if not isinstance(like, str | os.PathLike):
-        raise TypeError(
-            f"like is a folder or a transformers tokenizer, not {type(like).__name__}: a chat template "
-            "and the roles of special tokens are nowhere else"
-        )
+        kind = type(like).__name__
+        raise TypeError(f"like is a folder or a transformers tokenizer, not {kind}")
     folder = Path(os.path.expanduser(like))
     if not folder.is_dir():
         raise FileNotFoundError(f"no folder {folder}: like is a folder that AutoTokenizer loads")
@@ -152,16 +149,16 @@ def _config(backend: Tokenizer, like: PreTrainedTokenizerBase | None) -> str:
         if missing:  # the library would add them
             raise ValueError(
                 f"{len(missing):,} special tokens of like, first {missing[0]!r}, are not special in "
-                "this tokenizer: give the folder of the tokenizer it was made from, or add them with "
-                "add_special_tokens"
+                "this tokenizer: give the folder it was made from, or use add_special_tokens"
             )
         config |= special
         if more:
             config["additional_special_tokens"] = more
-        if template := like.chat_template:
-            several = isinstance(template, dict)
-            listed = several and [{"name": n, "template": text} for n, text in template.items()]
-            config["chat_template"] = listed or template
+        template = like.chat_template
+        if isinstance(template, dict):
+            template = [{"name": name, "template": text} for name, text in template.items()]
+        if template:
+            config["chat_template"] = template
     elif (unk := getattr(backend.model, "unk_token", None)) in added:
         config["unk_token"] = unk  # the one role that the tokenizer itself knows
     return json.dumps(config, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
@@ -217,10 +214,9 @@ def _warn(folder: Path, backend: Tokenizer, like: PreTrainedTokenizerBase | None
 # --- the card ------------------------------------------------------------------------------------
 def _serialised(tokenizer: Tokenizer) -> bytes:
     """The content of tokenizer.json, as it is saved and hashed."""
+    backend = backend_of(tokenizer)
     try:
-        return backend_of(tokenizer).to_str(pretty=True).encode()
-    except TypeError:
-        raise
+        return backend.to_str(pretty=True).encode()
     except Exception as error:  # the library raises plain Exception for Python code in a tokenizer
         raise ValueError(f"the tokenizer cannot be written as tokenizer.json: {error}") from error
 
@@ -228,19 +224,15 @@ def _serialised(tokenizer: Tokenizer) -> bytes:
 def text_hash(text: Iterable[str]) -> tuple[str, int]:
     """Compute the hash of a corpus or of counted text, and count its documents (or pre-tokens).
 
-    ``text`` iterates over documents or maps them to counts. The hash, 64 hexadecimal digits, is
-    the sum modulo 2^256 of the SHA-256 of each document's UTF-8, times its count: it tells texts
-    apart, whatever the order, but does not stop a forger. Raises TypeError for a string and for an
-    iterator, which can be read only once.
+    ``HASHED`` says what the hash, 64 hexadecimal digits, is; it does not stop a forger. Raises
+    TypeError for a string and for an iterator, which can be read only once.
 
     >>> text_hash(["a", "b", "a"]) == text_hash({"b": 1, "a": 2})
     True
     """
     if isinstance(text, str | bytes | Iterator) or not isinstance(text, Iterable):
-        raise TypeError(
-            f"a text is a corpus, a list of documents or counts, not {type(text).__name__}: give "
-            "what can be read again"
-        )
+        kind = type(text).__name__
+        raise TypeError(f"a text is a corpus, a list of documents or counts, not {kind}")
     total = documents = 0
     for document, n in documents_with_counts(text):
         digest = hashlib.sha256(document.encode("utf-8", "surrogatepass")).digest()

@@ -1,5 +1,6 @@
 """Tokens as bytes and bytes as text: what token strings stand for, and characters that are cut."""
 
+from codecs import getincrementaldecoder
 from collections.abc import Iterable
 from functools import lru_cache
 
@@ -45,11 +46,7 @@ def token_strings(words: Iterable[str]) -> list[str]:
 
 
 def strings_of_bytes(raw: np.ndarray, offsets: np.ndarray) -> pa.Array:
-    """Write flat bytes (uint8), cut at offsets, with one character of ``byte_alphabet`` per byte.
-
-    >>> strings_of_bytes(np.frombuffer(b" cat", np.uint8), np.array([0, 2, 4])).to_pylist()
-    ['Ġc', 'at']
-    """
+    """Write flat bytes (uint8), cut at offsets, with one character of ``byte_alphabet`` per byte."""
     codes = np.array([ord(character) for character in byte_alphabet()], np.uint16)[raw]
     longer = codes > 0x7F  # two bytes in UTF-8
     places = np.zeros(len(raw) + 1, np.int64)
@@ -62,11 +59,7 @@ def strings_of_bytes(raw: np.ndarray, offsets: np.ndarray) -> pa.Array:
 
 
 def bytes_of(strings: pa.Array) -> tuple[np.ndarray, np.ndarray]:
-    """Return the bytes of strings (large ones), one after the other, and their offsets.
-
-    >>> [array.tolist() for array in bytes_of(pa.array(["ab", "c"], pa.large_string()))]
-    [[97, 98, 99], [0, 2, 3]]
-    """
+    """Return the bytes of large strings, one after the other (uint8), and their offsets (int64)."""
     if not len(strings):
         return np.zeros(0, np.uint8), np.zeros(1, np.int64)
     _, offsets, text = strings.buffers()
@@ -78,8 +71,6 @@ def bytes_of(strings: pa.Array) -> tuple[np.ndarray, np.ndarray]:
 
 def code_points(words: list[str] | pa.Array) -> tuple[np.ndarray, np.ndarray]:
     """Return the characters of words (uint32, flat) and the words' offsets (int64, one more).
-
-    ``words`` are a list, or an Arrow array of large strings.
 
     >>> [array.tolist() for array in code_points(["ab", "é", "", "c"])]
     [[97, 98, 233, 99], [0, 2, 3, 3, 4]]
@@ -152,16 +143,10 @@ def is_whole(raw: bytes) -> bool:
 
 
 def ends_inside(raw: bytes) -> bool:
-    """Say whether bytes end inside a character that begins in them.
-
-    >>> ends_inside(b"n\\xc3"), ends_inside(b"\\xa9n"), ends_inside("é".encode())
-    (True, False, False)
-    """
-    for length in range(1, min(3, len(raw)) + 1):
-        byte = raw[-length]
-        if byte & 0xC0 != 0x80:  # the first byte of a character says how many it has
-            return byte >= 0xC2 and length < (2 if byte < 0xE0 else 3 if byte < 0xF0 else 4)
-    return False
+    """Say whether bytes, as b"n\\xc3", end inside a character that begins in them."""
+    decoder = getincrementaldecoder("utf-8")("ignore")
+    decoder.decode(raw)
+    return decoder.getstate()[0] != b""
 
 
 def completions(raw: bytes) -> tuple[list[str], str, list[str]] | None:
@@ -174,14 +159,14 @@ def completions(raw: bytes) -> tuple[list[str], str, list[str]] | None:
     >>> first[0], middle, last
     ('©', 'a', [''])
     """
-    start = 0
-    while start < min(3, len(raw)) and raw[start] & 0xC0 == 0x80:
-        start += 1
-    for stop in range(len(raw), max(start, len(raw) - 3) - 1, -1):
-        if is_whole(middle := raw[start:stop]):
-            first, last = _ending(raw[:start]), _beginning(raw[stop:])
-            return (first, middle.decode(), last) if first and last else None
-    return None
+    start = next((i for i, byte in enumerate(raw[:3]) if byte & 0xC0 != 0x80), min(3, len(raw)))
+    decoder = getincrementaldecoder("utf-8")()
+    try:
+        middle = decoder.decode(raw[start:])
+    except UnicodeDecodeError:
+        return None
+    first, last = _ending(raw[:start]), _beginning(decoder.getstate()[0])
+    return (first, middle, last) if first and last else None
 
 
 def _ending(tail: bytes) -> list[str]:
@@ -197,10 +182,7 @@ def _beginning(head: bytes) -> list[str]:
     if not head:
         return [""]
     length = 2 if head[0] < 0xE0 else 3 if head[0] < 0xF0 else 4
-    free = 6 * (length - len(head))
-    if head[0] < 0xC2 or free <= 0:
-        return []
-    high = _bits(head[1:], head[0] & (0xFF >> (length + 1)))
+    high, free = _bits(head[1:], head[0] & (0xFF >> (length + 1))), 6 * (length - len(head))
     return _some(range(high << free, min((high + 1) << free, 0x110000)), head)
 
 

@@ -65,23 +65,23 @@ def load_tokenizer(name: str | os.PathLike, source: str = "auto") -> Tokenizer:
     >>> llama.encode("information").tokens
     ['information']
     """
-    if source not in ("auto", "package", "path", "hub"):
-        raise ValueError(f"source is {source!r}: use 'auto', 'package', 'path' or 'hub'")
-    if source == "package" or (source == "auto" and name in NAMES):
-        if name not in NAMES:
-            raise ValueError(f"no packaged tokenizer is called {name!r}: use {', '.join(NAMES)}")
+    path, where = Path(os.path.expanduser(name)), source
+    if source == "auto":
+        file = path.exists() or path.suffix in (".json", ".model")
+        on_hub = str(name).partition("@")[0].count("/") == 1
+        where = "package" if name in NAMES else "path" if file else "hub" if on_hub else ""
+    if where == "package" and name in NAMES:
         return _from_package(name)
-    path = Path(os.path.expanduser(name))
-    if source == "path" or (
-        source == "auto" and (path.exists() or path.suffix in (".json", ".model"))
-    ):
+    if where == "path":
         return _from_path(path)
-    if source == "auto" and str(name).partition("@")[0].count("/") != 1:
-        raise ValueError(
-            f"no tokenizer is called {name!r}: use {', '.join(NAMES)}, the path of an existing "
-            "tokenizer.json, .model or folder, or a hub id such as 'org/model'"
-        )
-    return _from_hub(str(name))
+    if where == "hub":
+        return _from_hub(str(name))
+    if source not in ("auto", "package"):
+        raise ValueError(f"source is {source!r}: use 'auto', 'package', 'path' or 'hub'")
+    raise ValueError(
+        f"no tokenizer is called {name!r}: use {', '.join(NAMES)}, the path of an existing "
+        "tokenizer.json, .model or folder, or a hub id such as 'org/model'"
+    )
 
 
 def source_file(name: str) -> Path:
@@ -95,9 +95,9 @@ def source_file(name: str) -> Path:
     package, inside = NAMES[name]
     spec = find_spec(package)  # found, not imported: these packages are slow to import
     if spec is None:
+        named = package.replace("_", "-")
         raise ModuleNotFoundError(
-            f"{name} is read from the package {package.replace('_', '-')}, which is not installed: "
-            f"pip install {package.replace('_', '-')}"
+            f"{name} is read from the package {named}, which is not installed: pip install {named}"
         )
     return Path(spec.submodule_search_locations[0]) / inside
 
@@ -108,18 +108,16 @@ def cache_folder() -> Path:
     It is ``TOKHELPERS_CACHE`` if that is set, ``data/cache`` in a checkout, else
     ``~/.cache/tokhelpers``.
     """
-    if "TOKHELPERS_CACHE" in os.environ:
-        return Path(os.environ["TOKHELPERS_CACHE"])
-    if CHECKOUT is not None:
-        return CHECKOUT / "data" / "cache"
-    return Path.home() / ".cache" / "tokhelpers"
+    ours = (
+        Path.home() / ".cache" / "tokhelpers" if CHECKOUT is None else CHECKOUT / "data" / "cache"
+    )
+    return Path(os.environ.get("TOKHELPERS_CACHE", ours))
 
 
 def _from_package(name: str) -> Tokenizer:
     file = source_file(name)
-    content = file.read_bytes()
-    if file.suffix == ".gz":
-        content = gzip.decompress(content)
+    packed = file.read_bytes()
+    content = gzip.decompress(packed) if file.suffix == ".gz" else packed
     made_by = f"{CONVERSION} {version('tokenizers')} {name}".encode()
     key = hashlib.sha256(made_by + content).hexdigest()[:16]
     cached = cache_folder() / f"{name}-{key}.json"
@@ -133,58 +131,50 @@ def _from_package(name: str) -> Tokenizer:
         cached.parent.mkdir(parents=True, exist_ok=True)
         write_whole(cached, tokenizer.to_str().encode())
     except OSError as error:
-        raise OSError(
-            f"{error}: set TOKHELPERS_CACHE to a folder for converted tokenizers"
-        ) from error
+        raise OSError(f"{error}: set TOKHELPERS_CACHE to a folder of your own") from error
     return tokenizer
 
 
 # --- the vendors' files ---------------------------------------------------------------------------
-OPENAI = {  # pattern, and special tokens by the first one's id
-    "gpt-4": (
-        GPT_4,
-        {
-            100_257: ["endoftext", "fim_prefix", "fim_middle", "fim_suffix"],
-            100_276: ["endofprompt"],
-        },
-    ),
-    "gpt-4o": (GPT_4O, {199_999: ["endoftext"], 200_018: ["endofprompt"]}),
+PATTERN = {
+    "llama-3": LLAMA_3, "llama-4": GPT_4O, "gpt-4": GPT_4, "gpt-4o": GPT_4O, "qwen": QWEN,
+}  # fmt: skip
+FIM = ["fim_prefix", "fim_middle", "fim_suffix"]
+SPECIAL = {  # names by the first one's id
+    "gpt-4": {100_257: ["endoftext", *FIM], 100_276: ["endofprompt"]},
+    "gpt-4o": {199_999: ["endoftext"], 200_018: ["endofprompt"]},
+    "qwen": {151_643: ["endoftext", "im_start", "im_end", *(f"extra_{i}" for i in range(205))]},
 }
 
 
 def _converted(name: str, content: bytes) -> Tokenizer:
     """The tokenizer in a vendor's file."""
     package, file = NAMES[name]
-    if package == "llama_models":
-        vendors = import_module(f"llama_models.{name.replace('-', '')}.tokenizer").Tokenizer
-        special = vendors(source_file(name)).special_tokens
-        return _from_ranks(_ranks(content), LLAMA_3 if name == "llama-3" else GPT_4O, special)
-    if name in OPENAI:
-        pattern, special = OPENAI[name]
-        return _from_ranks(_ranks(content), pattern, _numbered(special))
+    if package == "mistral_common":
+        tekken = file.endswith(".json")
+        return _tekken(content) if tekken else from_spm(content, symbols_special=True)
+    if package == "litellm":
+        tokenizer = Tokenizer.from_str(content.decode())
+        tokenizer.post_processor = None  # nothing is put around a text
+        return tokenizer
+    lines = (line.split() for line in content.splitlines() if line)
+    ranks = {base64.b64decode(token): int(rank) for token, rank in lines}
+    tokenizer = _from_ranks(ranks, PATTERN[name], _special(name))
     if name == "qwen":
-        named = ["endoftext", "im_start", "im_end", *(f"extra_{i}" for i in range(205))]
-        tokenizer = _from_ranks(_ranks(content), QWEN, _numbered({151_643: named}))
         tokenizer.model.ignore_merges = False
         # The vendor's encoder composes with Python's Unicode version, the library with Unicode 9: it
         # does not put marks that came later in canonical order.
         tokenizer.normalizer = normalizers.NFC()
-        return tokenizer
-    if package == "mistral_common":
-        tekken = file.endswith(".json")
-        return _tekken(content) if tekken else from_spm(content, symbols_special=True)
-    tokenizer = Tokenizer.from_str(content.decode())
-    tokenizer.post_processor = None  # nothing is put around a text
     return tokenizer
 
 
-def _ranks(content: bytes) -> dict[bytes, int]:
-    lines = (line.split() for line in content.splitlines() if line)
-    return {base64.b64decode(token): int(rank) for token, rank in lines}
-
-
-def _numbered(names: dict[int, list[str]]) -> dict[str, int]:
-    return {f"<|{name}|>": i for first in names for i, name in enumerate(names[first], first)}
+def _special(name: str) -> dict[str, int]:
+    """The ids of a vendor's special tokens; Meta's package lists its own."""
+    if name.startswith("llama"):
+        vendors = import_module(f"llama_models.{name.replace('-', '')}.tokenizer").Tokenizer
+        return vendors(source_file(name)).special_tokens
+    found = (enumerate(names, first) for first, names in SPECIAL[name].items())
+    return {f"<|{token}|>": i for some in found for i, token in some}
 
 
 def _from_ranks(ranks, pattern: str, special: dict[str, int], *, shift: int = 0) -> Tokenizer:
