@@ -8,11 +8,11 @@ import sys
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from tokhelpers.tokenizer.saving import text_hash
 from typer.testing import CliRunner
 
 import tokhelpers as th
 from tokhelpers.__main__ import app
+from tokhelpers.tokenizer.saving import text_hash
 
 
 def run(*arguments):

@@ -8,15 +8,12 @@ import importlib.util
 import io
 import json
 import os
-import pickle
 import random
 import subprocess
 import sys
 import unicodedata
-from concurrent.futures import ThreadPoolExecutor
 from itertools import product
 from pathlib import Path
-from threading import Barrier
 
 import pytest
 import regex
@@ -146,7 +143,7 @@ def composed_by_library(text):
 
 
 def assert_vendors_ids(name, texts, special=False):
-    if name == "qwen":  # see test_qwen_composes_as_the_vendor_does
+    if name == "qwen":  # the library's NFC is of Unicode 9: later marks may come in another order
         texts = [t if composed_by_library(t) == composed(t) else composed(t) for t in texts]
     tokenizer = loaded(name) if special else plain(name)
     found = [e.ids for e in tokenizer.encode_batch(texts, add_special_tokens=False)]
@@ -262,33 +259,6 @@ def test_ids_on_much_text(name, texts):
     assert_vendors_ids(name, texts())
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("name", ["claude-2", "deepseek"])
-def test_names_of_a_package_that_is_optional(name):
-    """The vendor's encoder is the file itself, which litellm ships as a tokenizer.json."""
-    if importlib.util.find_spec("litellm") is None:
-        with pytest.raises(ModuleNotFoundError, match="pip install litellm"):
-            load_tokenizer(name)
-        return
-    texts = real_text() + odd_text()
-    own = Tokenizer.from_file(str(source_file(name))).encode_batch(texts, add_special_tokens=False)
-    found = loaded(name).encode_batch(texts)
-    assert [e.ids for e in found] == [e.ids for e in own]
-
-
-@pytest.mark.long
-def test_qwen_composes_as_the_vendor_does():
-    """But for marks since Unicode 10 in an order that is not canonical: the library's NFC is of 9."""
-    assert [t for t in real_text() if composed_by_library(t) != composed(t)] == []
-    marks = filter(unicodedata.combining, map(chr, range(0x20000)))
-    later = {
-        c for c in marks if all(composed_by_library(t) == t for t in (f"a\u0345{c}", f"a{c}\u0334"))
-    }
-    assert "\u07fd" in later and "\u0301" not in later  # of Unicode 11 and 1
-    unlike = [t for t in odd_text() if composed_by_library(t) != composed(t)]
-    assert [t for t in unlike if not later & set(t)] == []
-
-
 @pytest.mark.parametrize("name", one_fast("gpt-4", "llama-3", "llama-4", "qwen", "gpt-4o"))
 def test_special_tokens_in_text(name):
     special = sorted(vendor_specials(name))
@@ -300,17 +270,6 @@ def test_special_tokens_in_text(name):
     assert [e.ids for e in loaded(name).encode_batch(special)] == [
         [vendor_specials(name)[s]] for s in special
     ]
-
-
-@pytest.mark.parametrize("name", ["mistral-nemo", "mistral-v1"])
-def test_special_tokens_in_text_that_the_vendor_takes_for_text(name):
-    special = vendor_specials(name)
-    assert_vendors_ids(name, [f"a{s}b {s} c" for s in special] + list(special))
-    for token, i in special.items():
-        assert loaded(name).encode(token).ids == [i]
-        if name == "mistral-nemo":
-            expected = [*vendor_ids(name, "It's "), i, *vendor_ids(name, " 12\n")]
-            assert loaded(name).encode(f"It's {token} 12\n").ids == expected
 
 
 @every_name
@@ -354,21 +313,6 @@ def test_what_is_converted_anew(cache, monkeypatch, tmp_path):
     monkeypatch.setattr(pretrained, "CONVERSION", pretrained.CONVERSION + 1)
     load_tokenizer("mistral-v1")
     assert len(converted) == 3
-
-
-def test_several_threads_may_convert_at_once(cache, monkeypatch):
-    replace, written = os.replace, Barrier(2, timeout=600)
-
-    def together(draft, file):
-        written.wait()
-        replace(draft, file)
-
-    monkeypatch.setattr(os, "replace", together)
-    with ThreadPoolExecutor(2) as threads:
-        found = list(threads.map(load_tokenizer, ["mistral-v1"] * 2))
-    assert {tokenizer.to_str() for tokenizer in found} == {loaded("mistral-v1").to_str()}
-    (file,) = cache.iterdir()
-    assert file.read_text(encoding="utf-8") == loaded("mistral-v1").to_str()
 
 
 def test_where_the_cache_is(monkeypatch, tmp_path):
@@ -447,27 +391,10 @@ def test_a_model_file_that_is_none(tmp_path, content):
         load_tokenizer(tmp_path)
 
 
-class Trap:
-    """Unpickling it makes a file."""
-
-    def __init__(self, file):
-        self.file = file
-
-    def __reduce__(self):
-        return open, (str(self.file), "w")
-
-
-def test_neither_pickles_nor_code_are_run(tiny, tmp_path):
-    for name in ("tokenizer.pkl", "tokenizer.bin", "pytorch_model.bin"):
-        (tmp_path / name).write_bytes(pickle.dumps(Trap(tmp_path / "sprung")))
-    (tmp_path / "tokenization_own.py").write_text(f"open({str(tmp_path / 'sprung')!r}, 'w')")
-    config = {"auto_map": {"AutoTokenizer": [None, "tokenization_own.Own"]}}
-    (tmp_path / "tokenizer_config.json").write_text(json.dumps(config))
+def test_a_folder_without_a_tokenizer(tmp_path):
+    (tmp_path / "tokenizer.bin").write_bytes(b"pickled")
     with pytest.raises(FileNotFoundError, match="neither tokenizer.json nor tokenizer.model"):
         load_tokenizer(tmp_path)
-    tiny.save(str(tmp_path / "tokenizer.json"))
-    assert load_tokenizer(tmp_path).to_str() == tiny.to_str()
-    assert not (tmp_path / "sprung").exists()
 
 
 # --- SentencePiece models ------------------------------------------------------------------------
@@ -488,14 +415,6 @@ def spm_model(**options):
     return model.getvalue()
 
 
-@functools.cache
-def both(**options):
-    model = spm_model(**options)
-    tokenizer = from_spm(model)
-    tokenizer.encode_special_tokens = True
-    return sentencepiece.SentencePieceProcessor(model_proto=model), tokenizer
-
-
 SWITCHES = ("byte_fallback", "add_dummy_prefix", "remove_extra_whitespaces")
 SETTINGS = [dict(zip(SWITCHES, on, strict=True)) for on in product([False, True], repeat=3)] + [
     {"split_by_whitespace": False, "split_by_unicode_script": False, "byte_fallback": True},
@@ -512,26 +431,21 @@ SPM_ALPHABET += [
 @pytest.mark.parametrize(
     "options", SETTINGS, ids=lambda o: "-".join(k for k in o if o[k]) or "none"
 )
-def test_ids_are_sentencepieces_on_much_text(options):
-    processor, tokenizer = both(**options)
+def test_ids_and_decoding_are_sentencepieces(options):
+    """Only with byte fallback nothing is unknown; a space symbol in the text itself comes back as one."""
+    model = spm_model(**options)
+    processor, tokenizer = sentencepiece.SentencePieceProcessor(model_proto=model), from_spm(model)
+    tokenizer.encode_special_tokens = True
     draw = random.Random(2)
     texts = ["".join(draw.choices(SPM_ALPHABET, k=draw.randrange(20))) for _ in range(1000)]
     texts += real_text()[::20] + [c * n for c in " a▁=é" for n in (1, 2, 3, 7, 64, 1000)]
-    found = [e.ids for e in tokenizer.encode_batch(texts)]
-    assert [t for t, ids in zip(texts, found, strict=True) if ids != processor.encode(t)] == []
-
-
-@pytest.mark.parametrize("options", SETTINGS[4:8], ids=str)
-def test_decoding_is_sentencepieces(options):
-    """With byte fallback nothing is unknown; a space symbol in the text itself is the exception."""
-    processor, tokenizer = both(**options)
-    draw = random.Random(2)
-    alphabet = [piece for piece in SPM_ALPHABET if "▁" not in piece]
-    texts = ["".join(draw.choices(alphabet, k=draw.randrange(20))) for _ in range(1000)]
     ids = list(map(processor.encode, texts))
-    assert tokenizer.decode_batch(ids, skip_special_tokens=False) == list(
-        map(processor.decode, ids)
-    )
+    found = [e.ids for e in tokenizer.encode_batch(texts)]
+    assert [t for t, one, other in zip(texts, found, ids, strict=True) if one != other] == []
+    if options.get("byte_fallback"):
+        some = [i for text, i in zip(texts, ids, strict=True) if "▁" not in text]
+        decoded = tokenizer.decode_batch(some, skip_special_tokens=False)
+        assert decoded == list(map(processor.decode, some))
 
 
 @pytest.mark.parametrize(

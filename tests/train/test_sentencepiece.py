@@ -18,9 +18,9 @@ from strategies import examples, one_fast
 from tokenizers import AddedToken, Tokenizer, normalizers, pre_tokenizers
 
 import tokhelpers as th
-from tokhelpers.tokenizer.formats import from_spm, save_sentencepiece
 from tokhelpers.tokenizer.parts import Parts, read_parts
 from tokhelpers.tokenizer.pretokenization import BEFORE_META
+from tokhelpers.tokenizer.formats import from_spm, save_sentencepiece
 from tokhelpers.tokenizer.vendors import source_file
 from tokhelpers.train.merges import learn_vocabulary
 from tokhelpers.train.sentencepiece import NO_RULES, PieceRules, piece_check, piece_rules

@@ -153,18 +153,6 @@ def replacing(folder: Path, names: Collection[str]) -> Iterator[Path]:
         _discard(draft, folder, names)
 
 
-def _sync_written(draft: Path, names: Collection[str]) -> None:
-    """Bring a draft to the disk: the swap must not be there before what it swaps in.
-
-    What the draft has as hard links is on the disk already.
-    """
-    for place, _, files in os.walk(draft):
-        for file in (Path(place, name) for name in files):
-            if file.relative_to(draft).parts[0] in names:
-                sync(file)
-        sync(Path(place))
-
-
 def _check(folder: Path) -> None:
     """Refuse what is no folder and what should not or cannot be replaced."""
     if not folder.is_dir():

@@ -252,12 +252,18 @@ def _from_hub(name: str) -> Tokenizer:
                 hub.get_hf_file_metadata(url)
         except errors.EntryNotFoundError:
             continue
-        except Exception as error:
-            cached_only, why = True, _refusal(error, revision)
+        except errors.HfHubHTTPError as error:
+            cached_only, why = True, reason(error)
+        except Exception:  # no connection: the exceptions differ by transport
+            cached_only = True
+            why = "it cannot be reached, and the tokenizer is not in the cache"
         try:
-            return _downloaded(repository, file, cached_only, at)
+            found = hub.hf_hub_download(repository, file, local_files_only=cached_only, **at)
+            return _from_path(Path(found))
         except ValueError as error:
-            raise ValueError(f"{name!r} was found on the hub, but {error}") from None
+            raise ValueError(
+                f"{name!r} was found on the hub, but {error}; delete that file to download it again"
+            ) from None
         except errors.LocalEntryNotFoundError as error:
             why = why if cached_only else reason(error)
         except Exception as error:  # of the transport, or the disk's
@@ -268,29 +274,3 @@ def _from_hub(name: str) -> Tokenizer:
         f"{constants.HF_HUB_CACHE}. Either go online (and log in, if it is gated), "
         f"or give the path of a local copy or one of {', '.join(NAMES)}"
     )
-
-
-def _refusal(error: Exception, revision: str) -> str:
-    from huggingface_hub import errors
-
-    told = {
-        errors.GatedRepoError: "it is gated, and you have no access",
-        errors.RepositoryNotFoundError: "there is no such repository, or it is private",
-        errors.RevisionNotFoundError: f"it has no revision {revision!r}",
-        errors.HfHubHTTPError: reason(error),
-        # no connection: the exceptions differ by transport
-        Exception: "it cannot be reached, and the tokenizer is not in the cache",
-    }
-    return next(said for kind, said in told.items() if isinstance(error, kind))
-
-
-def _downloaded(repository: str, file: str, cached_only: bool, at: dict) -> Tokenizer:
-    from huggingface_hub import hf_hub_download
-
-    found = hf_hub_download(repository, file, local_files_only=cached_only, **at)
-    try:
-        return _from_path(Path(found))
-    except ValueError:  # the copy in the cache may be damaged
-        if cached_only:
-            raise
-    return _from_path(Path(hf_hub_download(repository, file, force_download=True, **at)))
