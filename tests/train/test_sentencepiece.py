@@ -18,9 +18,9 @@ from strategies import examples, one_fast
 from tokenizers import AddedToken, Tokenizer, normalizers, pre_tokenizers
 
 import tokhelpers as th
+from tokhelpers.tokenizer.formats import from_spm, save_sentencepiece
 from tokhelpers.tokenizer.parts import Parts, read_parts
 from tokhelpers.tokenizer.pretokenization import BEFORE_META
-from tokhelpers.tokenizer.formats import from_spm, save_sentencepiece
 from tokhelpers.tokenizer.vendors import source_file
 from tokhelpers.train.merges import learn_vocabulary
 from tokhelpers.train.sentencepiece import NO_RULES, PieceRules, piece_check, piece_rules
@@ -359,8 +359,8 @@ def test_regenerated_merges_are_sentencepieces_too(mistral, text, tmp_path):
     save_sentencepiece(new, tmp_path / "new.model", model=MISTRAL)
     assert_same_ids(tmp_path / "new.model", new, text + odd_strings("aekstuõä", 1_000))
     refused = {
-        "append": "lack merges that .* use|comes later than the order",
-        "prepend": "comes later than the order of the ids says",
+        "append": "lack merges that .* use|comes later than its id",
+        "prepend": "comes later than its id says",
         "add_tokens": "cut the raw text",
     }
     for how, message in refused.items():
@@ -458,7 +458,7 @@ def test_another_models_tokenizer(extended, llama, tmp_path):
     ids = set(vocab.values())
     merges = parts.merges[[ids.issuperset(merge) for merge in parts.merges.tolist()]]
     gap = Parts(parts.settings, vocab, merges)
-    with pytest.raises(ValueError, match="no token has the id 32000: .* without them"):
+    with pytest.raises(ValueError, match="no token has the id 32000: number"):
         save_sentencepiece(gap, tmp_path / "x.model", model=MISTRAL)
     with pytest.raises(FileNotFoundError):
         save_sentencepiece(extended, tmp_path / "x.model", model=tmp_path / "none.model")

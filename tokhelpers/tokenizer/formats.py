@@ -167,7 +167,11 @@ def _kept_and_new(parts: Parts, pieces) -> tuple[list, list[str]]:
             f"{len(cutting):,} tokens, first {cutting[0]!r}, cut the raw text, which a SentencePiece "
             "model cannot: extend with how='append' or 'regenerate'"
         )
-    return kept, [ids[i] for i in range(len(kept), parts.next_id)]
+    new = [ids.get(i) for i in range(len(kept), parts.next_id)]
+    if None in new:
+        hole = len(kept) + new.index(None)
+        raise ValueError(f"no token has the id {hole}: number the tokens without holes")
+    return kept, new
 
 
 def _check_scores(parts: Parts, scores: dict[str, float]) -> None:
