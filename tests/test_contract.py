@@ -18,7 +18,6 @@ from transformers import BertTokenizer, GPT2Tokenizer
 
 import tokhelpers as th
 from tokhelpers.adapt.pruning import prunable
-from tokhelpers.tokenizer.formats import from_spm
 from tokhelpers.tokenizer.parts import read_parts
 
 

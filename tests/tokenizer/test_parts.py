@@ -8,7 +8,16 @@ from strategies import loaded, one_fast
 from tokenizers import AddedToken, Tokenizer, models
 
 import tokhelpers as th
-from tokhelpers.tokenizer.parts import BYTE_TOKENS, Parts, build_tokenizer, merge_ids, read_parts
+from tokhelpers.tokenizer.parts import (
+    BYTE_TOKENS,
+    Parts,
+    build_tokenizer,
+    merge_ids,
+    parts_with_skipping,
+    parts_with_tokens,
+    read_parts,
+)
+from tokhelpers.tokenizer.segmentation import merges_of
 
 
 @pytest.mark.parametrize("name", one_fast("mistral-v1", "llama-3", "qwen", "mistral-nemo"))
@@ -43,6 +52,13 @@ def test_merge_skipping_is_a_copy_and_survives_saving(llama):
     [hidden] = [t for t in th.unreachable(llama) if t == "ĠÄĳiá»ģu"]
     text = " điều"
     assert llama.encode(text).tokens == [hidden] != off.encode(text).tokens
+
+
+def test_copies_share_the_index_of_merges(llama):
+    parts = read_parts(llama)
+    index = merges_of(parts)
+    assert merges_of(parts_with_skipping(parts, not parts.merge_skipping)) is index
+    assert merges_of(parts_with_tokens(parts, ["new"])) is index
 
 
 def test_wordpiece_is_read_where_it_is_asked_for():

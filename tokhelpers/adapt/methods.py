@@ -9,6 +9,7 @@ from ..tokenizer.parts import (
     Parts,
     all_splits,
     merge_ids,
+    parts_with_merges,
     parts_with_tokens,
 )
 from ..tokenizer.pretokenization import token_text
@@ -73,7 +74,7 @@ def _extended(parts: Parts, extension, tokens: list[str], how: str, splits) -> P
         first, last = rows, _without(parts.merges, merge_table(rows))
     else:
         first, last = parts.merges, _without(rows, merges_of(parts))
-    return Parts(wider.settings, wider.vocab, np.concatenate([first, last]))
+    return parts_with_merges(wider, np.concatenate([first, last]))
 
 
 def _check_method(parts: Parts, extension, how: str) -> None:

@@ -134,6 +134,7 @@ def replacing(folder: Path, names: Collection[str]) -> Iterator[Path]:
     there, draft = folder.exists(), _draft_of(folder)
     if there:
         _check(folder)
+    made = [parent for parent in folder.parents if not parent.exists()]  # the nearest first
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         _carry_over(folder, draft, names) if there else draft.mkdir()
@@ -145,6 +146,9 @@ def replacing(folder: Path, names: Collection[str]) -> Iterator[Path]:
         _swap(draft, folder) if there else os.rename(draft, folder)
     except BaseException as error:
         shutil.rmtree(draft, ignore_errors=True)
+        for parent in made:
+            with suppress(OSError):  # somebody else uses it by now
+                parent.rmdir()
         if isinstance(error, OSError):
             raise OSError(f"cannot save to {folder}, left as it was: {_why(error)}") from error
         raise

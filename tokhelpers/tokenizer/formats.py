@@ -7,10 +7,17 @@ from pathlib import Path
 
 import numpy as np
 import tiktoken
-from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers
 
 from .files import read_whole, write_whole
-from .parts import Parts, all_splits, build_tokenizer, parts_with_skipping, read_parts
+from .parts import (
+    BYTE_TOKENS,
+    Parts,
+    all_splits,
+    build_tokenizer,
+    parts_with_skipping,
+    read_parts,
+)
 from .pretokenization import proven_pattern
 from .segmentation import merges_of, segment, symbols_of
 from .token_bytes import byte_of
@@ -115,15 +122,16 @@ def _spm_normalizer(spec):
 
 
 def save_sentencepiece(
-    tokenizer: Tokenizer, path: str | os.PathLike, *, model: str | os.PathLike
+    tokenizer: Tokenizer, path: str | os.PathLike, *, model: str | os.PathLike | None = None
 ) -> None:
     """Write a tokenizer as a SentencePiece ``.model``, whole or not at all.
 
     ``model`` is the ``.model`` file from which the tokenizer was converted before it was extended
-    or pruned. Pruned pieces are left out. New ones are appended under their ids, each with a score
-    below all before it, as the encoder merges the pair with the highest score. Then sentencepiece's
-    own encoder gives the tokenizer's tokens. Raises ValueError where it would give others: when
-    ``tokenizer`` does not come from ``model``, or its merges come in another order or lack splits.
+    or pruned; None for one of ``train_sentencepiece_bpe``, with ``<unk>`` among its special tokens.
+    Pruned pieces are left out. New ones are appended under their ids, each with a score below all
+    before it, as the encoder merges the pair with the highest score. Then sentencepiece's own encoder
+    gives the tokenizer's tokens. Raises ValueError where it would give others: when ``tokenizer``
+    does not come from ``model``, or when its merges come in another order or lack splits.
 
     >>> import tempfile
     >>> new = th.extend(th.load_tokenizer("mistral-v1"), th.Extension(tokens=["▁phenotype"]))
@@ -133,7 +141,8 @@ def save_sentencepiece(
     ...     th.load_tokenizer(f"{folder}/new.model").encode("phenotype").tokens
     ['▁phenotype']
     """
-    parts, proto = read_parts(tokenizer), spm_file(model)
+    parts = read_parts(tokenizer)
+    proto = _without_pieces(parts) if model is None else spm_file(model)
     kept, new = _kept_and_new(parts, proto.pieces)
     del proto.pieces[:]
     proto.pieces.extend(kept)
@@ -141,10 +150,40 @@ def save_sentencepiece(
     for token in new:
         score = min(score - np.float32(1), np.nextafter(score, np.float32(-np.inf)))
         kind = kinds.CONTROL if token in parts.special else kinds.NORMAL
+        if model is None and token in (proto.trainer_spec.unk_piece, *BYTE_TOKENS):
+            kind = kinds.BYTE if token in BYTE_TOKENS else kinds.UNKNOWN
         proto.pieces.add(piece=token, score=float(score), type=kind)
     proto.trainer_spec.vocab_size = len(proto.pieces)
     _check_scores(parts, {p.piece: p.score for p in proto.pieces if p.type == kinds.NORMAL})
     write_whole(path, proto.SerializeToString())
+
+
+def _without_pieces(parts: Parts):
+    """A model that treats text as ``train_sentencepiece_bpe`` does, before it has any piece."""
+    from sentencepiece.sentencepiece_model_pb2 import ModelProto
+
+    proto = ModelProto()
+    trained, spec, model = proto.trainer_spec, proto.normalizer_spec, parts.settings["model"]
+    spec.name, spec.add_dummy_prefix, spec.escape_whitespaces = "identity", True, True
+    spec.remove_extra_whitespaces = False
+    cut = pre_tokenizers.Split("▁", "merged_with_next")
+    for what, ours in (("normalizer", _spm_normalizer(spec)), ("pre_tokenizer", cut)):
+        if parts.settings[what] != json.loads(ours.__getstate__()):
+            raise ValueError(
+                "without model, what train_sentencepiece_bpe trains by default can be written, and "
+                f"this tokenizer has another {what}: give the .model it was converted from"
+            )
+    trained.model_type, trained.byte_fallback = trained.BPE, model["byte_fallback"]
+    trained.unk_piece = model["unk_token"] or "<unk>"
+    ids = parts.vocab | {t["content"]: t["id"] for t in parts.settings["added_tokens"]}
+    if trained.unk_piece not in ids:
+        raise ValueError(
+            "a SentencePiece model needs the piece '<unk>', and the tokenizer has none: train it with "
+            "special_tokens=['<unk>']"
+        )
+    trained.unk_id, trained.pad_id = ids[trained.unk_piece], -1
+    trained.bos_id, trained.eos_id = ids.get("<s>", -1), ids.get("</s>", -1)
+    return proto
 
 
 def _kept_and_new(parts: Parts, pieces) -> tuple[list, list[str]]:

@@ -3,9 +3,10 @@
 Whatever changes a tokenizer reads its parts, computes new ones and builds; the old stays as it is.
 """
 
+import gc
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import chain
 
@@ -139,12 +140,21 @@ def is_byte_level(tokenizer: Tokenizer | Parts) -> bool:
 
 @lru_cache(maxsize=5)
 def parse_parts(serialised: str) -> Parts:
-    """Take a tokenizer apart that is given as the text of its ``tokenizer.json``; keep the last few."""
-    settings = json.loads(serialised)
-    model = settings["model"]
-    vocab, merges = model.pop("vocab"), model.pop("merges", [])
-    prefix = model.get("continuing_subword_prefix") or ""
-    return Parts(settings, vocab, merge_ids(vocab, merges, prefix=prefix))
+    """Take a tokenizer apart that is given as the text of its ``tokenizer.json``.
+
+    The last few are remembered: whatever is asked of such a tokenizer first need not do it again.
+    """
+    collecting = gc.isenabled()
+    gc.disable()  # a quarter of a million small lists: the collector would walk them repeatedly
+    try:
+        settings = json.loads(serialised)
+        model = settings["model"]
+        vocab, merges = model.pop("vocab"), model.pop("merges", [])
+        table = merge_ids(vocab, merges, prefix=model.get("continuing_subword_prefix") or "")
+    finally:
+        if collecting:
+            gc.enable()
+    return Parts(settings, vocab, table)
 
 
 def merge_ids(vocab: dict[str, int], merges: Sequence, *, prefix: str = "") -> np.ndarray:
@@ -232,13 +242,30 @@ merge_skipping = with_merge_skipping  # another name for it
 def parts_with_skipping(parts: Parts, enabled: bool) -> Parts:
     """Copy parts with merge skipping switched on or off, as ``with_merge_skipping`` does."""
     model = {**parts.settings["model"], "ignore_merges": bool(enabled)}
-    return replace(parts, settings={**parts.settings, "model": model})
+    switched = Parts({**parts.settings, "model": model}, parts.vocab, parts.merges)
+    return _knowing(switched, parts, "alphabet", "tokens", "next_id", "merge_table")
 
 
 def parts_with_tokens(parts: Parts, tokens: Iterable[str]) -> Parts:
     """Copy parts with tokens after the largest id in use, and no merges to them."""
     ids = {token: i for i, token in enumerate(tokens, parts.next_id)}
-    return replace(parts, vocab=parts.vocab | ids)
+    wider = Parts(parts.settings, parts.vocab | ids, parts.merges)
+    characters = {token: i for token, i in ids.items() if len(token) == 1}
+    known = {"alphabet": parts.alphabet | characters, "next_id": parts.next_id + len(ids)}
+    vars(wider).update(known, tokens=parts.tokens | {i: token for token, i in ids.items()})
+    return _knowing(wider, parts, "merge_table")
+
+
+def parts_with_merges(parts: Parts, merges: np.ndarray) -> Parts:
+    """Copy parts with other merges, given as rows of ids."""
+    changed = Parts(parts.settings, parts.vocab, merges)
+    return _knowing(changed, parts, "alphabet", "tokens", "next_id")
+
+
+def _knowing(made: Parts, old: Parts, *names: str) -> Parts:
+    """New parts that need not find out again what was found out about the old and holds for them."""
+    vars(made).update({name: of for name, of in vars(old).items() if name in names})
+    return made
 
 
 def all_splits(parts, vocab, tokens) -> np.ndarray:

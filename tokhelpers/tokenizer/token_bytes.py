@@ -6,6 +6,7 @@ from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
+from numba import njit
 from tokenizers import Tokenizer
 
 from .parts import BYTE_TOKENS, Parts, backend_of, is_byte_level
@@ -46,16 +47,33 @@ def token_strings(words: Iterable[str]) -> list[str]:
 
 
 def strings_of_bytes(raw: np.ndarray, offsets: np.ndarray) -> pa.Array:
-    """Write flat bytes (uint8), cut at offsets, with one character of ``byte_alphabet`` per byte."""
-    codes = np.array([ord(character) for character in byte_alphabet()], np.uint16)[raw]
-    longer = codes > 0x7F  # two bytes in UTF-8
-    places = np.zeros(len(raw) + 1, np.int64)
-    np.cumsum(longer + np.uint8(1), out=places[1:])
-    text = np.empty(places[-1], np.uint8)
-    text[places[:-1]] = np.where(longer, 0xC0 | codes >> 6, codes)
-    text[places[:-1][longer] + 1] = 0x80 | codes[longer] & 0x3F
-    buffers = pa.py_buffer(places[offsets]), pa.py_buffer(text)
+    """Write flat bytes (uint8), cut at offsets, with one character of ``byte_alphabet`` per byte.
+
+    >>> strings_of_bytes(np.frombuffer(b" cat", np.uint8), np.array([0, 2, 4])).to_pylist()
+    ['Ġc', 'at']
+    """
+    codes = np.array([ord(c) for c in byte_alphabet()], np.uint16)
+    text, ends = np.empty(2 * len(raw), np.uint8), np.zeros(len(offsets), np.int64)
+    used = _write_alphabet(raw, offsets, codes, text, ends)
+    buffers = pa.py_buffer(ends), pa.py_buffer(text[:used].copy())
     return pa.LargeStringArray.from_buffers(len(offsets) - 1, *buffers)
+
+
+@njit(cache=True, nogil=True)
+def _write_alphabet(raw, offsets, codes, text, ends):
+    """Write the character of each byte as UTF-8, of one or two bytes; returns how many these are."""
+    n = 0
+    for w in range(len(offsets) - 1):
+        for k in range(offsets[w], offsets[w + 1]):
+            code = codes[raw[k]]
+            if code < 0x80:
+                text[n] = code
+                n += 1
+            else:
+                text[n], text[n + 1] = 0xC0 | code >> 6, 0x80 | code & 0x3F
+                n += 2
+        ends[w + 1] = n
+    return n
 
 
 def bytes_of(strings: pa.Array) -> tuple[np.ndarray, np.ndarray]:
@@ -72,16 +90,34 @@ def bytes_of(strings: pa.Array) -> tuple[np.ndarray, np.ndarray]:
 def code_points(words: list[str] | pa.Array) -> tuple[np.ndarray, np.ndarray]:
     """Return the characters of words (uint32, flat) and the words' offsets (int64, one more).
 
+    ``words`` are a list, or an Arrow array of large strings.
+
     >>> [array.tolist() for array in code_points(["ab", "é", "", "c"])]
     [[97, 98, 233, 99], [0, 2, 3, 3, 4]]
     """
     if not isinstance(words, pa.Array):
         words = pa.array(words, pa.large_string())
     raw, offsets = bytes_of(words)
-    codes = np.frombuffer(raw.tobytes().decode().encode("utf-32-le"), np.uint32)
-    begun = np.zeros(len(raw) + 1, np.int64)  # characters that begin before each byte
-    np.cumsum(raw & 0xC0 != 0x80, out=begun[1:])
-    return codes, begun[offsets]
+    codes, ends = np.empty(len(raw), np.uint32), np.zeros(len(offsets), np.int64)
+    return codes[: _decode(raw, offsets, codes, ends)].copy(), ends
+
+
+@njit(cache=True, nogil=True)
+def _decode(raw, offsets, codes, ends):
+    """Write the code points of UTF-8, and where each word's end; returns how many these are."""
+    n = 0
+    for w in range(len(offsets) - 1):
+        for k in range(offsets[w], offsets[w + 1]):
+            byte = np.uint32(raw[k])
+            if byte & 0xC0 == 0x80:  # one more byte of the character
+                codes[n - 1] = codes[n - 1] << 6 | byte & 0x3F
+                continue
+            # the first byte: the more bytes the character has, the fewer bits of it are here
+            bits = 0x7F if byte < 0x80 else 0x1F if byte < 0xE0 else 0x0F if byte < 0xF0 else 0x07
+            codes[n] = byte & bits
+            n += 1
+        ends[w + 1] = n
+    return n
 
 
 def raw_tokens(tokens: Iterable[str], tokenizer: Tokenizer | Parts) -> list[bytes]:
