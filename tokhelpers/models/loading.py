@@ -5,14 +5,23 @@ import os
 import transformers
 
 
-def load_model(name: str | os.PathLike, kind=None, *, unused: tuple[str, ...] = (), **options):
+def load_model(
+    name: str | os.PathLike,
+    kind=None,
+    *,
+    revision: str | None = None,
+    config=None,
+    dtype="auto",
+    unused: tuple[str, ...] = (),
+):
     """Load a ``transformers`` model from a folder or a hub id, and refuse one that is not whole.
 
-    ``kind`` is a class of ``transformers`` (default: the one that the configuration names), and
-    ``options`` are those of its ``from_pretrained``, such as revision, config and dtype (default: as
-    the weights are stored). Weights are read from safetensors files only; no code of the folder is
-    run. Raises ValueError for weights that are missing, unexpected or of another shape, but for
-    unexpected ones that begin as one of ``unused``; OSError for a folder without safetensors files.
+    ``kind`` is a class of ``transformers`` (default: the one that the configuration names); with
+    ``config`` another configuration than the stored one can be given, and with ``dtype`` another
+    type than that of the stored weights. Weights are read from safetensors files only; no code of
+    the folder is run. Raises ValueError for weights that are missing, unexpected or of another
+    shape, but for unexpected ones that begin as one of ``unused``; OSError for a folder without
+    safetensors files.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -21,15 +30,17 @@ def load_model(name: str | os.PathLike, kind=None, *, unused: tuple[str, ...] = 
     300
     """
     if kind is None:
-        config = transformers.AutoConfig.from_pretrained(name, revision=options.get("revision"))
-        names = config.architectures or ["None"]
+        stored = transformers.AutoConfig.from_pretrained(name, revision=revision)
+        names = stored.architectures or ["None"]
         if (kind := getattr(transformers, names[0], None)) is None:
             raise ValueError(
                 f"transformers has no class {names[0]}, as config.json says: give kind="
             )
     model, report = kind.from_pretrained(
         name,
-        **{"dtype": "auto", **options},
+        revision=revision,
+        config=config,
+        dtype=dtype,
         use_safetensors=True,
         ignore_mismatched_sizes=True,  # they are refused below, with all others
         output_loading_info=True,

@@ -224,7 +224,7 @@ def _remove_drafts(files: list[Path], folder: Path) -> None:
     """Remove what workers that were killed had begun to write."""
     names = {file.name for file in files}
     for draft in folder.glob("*.tmp"):
-        if draft.name.rsplit(".", 2)[0] in names:
+        if draft.name.rsplit(".", 2)[0].removeprefix(".") in names:
             draft.unlink(missing_ok=True)
 
 

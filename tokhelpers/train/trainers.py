@@ -6,7 +6,6 @@ the counts, and puts the model into the shell.
 
 import sys
 import warnings
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
@@ -270,16 +269,17 @@ def _start(special_tokens, unk: str | None, alphabet=()) -> tuple[list[str], lis
     """The special tokens, the unknown one among them, and all with which training begins."""
     if isinstance(special_tokens, str):
         raise TypeError(f"special_tokens is one string, {special_tokens!r}: give a list of strings")
-    first = [] if unk is None or unk in special_tokens else [unk]
-    special = [*first, *special_tokens]
-    start = [*special, *alphabet]
-    for token, n in Counter(start).items():
-        if n > 1 or not token or SURROGATE.search(token):
-            raise ValueError(
-                f"the special token {token!a} is given twice, is empty, holds a lone surrogate, or "
-                "spells a byte token: give another"
-            )
-    return special, start
+    special = [unk] * (unk is not None and unk not in special_tokens) + [*special_tokens]
+    for token in special:
+        wrong = {
+            "is given twice": special.count(token) > 1,
+            "is empty": not token,
+            "holds a lone surrogate": SURROGATE.search(token),
+            "spells a byte token": token in alphabet,
+        }
+        if why := next((reason for reason, holds in wrong.items() if holds), None):
+            raise ValueError(f"the special token {token!a} {why}: give another")
+    return special, [*special, *alphabet]
 
 
 def _checked_size(vocab_size: int | None, start: list[str], alphabet: set[str]) -> int:
