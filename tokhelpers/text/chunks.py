@@ -23,8 +23,9 @@ CHUNK_BYTES, TEXT_BYTES = 250, 4
 
 # A chunk as it was cut out of a text, from byte `begin` to `end`, and how often it counts
 CUT = np.dtype([("begin", np.int64), ("end", np.int64), ("times", np.int64), ("hash", np.uint32)])
-# A unique chunk, whose bytes go from `begin` to the next one's, and how often it occurs
-CHUNK = np.dtype([("begin", np.int64), ("count", np.int64)])
+# A unique chunk, whose bytes go from `begin` to the next one's: how often it occurs, and how many
+# chunks were cut before its first occurrence
+CHUNK = np.dtype([("begin", np.int64), ("count", np.int64), ("first", np.int64)])
 # The unique chunks: their bytes one after the other, a record of each, and a hash table whose slots
 # hold a chunk's hash in the upper half and its number in the lower one; -1: free
 Found = namedtuple("Found", "text records table")
@@ -151,10 +152,10 @@ def _grown(found, n, size):
 
 
 @njit(cache=True, nogil=True)
-def _add(chunks, cuts, share, found, n):
+def _add(chunks, cuts, before, share, found, n):
     """Add the chunks of which the lowest bit of the hash is `share` to the `n` unique ones.
 
-    Returns the unique chunks, and how many they are now.
+    `before` chunks were cut before these. Returns the unique chunks, and how many they are now.
     """
     text, records, table = found
     for k in range(len(cuts)):
@@ -178,6 +179,7 @@ def _add(chunks, cuts, share, found, n):
             table[i] = value << 32 | n
             start = records[n].begin
             text[start : start + size] = chunks[begin : begin + size]
+            records[n].first = before + k
             n += 1
             records[n].begin, records[n].count = start + size, 0
         records[table[i] & 0xFFFFFFFF].count += cuts[k].times
@@ -190,26 +192,28 @@ class _Chunks:
     def __init__(self, share: int):
         size = 1 << 12
         records, table = np.zeros(size + 1, CHUNK), np.full(2 * size, -1, np.int64)
-        self._share, self._n = share, 0
+        self._share, self._n, self._before = share, 0, 0
         self._found = Found(np.empty(1 << 16, np.uint8), records, table)
 
     def add(self, batches: list[tuple]) -> None:
         """Count the chunks of this share in batches, as `_cut_batch` returns them."""
         for text, cuts, _ in batches:
-            self._found, self._n = _add(text, cuts, self._share, self._found, self._n)
+            self._found, self._n = _add(text, cuts, self._before, self._share, self._found, self._n)
+            self._before += len(cuts)
 
     @property
     def memory(self) -> int:
         """The bytes that the chunks take until they are pre-token counts."""
         return CHUNK_BYTES * self._n + TEXT_BYTES * int(self._found.records["begin"][self._n])
 
-    def counted(self) -> tuple[pa.Array, np.ndarray]:
-        """The chunks, and their counts."""
+    def counted(self) -> tuple[pa.Array, np.ndarray, np.ndarray]:
+        """The chunks, their counts, and how many were cut before the first occurrence of each."""
         text, records, _ = self._found
         ends = np.ascontiguousarray(records["begin"][: self._n + 1])
         buffers = pa.py_buffer(ends), pa.py_buffer(text[: ends[-1]])
-        counts = np.ascontiguousarray(records["count"][: self._n])
-        return pa.LargeStringArray.from_buffers(self._n, *buffers), counts
+        records = records[: self._n]
+        strings = pa.LargeStringArray.from_buffers(self._n, *buffers)
+        return strings, records["count"], records["first"]
 
 
 def count_chunks(
@@ -257,5 +261,7 @@ def _results(futures: list[Future]) -> list:
 
 
 def _counted(shares: list[_Chunks], sizes: np.ndarray) -> tuple[pa.Array, np.ndarray, np.ndarray]:
-    chunks, counts = zip(*(share.counted() for share in shares), strict=True)
-    return pa.concat_arrays(chunks), np.concatenate(counts), sizes
+    """The chunks of all shares in the order in which they came, with their counts."""
+    chunks, counts, first = zip(*(share.counted() for share in shares), strict=True)
+    order = np.argsort(np.concatenate(first), kind="stable")
+    return pa.concat_arrays(chunks).take(pa.array(order)), np.concatenate(counts)[order], sizes
