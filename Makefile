@@ -41,9 +41,7 @@ test-all: $(READY)  ## the rest, after make test: long tests, solutions, wheel, 
 	else $(MAKE) test-browser; fi
 
 test-browser: site  ## the built site and JupyterLab in Chromium
-	$(BIN)/pytest -n 2 --dist worksteal -p no:nbval tests/browser \
-		|| { echo "once more what failed: Chromium sometimes hangs after it ended a worker"; \
-		$(BIN)/pytest --lf --lfnf none -p no:nbval tests/browser; }
+	$(BIN)/pytest -n 2 --dist worksteal -p no:nbval tests/browser
 
 screenshot: site  ## the landing page for the README, as site/_static/landing.png
 	$(BIN)/python tools/screenshot.py
