@@ -229,5 +229,9 @@ def test_missing_files_are_told(open_page, path):
     box.press("Run")
     box.wait("Python could not be loaded")
     page.unroute("**/pyodide.mjs")
+    page.route("**/textbook.py", lambda route: route.fulfill(status=404))
+    box.press("Run")
+    box.wait("textbook.py is not served (status 404)")
+    page.unroute("**/textbook.py")
     assert box.run("print(1)") == "1\n"
-    open_page.said.clear()  # the browser names the file that was kept from it
+    open_page.said.clear()  # the browser names the two files that were kept from it
