@@ -133,6 +133,11 @@ PROVEN = {
         pre.Sequence([pre.BertPreTokenizer(), pre.Digits(True)]),
         normalizers.BertNormalizer(strip_accents=False, lowercase=False),
     ),
+    "runs": with_rules(
+        pre.Sequence([pre.WhitespaceSplit(), pre.Punctuation("contiguous"), pre.Digits()]),
+        normalizers.Lowercase(),
+    ),
+    "removed": with_rules(pre.Sequence([pre.WhitespaceSplit(), pre.Punctuation("removed")])),
     "whitespace": with_rules(pre.Whitespace()),
     "whitespace split": with_rules(pre.WhitespaceSplit(), normalizers.NFKD()),
     "spaces": with_rules(AT_META, normalizers.Sequence(META)),
@@ -186,6 +191,12 @@ def test_counts_equal_the_librarys(kind, texts):
     proven = proven_pattern(rules) is not None or pretokens._cuts_at_spaces(rules)
     assert proven == (kind in PROVEN)
     assert_same(texts, tokenizer)
+
+
+@each_proven
+def test_every_pair_of_ascii_characters(kind):
+    chars = [chr(code) for code in range(128)]
+    assert_same([" ".join(f"a{c}{d}a {c}{d}" for d in chars) for c in chars], PROVEN[kind])
 
 
 @each_proven

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import islice
-from string import ascii_letters
 
 import numpy as np
 import pyarrow as pa
@@ -154,6 +153,21 @@ def _normalised(chunks: pa.Array, form: str | None) -> np.ndarray:
     return np.array([unicodedata.is_normalized(form, chunk) for chunk in chunks.to_pylist()], bool)
 
 
+@lru_cache
+def _ascii_cutter(rules: str | None) -> tuple[set[str], Callable[[str], list[str]]]:
+    """The ASCII characters that stay with a letter on either side, and what finds the pieces of a
+    chunk of these and of such as always stand alone; None has none of either."""
+    together, alone, cut = set(), set(), rules and library_cutter(rules)
+    for char in map(chr, range(33, 127) if rules else ()):
+        if cut(f"a{char}a") == [f"a{char}a"]:
+            together.add(char)
+        elif cut(f"a{char}{char}a") == ["a", char, char, "a"]:
+            alone.add(char)
+    some, one = ("".join(map(regex.escape, sorted(kind))) for kind in (together, alone))
+    pieces = [f"[{some}]+"] * bool(some) + [f"[{one}]"] * bool(one)
+    return together, regex.compile("|".join(pieces) or "(?!)").findall
+
+
 def _with_pieces(whole: pa.Array, counts: np.ndarray, pieces: Counter) -> tuple:
     """Pre-tokens that are whole chunks, and the pieces of other chunks, added up."""
     both = compute.is_in(whole, pa.array(list(pieces), whole.type)).to_numpy(zero_copy_only=False)
@@ -173,17 +187,17 @@ def _chunk_counts(chunks: pa.Array, counts: np.ndarray, rules: str) -> tuple:
     form = normal.pop(0)["type"] if normal[1:] == META else None
     meta = "▁" if normal == META else ""
     marks = {step["type"] for step in (later[1:] if meta else later)} <= CUT_AT_MARKS
+    together, find = _ascii_cutter(rules if marks and not meta else None)
     if meta and len(later) < 2 and form is None:
         whole = ~compute.match_substring_regex(chunks, "[ ▁]").to_numpy(zero_copy_only=False)
     elif meta and marks:
         whole = _of_letters(chunks, str.isalpha, False) & _normalised(chunks, form)
-    elif marks and cut(ascii_letters) == [ascii_letters]:
-        whole = _of_letters(chunks, ascii_letters.__contains__, False)
     else:
-        whole = np.zeros(len(chunks), bool)
+        whole = _of_letters(chunks, together.__contains__, False)
     others = chunks.filter(~whole).to_pylist()
     for chunk, n in zip(others, counts[~whole].tolist(), strict=True):
-        for piece in cut(chunk):
+        found = find(chunk)
+        for piece in found if sum(map(len, found)) == len(chunk) else cut(chunk):
             pieces[piece] += n
     meta, end = (pa.scalar(text, chunks.type) for text in (meta, ""))
     plain = compute.binary_join_element_wise(meta, chunks.filter(whole), end)

@@ -8,7 +8,8 @@ Again and again the best pair of neighbouring symbols becomes one symbol. Four i
 - A merge changes the counts of the pairs on either side of what it replaces. All of them hold one
   of its own symbols, so their changes are added up by the other symbol, and looked up once.
 - Pairs wait in a heap. An entry whose pair became rarer stays there until it comes up; then it is
-  checked against the pair's count of now. A pair that rose is pushed once more.
+  checked against the pair's count of now. A pair that rose is pushed once more. For WordPiece's
+  score, which rises for many pairs at each merge, only the better half waits in the heap.
 """
 
 import heapq
@@ -34,6 +35,7 @@ from .words import BOUNDARY, PLACE_BITS, PLACE_MASK, weight_of
 # What was noted of a symbol on one side of the occurrences that a merge replaced: how often it stood
 # there in the text, how often in the unique words, and where the next sighting of its new pair goes
 BESIDE = np.dtype([("count", np.int64), ("seen", np.int64), ("next", np.int64)])
+APART = -2  # in place of an older pair: this one is in no list
 BEFORE, BEHIND = 0, 1  # the sides; a neighbour is twice the symbol plus its side
 STOP = -(2**31)  # a reply
 MOST_SYMBOLS = 2**52  # priorities are float64, which has all whole numbers up to 2**53
@@ -53,8 +55,10 @@ def _complete(pairs, scores, spelling, known, had):
     """Write into the rows from `had` on what decides a tie and whether their merge is known, and
     link them to the other pairs of their symbols. Returns the scores, which hold the links."""
     keys, rows, (frequency, newest, older) = pairs.keys, pairs.rows, scores
-    if len(newest) and len(older) < len(rows):
+    size = len(older)
+    if len(newest) and size < len(rows):
         older = longer(older, len(rows))
+        older[size:] = APART
     for i in range(had, pairs.filled[0]):
         key = keys[i, 0]
         rows[i].tie = spelling_order(spelling, key) if len(spelling.ranks) else key
@@ -63,10 +67,37 @@ def _complete(pairs, scores, spelling, known, had):
             if rank >= 0:
                 rows[i].rank, rows[i].result = rank + 1, known.results[rank]
         if len(newest):
-            for side, symbol in enumerate(both_symbols(key)):
-                older[i, side] = newest[symbol, side]
-                newest[symbol, side] = i
+            _link(newest, older, key, i)
     return Scores(frequency, newest, older)
+
+
+@njit(cache=True)
+def _link(newest, older, key, i):
+    """Put a pair into the lists of its two symbols, unless it is there."""
+    for side, symbol in enumerate(both_symbols(key)):
+        if older[i, side] == APART:
+            older[i, side] = newest[symbol, side]
+            newest[symbol, side] = i
+
+
+@njit(cache=True)
+def _raise_pairs(pairs, scores, symbol, least, risen):
+    """Add the pairs with a symbol to those that have risen; what is too rare leaves its lists."""
+    _, newest, older = scores
+    for side in range(2):
+        last, i = np.int64(-1), np.int64(newest[symbol, side])
+        while i >= 0:
+            following = np.int64(older[i, side])
+            if _is_candidate(pairs, i, least):
+                risen.append(i)
+                last = i
+            else:
+                older[i, side] = APART
+                if last < 0:
+                    newest[symbol, side] = following
+                else:
+                    older[last, side] = following
+            i = following
 
 
 # --- which pair is next -------------------------------------------------------------------------
@@ -91,20 +122,24 @@ def _is_candidate(pairs, i, least):
 
 
 @njit(cache=True)
-def _push(heap, pairs, frequency, i, least):
+def _push(heap, pairs, frequency, i, least, limit):
     if _is_candidate(pairs, i, least):
-        heapq.heappush(heap, (-_priority(pairs, frequency, i), pairs.rows[i].tie, np.int64(i)))
+        priority = _priority(pairs, frequency, i)
+        if priority >= limit:
+            heapq.heappush(heap, (-priority, pairs.rows[i].tie, np.int64(i)))
 
 
 @njit(cache=True)
-def _first_heap(pairs, frequency, least):
-    """All pairs that occur often enough."""
-    heap = [(0.0, np.int64(0), np.int64(0)) for _ in range(0)]
-    for i in range(pairs.filled[0]):
+def _fill(heap, pairs, frequency, least):
+    """Push all candidates, and return 0; where symbol frequencies decide, push only those at least
+    half as good as the best, and return the priority from which they are."""
+    limit = 0.0
+    for i in range(pairs.filled[0] if len(frequency) else 0):
         if _is_candidate(pairs, i, least):
-            heap.append((-_priority(pairs, frequency, i), pairs.rows[i].tie, np.int64(i)))
-    heapq.heapify(heap)
-    return heap
+            limit = max(limit, _priority(pairs, frequency, i) / 2)
+    for i in range(pairs.filled[0]):
+        _push(heap, pairs, frequency, i, least, limit)
+    return limit
 
 
 # --- one merge ----------------------------------------------------------------------------------
@@ -196,7 +231,7 @@ def _recount(pairs, notes, merge, touched, n):
 
 
 @njit(cache=True)
-def _merge_pair(pairs, text, scores, spelling, known, notes, merge):
+def _merge_pair(pairs, text, scores, spelling, known, notes, merge, least):
     """Replace a pair in all words: the state after it, and the rows that may have risen."""
     had, key = pairs.filled[0], pairs.keys[merge.row, 0]
     (frequency, newest, older), (beside, whom, where) = scores, notes
@@ -218,14 +253,12 @@ def _merge_pair(pairs, text, scores, spelling, known, notes, merge):
         newest[size:] = -1
     scores = _complete(pairs, Scores(frequency, newest, older), spelling, known, had)
     if size:  # the parts are rarer now, so every pair with one of them scores higher
+        for i in risen:
+            _link(scores.newest, scores.older, pairs.keys[i, 0], i)
         frequency[merge.new] += replaced
         for symbol in both_symbols(key):
             frequency[symbol] -= replaced
-            for side in range(2):
-                i = np.int64(newest[symbol, side])
-                while i >= 0:
-                    risen.append(i)
-                    i = np.int64(scores.older[i, side])
+            _raise_pairs(pairs, scores, symbol, least, risen)
     return pairs, scores, spelling, notes, risen
 
 
@@ -265,14 +298,18 @@ def merge_loop(text, spelling, known, scored, first, least, reply):
     occur `least` times. With `first` at least 0, symbols from there on are new; see `learn_merges`
     for what a merge into an older one brings with it.
     """
-    # 1. Count all pairs, and put those that are frequent enough into the heap.
+    # 1. Count all pairs. Those that are frequent enough go into the heap when it is empty.
     pairs = all_pairs(text)
     scores = _complete(pairs, _start_scores(text, scored), spelling, known, 0)
     beside = np.zeros(2 * max(1, 1 + text.max()), BESIDE)
     notes = Notes(beside, np.empty(1024, np.int32), np.empty(1024, np.int64))
-    heap = _first_heap(pairs, scores.frequency, least)
+    heap = [(0.0, np.int64(0), np.int64(0)) for _ in range(0)]
+    limit = np.inf
     learned, newest = np.int64(len(known.results)), np.int64(first - 1)
-    while len(heap) > 0:
+    while len(heap) > 0 or limit > 0:
+        if len(heap) == 0:  # 0 comes back when all pairs are in it, and when none is left
+            limit = _fill(heap, pairs, scores.frequency, least)
+            continue
         # 2. Take the best entry. Is it out of date, put it back with the priority of now; one that
         #    rose has been pushed again already.
         priority, _, i = heapq.heappop(heap)
@@ -281,7 +318,7 @@ def merge_loop(text, spelling, known, scored, first, least, reply):
         now = _priority(pairs, scores.frequency, i)
         if now != -priority:
             if now < -priority:
-                _push(heap, pairs, scores.frequency, i, least)
+                _push(heap, pairs, scores.frequency, i, least, limit)
             continue
         if len(spelling.ranks):
             i = first_spelled(heap, pairs, spelling, i, priority)
@@ -304,7 +341,7 @@ def merge_loop(text, spelling, known, scored, first, least, reply):
         newest = max(newest, np.int64(new))
         merge = Merge(i, new, single)
         pairs, scores, spelling, notes, risen = _merge_pair(
-            pairs, text, scores, spelling, known, notes, merge
+            pairs, text, scores, spelling, known, notes, merge, least
         )
         for i in risen:
-            _push(heap, pairs, scores.frequency, i, least)
+            _push(heap, pairs, scores.frequency, i, least, limit)
