@@ -22,10 +22,12 @@ WORD, SPACE, META = 0, 1, 2
 CHUNK_BYTES, TEXT_BYTES = 250, 4
 
 # A chunk as it was cut out of a text, from byte `begin` to `end`, and how often it counts
-CUT = np.dtype([("begin", np.int64), ("end", np.int64), ("times", np.int64), ("hash", np.uint32)])
+CUT = np.dtype(
+    (np.record, [("begin", np.int64), ("end", np.int64), ("times", np.int64), ("hash", np.uint32)])
+)
 # A unique chunk, whose bytes go from `begin` to the next one's: how often it occurs, and how many
 # chunks were cut before its first occurrence
-CHUNK = np.dtype([("begin", np.int64), ("count", np.int64), ("first", np.int64)])
+CHUNK = np.dtype((np.record, [("begin", np.int64), ("count", np.int64), ("first", np.int64)]))
 # The unique chunks: their bytes one after the other, a record of each, and a hash table whose slots
 # hold a chunk's hash in the upper half and its number in the lower one; -1: free
 Found = namedtuple("Found", "text records table")

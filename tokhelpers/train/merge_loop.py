@@ -34,7 +34,7 @@ from .words import BOUNDARY, PLACE_BITS, PLACE_MASK, weight_of
 
 # What was noted of a symbol on one side of the occurrences that a merge replaced: how often it stood
 # there in the text, how often in the unique words, and where the next sighting of its new pair goes
-BESIDE = np.dtype([("count", np.int64), ("seen", np.int64), ("next", np.int64)])
+BESIDE = np.dtype((np.record, [("count", np.int64), ("seen", np.int64), ("next", np.int64)]))
 APART = -2  # in place of an older pair: this one is in no list
 BEFORE, BEHIND = 0, 1  # the sides; a neighbour is twice the symbol plus its side
 STOP = -(2**31)  # a reply
@@ -108,7 +108,7 @@ def _priority(pairs, frequency, i):
     A known merge goes before all counts, that of the lowest rank first.
     """
     if pairs.rows[i].rank > 0:
-        return np.float64(2 * MOST_SYMBOLS - pairs.rows[i].rank)
+        return 2.0 * MOST_SYMBOLS - pairs.rows[i].rank
     if len(frequency) == 0:
         return np.float64(pairs.counts[i])
     left, right = both_symbols(pairs.keys[i, 0])

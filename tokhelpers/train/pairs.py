@@ -21,10 +21,11 @@ PAIR = np.dtype(
     ],
     align=True,
 )
+PAIR = np.dtype((np.record, PAIR))  # uncompiled, too, a field is read as `row.tie`
 # The sightings of a pair are those from `begin` to `end` of all sightings, ascending; it has another
 # block, `before`, where it came about in several ways. Some are out of date: another merge took the
 # pair away.
-BLOCK = np.dtype([("begin", np.int64), ("end", np.int64), ("before", np.int64)])
+BLOCK = np.dtype((np.record, [("begin", np.int64), ("end", np.int64), ("before", np.int64)]))
 REFUSED = -(2**62)  # as a count: the pair is never merged
 
 # A pair has a row: its key (the left symbol in the upper half, the right one in the lower) is in
