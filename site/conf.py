@@ -1,10 +1,11 @@
 """Sphinx's settings for `make site`. The pages come from pages.py, which runs first."""
 
+import re
 import sys
 import tomllib
 from pathlib import Path
 
-from docutils.nodes import SkipNode
+from docutils import nodes
 from latex2mathml.converter import convert
 
 HERE = Path(__file__).parent
@@ -81,6 +82,9 @@ def repository_options(urls):
 
 PROJECT = tomllib.loads((HERE.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 html_theme_options |= repository_options(PROJECT.get("urls", {}))
+# Spaces at which no line may end.
+APART = re.compile(r"(?<=\d) (?=[%±])|(?<=±) (?=\d)|(?<=\([abc]\)) ")
+SHORT = 24  # characters of code that fit into a phone's line
 
 
 def formula(display, wrapped):
@@ -88,12 +92,25 @@ def formula(display, wrapped):
 
     def visit(self, node):
         self.body.append(wrapped.format(convert(node.astext(), display=display)))
-        raise SkipNode
+        raise nodes.SkipNode
 
     return visit, None
 
 
+def keep_together(app, doctree):
+    """Let no line end between a number and its %, an option and its letter, or within short code."""
+    fixed = (nodes.FixedTextElement, nodes.literal, nodes.math)
+    for text in list(doctree.findall(nodes.Text)):
+        together = APART.sub("\N{NO-BREAK SPACE}", text)
+        if together != text and not isinstance(text.parent, fixed):
+            text.parent.replace(text, nodes.Text(together))
+    for code in doctree.findall(nodes.literal):
+        if len(code.astext()) <= SHORT:
+            code["classes"].append("short")
+
+
 def setup(app):
-    """Register the writer of formulas."""
+    """Register the writer of formulas, and what keeps words together."""
     block = '<div class="formula" tabindex="0">{}</div>'  # may be scrolled, so keys must reach it
     app.add_html_math_renderer("mathml", formula("inline", "{}"), formula("block", block))
+    app.connect("doctree-read", keep_together)

@@ -18,6 +18,7 @@ ROOT = HERE.parent
 FIGURES = ROOT / "figures"
 NAME = re.compile(r'"(\d\d_[a-z0-9_]+)"')  # under which a notebook's cell saves its figure
 SMALL, STYLE = re.compile(r"\d+\.\d{3,}"), re.compile(r'style="([^"]*)"')  # in an SVG
+PATH = re.compile(r"<td>([^<]*/[^<]*)</td>")
 
 FILLED = (
     'Filled: computed by <a href="notebooks/08_naive_versus_continued.html#08_gain">notebook 08</a>. '
@@ -83,13 +84,21 @@ def notebook(path, shows):
     stored = json.loads(path.read_text(encoding="utf-8"))
     for cell in stored["cells"]:
         for output in cell.get("outputs", []):
-            if "image/png" in output.get("data", {}):
+            data = output.get("data", {})
+            if "image/png" in data:
                 output["data"] = {"text/html": drawn(path.stem, "".join(cell["source"]), shows)}
                 output["metadata"] = {}  # the alternative text stands in the HTML
+            elif "text/html" in data:
+                data["text/html"] = PATH.sub(breakable, "".join(data["text/html"]))
     stored["metadata"].pop("widgets", None)  # a widget shows its plain form
     if path.parent.name == "solutions":
         stored["metadata"]["orphan"] = True  # linked from its notebook, not in the row of pages
     return json.dumps(stored, ensure_ascii=False, indent=1)
+
+
+def breakable(cell):
+    """A table's cell, found by `PATH`, in which a line may end after a slash."""
+    return f"<td>{cell[1].replace('/', '/<wbr>')}</td>"
 
 
 def pictures(path):

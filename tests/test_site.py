@@ -87,6 +87,24 @@ def test_figure_that_nobody_describes_is_named():
         pages.notebook(path, {})
 
 
+def test_a_path_in_a_table_may_go_on_in_the_next_line():
+    table = '<a href="a/b">c/d</a><td>data/texts/a.csv</td><td>1.5</td>'
+    broken = '<a href="a/b">c/d</a><td>data/<wbr>texts/<wbr>a.csv</td><td>1.5</td>'
+    assert pages.PATH.sub(pages.breakable, table) == broken
+
+
+def test_numbers_options_and_short_code_stay_in_one_line():
+    conf = pytest.importorskip("conf", reason="Sphinx is not installed")
+    nodes = conf.nodes
+    said = nodes.paragraph("", "", nodes.Text("(a) 5 % (b) 7 ± 2 words"), nodes.literal("", "5 %"))
+    said += nodes.literal("", "x" * 80)
+    page = nodes.section("", said)
+    conf.keep_together(None, page)
+    assert said[0].astext() == "(a)\xa05\xa0% (b)\xa07\xa0±\xa02 words"
+    assert said[1].astext() == "5 %"
+    assert [code["classes"] for code in said[1:]] == [["short"], []]
+
+
 def test_package_page_has_every_public_name_once():
     page = pages.package()
     for folder in ("tokenizer", "text", "train", "adapt", "measure", "models", "notebook"):

@@ -14,7 +14,8 @@ V, M = train_bpe(words, vocab_size=1_000)
 for k in sizes:
     cut = {word: tokenize_bpe(word, V, M[:k]) for word in words}
     tokens = sum(n * len(cut[word]) for word, n in words.items())
-    print(f"{k:2} merges: {tokens / words.total():.2f} tokens a word")
+    per_word = tokens / words.total()
+    print(f"{k:2} merges: {per_word:.2f} tokens per word")
 
 print("merges in all:", len(M))
 print("woodcut ->", *tokenize_bpe("woodcut", V, M))

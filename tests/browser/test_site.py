@@ -22,6 +22,10 @@ const edge = e => e.getBoundingClientRect().right;
   .filter(e => edge(e) > edge(e.closest("article")) + 1 || e.scrollWidth > e.clientWidth + 1)
   .map(e => e.outerHTML.slice(0, 200))
 """
+TOO_LONG = """
+[...document.querySelectorAll(".cell_input pre, .try-code")]
+  .filter(e => e.scrollWidth > e.clientWidth + 1).map(e => e.textContent.slice(0, 200))
+"""
 SCREEN = {"width": 1200, "height": 800}
 
 
@@ -96,6 +100,8 @@ def test_page_loads_whole_and_fits(open_page, path, site):
     assert len(pictures) >= len(read(site / path).pictures)
     names = {urlsplit(url).path.removeprefix("/a/b/") for url in open_page.asked}
     assert sum((site / (name or "index.html")).stat().st_size for name in names) < 2_000_000
+    page.set_viewport_size({"width": 1280, "height": 800})
+    assert page.evaluate(TOO_LONG) == []  # code is read without scrolling
     page.set_viewport_size({"width": 390, "height": 844})
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     page.emulate_media(media="print")
@@ -129,6 +135,13 @@ def test_everybody_can_read_it(open_page, path):
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") != light
     found = page.evaluate("axe.run(document, {runOnly: ['color-contrast']})")
     assert not serious(found) and found["passes"]
+    hidden = [
+        node["html"]
+        for rule in found["incomplete"]  # axe takes what cannot be told from its ground for hidden
+        for node in rule["nodes"]
+        if "1:1 contrast" in node["any"][0]["message"]
+    ]
+    assert not hidden
 
 
 @pytest.mark.parametrize("scheme", ["http", "file"])

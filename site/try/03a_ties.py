@@ -1,6 +1,6 @@
-# Forms and ties
-# At the third step three forms are level, and the rule takes the shorter. Add one word to the text
-# so that `▁se` is made third.
+# Merged tokens and ties
+# At the third step three merged tokens occur four times each. The rule takes the shortest, and of
+# equally short ones the first. Add one word to the text so that `▁se` is made third.
 
 from collections import Counter
 
@@ -13,5 +13,5 @@ trace = []
 train_sentencepiece_bpe(words, 19, byte_tokens=(), trace=trace)
 for step in trace:
     best = step["counts"][step["token"]]
-    level = [form for form, n in step["counts"].items() if n == best]
+    level = [t for t, n in step["counts"].items() if n == best]
     print(f"{step['token']:7} {best} times, chosen from", *level)
