@@ -34,6 +34,11 @@ def test_every_lesson_has_a_deck_with_question_picture_prediction_and_answer(dec
         assert 'class="option"' in page and "Exercise 1:" not in page
 
 
+def test_prose_has_curved_apostrophes_and_code_has_not():
+    html = slides.prose("GPT-4's `'at'`")
+    assert "GPT-4’s" in html and "<code>'at'</code>" in html
+
+
 def test_decks_open_without_a_network(decks):
     for deck in [*decks, decks[0].parent / "index.html"]:
         page = deck.read_text(encoding="utf-8")

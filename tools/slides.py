@@ -20,6 +20,8 @@ from markdown_it import MarkdownIt
 ROOT = Path(__file__).parents[1]
 DECKS = ROOT / "tools" / "decks"
 REVEAL = DECKS / "node_modules" / "reveal.js" / "dist"
+MARKDOWN = MarkdownIt("commonmark", {"html": True, "typographer": True})
+MARKDOWN.enable(["table", "smartquotes"])
 FIGURE = re.compile(r'"(\d\d_[a-z0-9_]+)"')
 ABOVE = re.compile(r"\*\*Exercise|<details>|(?<=\n)## |^(?:Sources?|Paper): |^Work: ", re.M)
 
@@ -35,7 +37,7 @@ def prose(source: str) -> str:
     2
     """
     text = ABOVE.split(source)[0]
-    html = MarkdownIt("commonmark", {"html": True}).enable("table").render(text)
+    html = MARKDOWN.render(text)
     html = re.sub(r'<a href="[^"]*">(.*?)</a>', r"\1", html)
     options = partial(re.sub, r"\((a|b|c)\)", r'<br><span class="option">(\1)</span>')
     return re.sub(r"(?s)<p>(?:(?!</p>).)*\[\?\].*?</p>", lambda asked: options(asked[0]), html)
