@@ -262,7 +262,7 @@ def test_notebook_is_stored_from_a_fresh_run(path):
 def test_notebook_reads_well(path):
     assert len({cell["id"] for cell in cells(path)}) == len(cells(path))
     for cell in code(path):
-        assert 1 <= len(cell["source"].splitlines()) <= 34, cell["source"]
+        assert 1 <= len(cell["source"].splitlines()) <= 25, cell["source"]
         assert "%pip" not in cell["source"] and "!pip" not in cell["source"]
         ignored = "nbval-ignore-output" in cell["metadata"].get("tags", [])
         assert not ignored or "assert " in cell["source"], cell["source"]
