@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from unittest.mock import MagicMock
 
 import nbformat
 import pandas as pd
@@ -105,11 +106,11 @@ def test_what_cannot_work_is_said_before_anything_is_computed(mine, name, value,
     settings = {"TOKENIZER": "mistral-v1", "TEXT": str(mine / "reports.txt")} | {name: value}
     notebook = nbformat.read(NOTEBOOKS / "20_bring_your_own.ipynb", as_version=4)
     first, *others = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
-    inside = {}
+    inside = {"get_ipython": MagicMock()}
     exec(first, inside)
     inside |= settings
     with pytest.raises((ValueError, FileNotFoundError)) as error:
         for source in others:
             assert "recommend_size" not in source
-            exec(source.replace("%xmode Minimal", ""), inside)
+            exec(source, inside)
     assert message in str(error.value) and "\n" not in str(error.value)
