@@ -40,16 +40,23 @@
     part(box, "stop").hidden = true;
   }
 
+  // Chromium lets a busy worker go on for two seconds after terminate(). What it sends meanwhile,
+  // such as an error of Pyodide's clean-up, must not end the next run.
   function drop() {
+    worker.onmessage = worker.onerror = null;
     worker.terminate();
     worker = null;
     ready = false;
   }
 
+  function fail(status) {
+    drop();
+    if (running) end(status);
+  }
+
   function load() {
-    const mine = (worker = new Worker(new URL("worker.js", here), { type: "module" }));
+    worker = new Worker(new URL("worker.js", here), { type: "module" });
     worker.onmessage = ({ data }) => {
-      if (mine !== worker) return; // stopped, with a message still on its way
       if (data.ready) {
         ready = true;
         say(running, "Running");
@@ -59,13 +66,12 @@
         const seconds = (performance.now() - running.began) / 1000;
         end(`Done in ${seconds.toFixed(2)} s`);
       } else {
-        drop();
-        end(`Python broke off: ${data.crash}`);
+        fail(`Python broke off: ${data.crash}`);
       }
     };
-    worker.onerror = () => {
-      drop();
-      end("Python could not be loaded: the page's files are incomplete, or the browser is too old.");
+    worker.onerror = ({ message }) => {
+      const lacking = "the page's files are incomplete, or the browser is too old.";
+      fail(ready ? `Python broke off: ${message}` : `Python could not be loaded: ${lacking}`);
     };
   }
 
