@@ -125,7 +125,7 @@ last.dispatchEvent(new MessageEvent("message", {data: printed}));
 
 
 def test_what_a_stopped_worker_still_sends_is_ignored(open_page, path):
-    # Chromium ended a worker that printed without end two seconds after terminate(). In 18 of 32
+    # Chromium ended a worker that printed without end two seconds after terminate(). In 14 of 30
     # stops Pyodide's clean-up failed there meanwhile, and this error came to the page.
     page = open_page(path("01"))
     page.evaluate(KEEP)
