@@ -87,7 +87,7 @@ def test_a_line_that_is_no_count_is_named(tmp_path, line):
         ("a.tsv", None, "no file or folder has or matches that path"),
         ("a.parquet", b"PAR1 and no more", "not a Parquet file"),
         ("a.tsv", b"fine\t1\n\xff\t2\n", "invalid UTF-8 at byte 7;"),
-        ("a.gz", gzip.compress(b"a\t1\n" * 1000)[:20], "damaged or cut off"),
+        ("a.gz", gzip.compress(b"a\t1\n" * 1000, mtime=0)[:20], "damaged or cut off"),
         ("a.tsv", b"", "there are no counts"),
         ("a.tsv", f"a\t{2**62}\nb\t{2**62}\n".encode(), "the counts add up to more than 64"),
     ],
