@@ -46,8 +46,11 @@ def index_keys(rows, n, size):
 
 @njit(cache=True, nogil=True)
 def longer(rows, size):
-    """The same rows at the beginning of an array of `size`."""
-    grown = np.zeros((size, *rows.shape[1:]), rows.dtype)
+    """The same rows at the beginning of an array of `size`; what is behind them is not set.
+
+    So it takes no memory until something is written to it.
+    """
+    grown = np.empty((size, *rows.shape[1:]), rows.dtype)
     grown[: len(rows)] = rows
     return grown
 

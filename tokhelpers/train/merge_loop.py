@@ -218,8 +218,8 @@ def _recount(pairs, notes, merge, touched, n):
             old, new = pair_key(symbol, left), pair_key(symbol, merge.new)
         else:
             old, new = pair_key(right, symbol), pair_key(merge.new, symbol)
-        counts[row_of(table, keys, rows, filled, old)] -= beside[neighbour].count
-        i = row_of(table, keys, rows, filled, new)
+        counts[row_of(table, keys, counts, rows, filled, old)] -= beside[neighbour].count
+        i = row_of(table, keys, counts, rows, filled, new)
         counts[i] += beside[neighbour].count
         beside[neighbour].next = open_block(pairs, i, beside[neighbour].seen)
         beside[neighbour].count = beside[neighbour].seen = 0
@@ -235,8 +235,11 @@ def _merge_pair(pairs, text, scores, spelling, known, notes, merge, least):
     """Replace a pair in all words: the state after it, and the rows that may have risen."""
     had, key = pairs.filled[0], pairs.keys[merge.row, 0]
     (frequency, newest, older), (beside, whom, where) = scores, notes
-    if 2 * merge.new >= len(beside):
+    size = len(beside)
+    if 2 * merge.new >= size:
         beside = longer(beside, 4 * merge.new)
+        for i in range(size, len(beside)):
+            beside[i].count = beside[i].seen = 0
     touched = no_numbers()
     notes, n, replaced = _replace(pairs, text, Notes(beside, whom, where), merge, touched)
     pairs, risen = _recount(pairs, notes, merge, touched, n)
@@ -250,7 +253,7 @@ def _merge_pair(pairs, text, scores, spelling, known, notes, merge, least):
     size = len(frequency)
     if 0 < size <= merge.new:
         frequency, newest = longer(frequency, 2 * merge.new), longer(newest, 2 * merge.new)
-        newest[size:] = -1
+        frequency[size:], newest[size:] = 0, -1
     scores = _complete(pairs, Scores(frequency, newest, older), spelling, known, had)
     if size:  # the parts are rarer now, so every pair with one of them scores higher
         for i in risen:

@@ -157,13 +157,10 @@ def learn_tokens(
     >>> learn_tokens(th.count_pretokens(["bat bat"], base), base, 1)
     (['bat'], [('b', 'at')], [2])
     """
-    *start, counts = alike_together(*symbols_of(words.strings, parts), words.counts)
-    ids, offsets = segment(*start, merges_of(parts))
+    segmented = segment(*symbols_of(words.strings, parts), merges_of(parts))
     limit = max_token_length or float("inf")
     return learn_vocabulary(
-        ids,
-        offsets,
-        counts,
+        *alike_together(*segmented, words.counts),
         parts.vocab,
         n_tokens,
         known=merges_of(parts),

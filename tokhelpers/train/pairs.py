@@ -26,6 +26,7 @@ PAIR = np.dtype((np.record, PAIR))  # uncompiled, too, a field is read as `row.t
 # block, `before`, where it came about in several ways. Some are out of date: another merge took the
 # pair away.
 BLOCK = np.dtype((np.record, [("begin", np.int64), ("end", np.int64), ("before", np.int64)]))
+MORE = 4  # times as much as there is fits into new arrays: what is not written to takes no memory
 REFUSED = -(2**62)  # as a count: the pair is never merged
 
 # A pair has a row: its key (the left symbol in the upper half, the right one in the lower) is in
@@ -63,21 +64,19 @@ def reserve(pairs, n, seen):
     """The same pairs in arrays into which `n` more pairs and blocks and `seen` sightings fit."""
     table, keys, counts, rows, blocks, sightings, filled = pairs
     if filled[0] + n > len(rows):
-        size = (filled[0] + n) * 3 // 2
+        size = 2 * (filled[0] + n)
         keys, counts, rows = longer(keys, size), longer(counts, size), longer(rows, size)
-        if 2 * size > len(table):
-            table = _table_for(keys, filled[0], size)
+    if 2 * (filled[0] + n) > len(table):
+        table = _table_for(keys, filled[0], filled[0] + n)
     if filled[1] + n > len(blocks):
-        blocks = longer(blocks, (filled[1] + n) * 3 // 2)
+        blocks = longer(blocks, 2 * (filled[1] + n))
     if filled[2] + seen > len(sightings):
-        grown = np.empty(2 * (filled[2] + seen), np.int64)
-        grown[: filled[2]] = sightings[: filled[2]]
-        sightings = grown
+        sightings = longer(sightings[: filled[2]], 2 * (filled[2] + seen))
     return Pairs(table, keys, counts, rows, blocks, sightings, filled)
 
 
 @njit(cache=True)
-def row_of(table, keys, rows, filled, key):
+def row_of(table, keys, counts, rows, filled, key):
     """The row of a pair: the one it has, or a new one."""
     slot = slot_of(table, keys, key)
     i = np.int64(table[slot])
@@ -85,8 +84,8 @@ def row_of(table, keys, rows, filled, key):
         i = filled[0]
         filled[0] += 1
         table[slot] = i
-        keys[i, 0] = key
-        rows[i].block = -1
+        keys[i, 0], counts[i] = key, 0
+        rows[i].block, rows[i].rank, rows[i].result = -1, 0, 0
     return i
 
 
@@ -122,11 +121,8 @@ def all_pairs(text):
     """The pairs of all words, with their counts and sightings."""
     # 1. Number the pairs as they come, and count them. `places`: the row of the pair at each place.
     table, filled = np.full(4096, -1, np.int32), np.zeros(3, np.int64)
-    keys, counts, seen = (
-        np.zeros((2048, 1), np.int64),
-        np.zeros(2048, np.int64),
-        np.zeros(2048, np.int64),
-    )
+    keys = np.empty((2048, 1), np.int64)
+    counts, seen = np.empty(2048, np.int64), np.empty(2048, np.int64)
     places, begin = np.empty(len(text), np.int32), HEADER
     while begin < len(text):
         weight, end = weight_of(text, begin), end_of(text, begin)
@@ -144,6 +140,7 @@ def all_pairs(text):
                     table = _table_for(keys, filled[0], size)
                     slot = slot_of(table, keys, key)
                 table[slot], keys[filled[0], 0] = filled[0], key
+                counts[filled[0]] = seen[filled[0]] = 0
                 filled[0] += 1
             i = table[slot]
             places[j] = i
@@ -151,11 +148,13 @@ def all_pairs(text):
             seen[i] += 1
         begin = end + HEADER
     # 2. Write the sightings into blocks. `seen` now says where the next one of a pair goes.
-    rows, blocks = np.zeros(len(keys), PAIR), np.zeros(len(keys), BLOCK)
-    sightings = np.empty(2 * seen.sum(), np.int64)  # what is not written to takes no memory
+    size = MORE * filled[0]
+    rows, blocks = np.empty(size, PAIR), np.empty(size, BLOCK)
+    sightings = np.empty(MORE * seen[: filled[0]].sum(), np.int64)
+    keys, counts = longer(keys[: filled[0]], size), longer(counts[: filled[0]], size)
     pairs = Pairs(table, keys, counts, rows, blocks, sightings, filled)
     for i in range(filled[0]):
-        rows[i].block = -1
+        rows[i].block, rows[i].rank, rows[i].result = -1, 0, 0
         seen[i] = open_block(pairs, i, seen[i])
     begin = HEADER
     while begin < len(text):
