@@ -1,5 +1,6 @@
 """The same comparison for many languages: naive against continued extension, size by size."""
 
+import gc
 import warnings
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -151,7 +152,9 @@ def compare_languages(
     if positive("workers", workers) == 1:
         tables = list(map(compare, languages))
     else:
-        with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+        # the collector would walk through millions of tokens, none of which is in a cycle
+        quick = {"mp_context": get_context("spawn"), "initializer": gc.disable}
+        with ProcessPoolExecutor(workers, **quick) as pool:
             tables = list(pool.map(compare, languages))
     return pd.concat(chain.from_iterable(zip(*tables, strict=True)), ignore_index=True)
 

@@ -1,6 +1,7 @@
 """How well a tokenizer does: compression, fertility, Rényi efficiency, unused and unreachable tokens."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import chain
 
 import numpy as np
@@ -104,17 +105,26 @@ def evaluate(
         counts = _counts_in_text(encoder or tokenizer, corpus, words.rules)
     else:
         counts = encoder.token_counts(words) if encoder else token_counts(tokenizer, words)
-    return _measures(tokenizer, words, counts, _ids_of(tokenizer, added))
+    partial = _partial(tokenizer, np.flatnonzero(counts).tolist())
+    return _measures(words, counts, _ids_of(tokenizer, added), partial)
 
 
-def _measures(tokenizer: Tokenizer | Parts, words: Pretokens, counts, added: Sequence[int]):
-    """What ``evaluate`` returns, from the counts of a text's tokens; ``added`` are ids."""
-    used = np.flatnonzero(counts)
+def _partial(tokenizer: Tokenizer | Parts, ids: Iterable[int]) -> dict[int, bool]:
+    """Which tokens hold part of a character, and whether one begins in them and is cut."""
     name = tokenizer.tokens.get if isinstance(tokenizer, Parts) else tokenizer.id_to_token
-    raw = raw_tokens([name(i) or "" for i in used.tolist()], tokenizer)
-    partial = {i: b for i, b in zip(used.tolist(), raw, strict=True) if not is_whole(b)}
+    raw = zip(ids, raw_tokens([name(i) or "" for i in ids], tokenizer), strict=True)
+    return {i: ends_inside(token) for i, token in raw if not is_whole(token)}
+
+
+@lru_cache(maxsize=5)  # as many as `read_parts` remembers
+def _partial_in(parts: Parts) -> dict[int, bool]:
+    return _partial(parts, parts.tokens)
+
+
+def _measures(words: Pretokens, counts, added: Sequence[int], partial: Mapping[int, bool]):
+    """What ``evaluate`` returns, from the counts of a text's tokens; ``added`` are ids."""
     # a character that is cut across tokens begins in one of them, so these tokens are counted
-    begun = [i for i, b in partial.items() if ends_inside(b)]
+    begun = [i for i, begins in partial.items() if begins]
     total = int(counts.sum())
 
     def share(number: int, of: int) -> float:
@@ -246,7 +256,9 @@ def _rows_of(base: Parts, method, extension, how, sizes, words, skipping) -> Ite
         rows = []
         for switch in skipping or [new.merge_skipping]:
             counts = token_counts(parts_with_skipping(new, switch), words, start=text(new))
-            row = {"method": method, "added": size, **_measures(new, words, counts, ids)}
+            used = base.next_id + np.flatnonzero(counts[base.next_id :])
+            partial = _partial_in(base) | _partial(new, used.tolist())
+            row = {"method": method, "added": size, **_measures(words, counts, ids, partial)}
             row["unreachable_added"] = missed
             rows.append(row | {"merge_skipping": switch} if skipping else row)
         yield rows

@@ -78,9 +78,9 @@ def learn_merges(
     loop = merge_loop(text, spelling, known, best == "score", first, least, reply)
     try:
         for a, b, count in loop:
-            reply[0] = becomes(a, b)
-            if reply[0] >= 0:
-                yield a, b, int(reply[0]), count
+            reply[0] = result = becomes(a, b)
+            if result >= 0:
+                yield a, b, result, count
     finally:
         reply[0] = STOP
         next(loop, None)
@@ -113,18 +113,19 @@ def learn_vocabulary(
     (['ba', 'bat'], [('b', '##a'), ('ba', '##t')], [6, 1])
     """
     vocab, name = dict(vocab), {i: token for token, i in vocab.items()}
-    first = 1 + max(name, default=-1)
+    first, cut = 1 + max(name, default=-1), len(prefix)
     tokens, merges, frequencies = [], [], []
 
     def becomes(left: int, right: int) -> int:
-        token = name[left] + name[right][len(prefix) :]
+        token = name[left] + name[right][cut:]
         if valid is not None and not valid(token):
             return -1
-        if token not in vocab:
-            vocab[token] = first + len(tokens)
-            name[vocab[token]] = token
+        result = vocab.get(token)
+        if result is None:
+            result = vocab[token] = first + len(tokens)
+            name[result] = token
             tokens.append(token)
-        return vocab[token]
+        return result
 
     if known is not None:
         options |= {"known": known, "first": first}
@@ -158,12 +159,12 @@ def learn_tokens(
     (['bat'], [('b', 'at')], [2])
     """
     segmented = segment(*symbols_of(words.strings, parts), merges_of(parts))
-    limit = max_token_length or float("inf")
+    limit = max_token_length
     return learn_vocabulary(
         *alike_together(*segmented, words.counts),
         parts.vocab,
         n_tokens,
         known=merges_of(parts),
         min_frequency=min_frequency,
-        valid=lambda token: len(token) <= limit,
+        valid=None if limit is None else lambda token: len(token) <= limit,
     )

@@ -15,8 +15,8 @@ from .pairs import both_symbols, no_numbers
 LENGTH_BITS = 18  # of a tie; the characters have the other 44 bits
 
 # The characters of each symbol as ranks in code-point order, from 1 on: `lengths` of them from
-# `starts` on. `bits`: what a rank takes.
-Spelling = namedtuple("Spelling", "ranks starts lengths bits")
+# `starts` on. `filled`: how many ranks there are; `bits`: what a rank takes.
+Spelling = namedtuple("Spelling", "ranks starts lengths filled bits")
 
 
 def spelling_of(symbols: np.ndarray) -> Spelling:
@@ -24,26 +24,25 @@ def spelling_of(symbols: np.ndarray) -> Spelling:
     there = np.bincount(symbols) > 0
     ranks = np.cumsum(there).astype(np.int32)
     bits = max(1, int(ranks.max(initial=0)).bit_length())
-    return Spelling(ranks, np.arange(len(ranks)), there.astype(np.int64), bits)
+    filled = np.array([len(ranks)])
+    return Spelling(ranks, np.arange(len(ranks)), there.astype(np.int64), filled, bits)
 
 
 @njit(cache=True)
 def spell(spelling, key, new):
     """The spelling with that of a merged symbol behind it."""
-    ranks, starts, lengths, bits = spelling
+    ranks, starts, lengths, filled, bits = spelling
     if new >= len(starts):
         starts, lengths = longer(starts, 2 * new), longer(lengths, 2 * new)
-    start = len(ranks)
     left, right = both_symbols(key)
-    ranks = np.concatenate(
-        (
-            ranks,
-            ranks[starts[left] : starts[left] + lengths[left]],
-            ranks[starts[right] : starts[right] + lengths[right]],
-        )
-    )
-    starts[new], lengths[new] = start, len(ranks) - start
-    return Spelling(ranks, starts, lengths, bits)
+    starts[new], lengths[new] = filled[0], lengths[left] + lengths[right]
+    if filled[0] + lengths[new] > len(ranks):
+        ranks = longer(ranks, 2 * (filled[0] + lengths[new]))
+    for part in (left, right):
+        for j in range(starts[part], starts[part] + lengths[part]):
+            ranks[filled[0]] = ranks[j]
+            filled[0] += 1
+    return Spelling(ranks, starts, lengths, filled, bits)
 
 
 @njit(cache=True)
