@@ -159,12 +159,12 @@ def learn_tokens(
     (['bat'], [('b', 'at')], [2])
     """
     segmented = segment(*symbols_of(words.strings, parts), merges_of(parts))
-    limit = max_token_length
+    limit = max_token_length or float("inf")
     return learn_vocabulary(
         *alike_together(*segmented, words.counts),
         parts.vocab,
         n_tokens,
         known=merges_of(parts),
         min_frequency=min_frequency,
-        valid=None if limit is None else lambda token: len(token) <= limit,
+        valid=lambda token: len(token) <= limit,
     )
