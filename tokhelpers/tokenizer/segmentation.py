@@ -46,10 +46,7 @@ def index_keys(rows, n, size):
 
 @njit(cache=True, nogil=True)
 def longer(rows, size):
-    """The same rows at the beginning of an array of `size`; what is behind them is not set.
-
-    So it takes no memory until something is written to it.
-    """
+    """The same rows at the beginning of an array of `size`; the rest takes no memory until it is set."""
     grown = np.empty((size, *rows.shape[1:]), rows.dtype)
     grown[: len(rows)] = rows
     return grown

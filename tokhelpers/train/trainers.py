@@ -7,6 +7,7 @@ the counts, and puts the model into the shell.
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +20,7 @@ from ..text.readers import SURROGATE
 from ..tokenizer.parts import BYTE_TOKENS
 from ..tokenizer.token_bytes import byte_alphabet, code_points
 from .merges import learn_vocabulary
-from .sentencepiece import PieceRules, piece_check
+from .sentencepiece import NO_RULES, PieceRules, piece_check
 from .unigram import learn_unigram
 from .words import alike_together
 
@@ -163,11 +164,8 @@ def train_byte_level_bpe(
     shell = _shell(normalizer, [*_isolating(isolate_digits, isolate_punctuation), pre_tokenizer])
     words, counts = _short_enough(counted(corpus, shell), max_word_length)
     special, start = _start(special_tokens, None, sorted(byte_alphabet()))
-    limit, special_ones = max_token_length or float("inf"), set(special)
-    vocab, merges = _grown(
-        words, counts, start, vocab_size, min_frequency,
-        valid=lambda token: len(token) <= limit and token not in special_ones,
-    )  # fmt: skip
+    valid = piece_check(replace(NO_RULES, max_sentencepiece_length=max_token_length), set(start))
+    vocab, merges = _grown(words, counts, start, vocab_size, min_frequency, valid)
     shell.post_processor = processors.ByteLevel(trim_offsets=False)
     return _finished(shell, models.BPE(vocab, merges), decoders.ByteLevel(), special)
 
