@@ -56,6 +56,11 @@ def test_answers_are_told_from_likely_mistakes():
     assert "2 parts" in str(check_answer([1, 3], [1, 2, 3]))
 
 
+def test_what_is_right_is_computed_when_there_is_an_answer():
+    assert str(check_answer([1, ...], lambda: 1 / 0)).startswith("Not solved yet")
+    assert check_answer(2, lambda: 1 + 1).right and not check_answer(3, lambda: 1 + 1).right
+
+
 # --- the notebooks -------------------------------------------------------------------------------
 def test_all_lessons_have_exercises():
     assert {path.stem[:2] for path in CHAPTERS} >= {f"0{n}" for n in range(7)}

@@ -56,8 +56,9 @@ def check(function: Callable, *cases: tuple) -> Verdict:
 def check_answer(given, right, wrong: dict | None = None) -> Verdict:
     """Say in a sentence whether an answer is right; ``wrong`` has a sentence for a likely mistake.
 
-    ``right`` is computed in the check itself, so that no file shows it. For a tuple or list, the
-    sentence names the first place at which it differs.
+    ``right`` is computed in the check itself, so that no file shows it; a function that computes it
+    is called only when there is an answer. For a tuple or list, the sentence names the first place
+    at which it differs.
 
     >>> check_answer(..., 3)
     Not solved yet: put your answer in place of the dots.
@@ -66,9 +67,11 @@ def check_answer(given, right, wrong: dict | None = None) -> Verdict:
     >>> check_answer(4, 3, {4: "The two a's of aaa overlap."})
     Not right yet: The two a's of aaa overlap.
     """
-    several = isinstance(right, (list, tuple))
-    if given is ... or given is None or (several and ... in list(given)):
+    parts = given if isinstance(given, (list, tuple)) else [given]
+    if any(part is ... or part is None for part in parts):
         return Verdict(False, "Not solved yet: put your answer in place of the dots.")
+    right = right() if callable(right) else right
+    several = isinstance(right, (list, tuple))
     if _same(given, right):
         return Verdict(True, "Right.")
     for mistake, says in (wrong or {}).items():
