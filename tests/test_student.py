@@ -61,6 +61,16 @@ def test_what_is_right_is_computed_when_there_is_an_answer():
     assert check_answer(2, lambda: 1 + 1).right and not check_answer(3, lambda: 1 + 1).right
 
 
+def test_likely_mistakes_may_be_computed_with_what_is_right():
+    mistakes = {}
+
+    def right():
+        mistakes[1 + 3] = "count again."
+        return 1 + 2
+
+    assert str(check_answer(4, right, mistakes)) == "Not right yet: count again."
+
+
 # --- the notebooks -------------------------------------------------------------------------------
 def test_all_chapters_have_exercises():
     assert CHAPTERS == NOTEBOOKS

@@ -57,8 +57,9 @@ def check_answer(given, right, wrong: dict | None = None) -> Verdict:
     """Say in a sentence whether an answer is right; ``wrong`` has a sentence for a likely mistake.
 
     ``right`` is computed in the check itself, so that no file shows it; a function that computes it
-    is called only when there is an answer. For a tuple or list, the sentence names the first place
-    at which it differs.
+    is called only when there is an answer, and before ``wrong`` is read: it may put mistakes there
+    that have to be computed as well. For a tuple or list, the sentence names the first place at
+    which it differs.
 
     >>> check_answer(..., 3)
     Not solved yet: put your answer in place of the dots.
