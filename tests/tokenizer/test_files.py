@@ -1,39 +1,128 @@
-"""Files that are written whole or not at all, and what is said of places where none can be."""
+"""Files and folders that are written whole or not at all, and what is said where none can be."""
 
+import errno
 import os
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from tokhelpers.tokenizer import files
 from tokhelpers.tokenizer.checks import positive, whole_number
-from tokhelpers.tokenizer.files import write_all
 
 
-def test_everything_is_on_the_disk_before_the_first_file_is_replaced(tmp_path, monkeypatch):
-    """A power cut after the first replacement must not find a file without its content."""
-    (tmp_path / "a.txt").write_bytes(b"as it was")
-    steps = []
-    real_sync, real_replace = os.fsync, os.replace
+@pytest.fixture
+def steps(monkeypatch):
+    """What is synced and what takes a place, in order: names of functions and inodes."""
+    told = []
 
-    def sync(descriptor):
-        steps.append(("sync", os.fstat(descriptor).st_ino))
-        real_sync(descriptor)
+    def watch(module, name):
+        real = getattr(module, name)
 
-    def replace(draft, file):
-        steps.append(("replace", os.stat(draft).st_ino))
-        real_replace(draft, file)
+        def call(what, *others):
+            told.append((name, os.stat(what).st_ino))
+            real(what, *others)
 
-    monkeypatch.setattr(os, "fsync", sync)
-    monkeypatch.setattr(os, "replace", replace)
-    write_all(
-        {tmp_path / "a.txt": b"new", tmp_path / "b.txt": lambda draft: draft.write_bytes(b"too")}
-    )
-    written = [(tmp_path / name).stat().st_ino for name in ("a.txt", "b.txt")]
-    expected = [(step, inode) for step in ("sync", "replace") for inode in written]
-    assert steps == [*expected, ("sync", tmp_path.stat().st_ino)]
-    assert (tmp_path / "a.txt").read_bytes() == b"new" and (
-        tmp_path / "b.txt"
-    ).read_bytes() == b"too"
+        monkeypatch.setattr(module, name, call)
+
+    for module, name in ((os, "fsync"), (os, "replace"), (files, "_swap")):
+        watch(module, name)
+    return told
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "folder" / "inside").mkdir(parents=True)
+    (tmp_path / "folder" / "weights").write_bytes(b"weights")
+    (tmp_path / "folder" / "a.txt").write_bytes(b"as it was")
+    return tmp_path / "folder"
+
+
+def save(folder):
+    with files.replacing(folder, {"a.txt"}) as draft:
+        (draft / "a.txt").write_bytes(b"new")
+
+
+def inodes(*paths):
+    return [path.stat().st_ino for path in paths]
+
+
+# --- a power cut ---------------------------------------------------------------------------------
+def test_files_are_on_the_disk_before_the_first_is_replaced(tmp_path, steps):
+    one, other = tmp_path / "a.txt", tmp_path / "b.txt"
+    one.write_bytes(b"as it was")
+    files.write_all({one: b"new", other: lambda draft: draft.write_bytes(b"too")})
+    expected = [(step, inode) for step in ("fsync", "replace") for inode in inodes(one, other)]
+    assert steps == [*expected, ("fsync", tmp_path.stat().st_ino)]
+    assert one.read_bytes() == b"new" and other.read_bytes() == b"too"
+
+
+def test_a_folder_is_on_the_disk_before_it_is_swapped(folder, steps):
+    save(folder)
+    new, above = inodes(folder, folder.parent)
+    written = inodes(folder, folder / "a.txt", folder / "inside")
+    assert sorted(steps[:-2]) == sorted(("fsync", inode) for inode in written)
+    assert steps[-2:] == [("_swap", new), ("fsync", above)]
+
+
+# --- folders -------------------------------------------------------------------------------------
+def test_what_comes_into_a_folder_meanwhile_stays(folder):
+    with files.replacing(folder, {"a.txt"}) as draft:
+        (draft / "a.txt").write_bytes(b"new")
+        (folder / "checkpoint-7").mkdir()
+        (folder / "checkpoint-7" / "weights").write_bytes(b"seventh")
+        (folder / "more").write_bytes(b"other weights")
+        (folder / "more").replace(folder / "weights")
+    found = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+    assert found == {"a.txt": b"new", "weights": b"other weights"}
+    assert (folder / "checkpoint-7" / "weights").read_bytes() == b"seventh"
+    assert list(folder.parent.iterdir()) == [folder]
+
+
+def test_folders_that_cannot_be_replaced(folder, monkeypatch):
+    before = sorted(folder.parent.rglob("*"))
+    monkeypatch.chdir(folder / "inside")
+    for place, error, said in [
+        ("../weights", FileExistsError, "weights is a file: give the name of a folder"),
+        ("..", OSError, "folder is or holds the working directory: save to a folder in it"),
+        ("/", OSError, "/ is a mount point, which cannot be swapped: save to a folder in it"),
+    ]:
+        with pytest.raises(error, match=said):
+            save(place)
+    folder.chmod(0o555)
+    with pytest.raises(PermissionError, match="folder is read-only: make it writable, or save to"):
+        save(folder)
+    assert sorted(folder.parent.rglob("*")) == before
+
+
+@pytest.mark.parametrize("code", [errno.EINVAL, errno.ENOSYS, None])
+def test_a_file_system_that_cannot_swap(code, folder, monkeypatch):
+    """It says so, or the operating system has no such call."""
+    libc = SimpleNamespace()
+    if code:
+        libc.renameat2 = lambda *args: files.ctypes.set_errno(code) or -1
+    monkeypatch.setattr(files.ctypes, "CDLL", lambda *args, **options: libc)
+    said = r"two folders cannot be swapped here in one step\) \(or save to a folder that does not e"
+    with pytest.raises(OSError, match=f"cannot save to {folder}, left as it was: .*{said}"):
+        save(folder)
+    assert (folder / "a.txt").read_bytes() == b"as it was"
+    assert list(folder.parent.iterdir()) == [folder]
+    save(folder.parent / "new")  # needs no swap
+    assert (folder.parent / "new" / "a.txt").read_bytes() == b"new"
+
+
+def test_the_call_on_macos(folder, monkeypatch):
+    """There renamex_np swaps; here Linux's call stands behind its name."""
+    real, calls = files.ctypes.CDLL(None, use_errno=True), []
+
+    def swap(one, other, flags):
+        calls.append(flags)
+        return real.renameat2(-100, one, -100, other, flags)
+
+    libc = SimpleNamespace(renamex_np=swap)
+    monkeypatch.setattr(files.ctypes, "CDLL", lambda *args, **options: libc)
+    save(folder)
+    assert calls == [2] and (folder / "a.txt").read_bytes() == b"new"
 
 
 # --- numbers -------------------------------------------------------------------------------------
