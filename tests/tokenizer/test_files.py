@@ -102,7 +102,7 @@ def test_a_file_system_that_cannot_swap(code, folder, monkeypatch):
     if code:
         libc.renameat2 = lambda *args: files.ctypes.set_errno(code) or -1
     monkeypatch.setattr(files.ctypes, "CDLL", lambda *args, **options: libc)
-    said = r"two folders cannot be swapped here in one step\) \(or save to a folder that does not e"
+    said = r"\(two folders cannot be swapped here in one step: save to one that does not exist yet"
     with pytest.raises(OSError, match=f"cannot save to {folder}, left as it was: .*{said}"):
         save(folder)
     assert (folder / "a.txt").read_bytes() == b"as it was"

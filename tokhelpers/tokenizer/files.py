@@ -17,7 +17,6 @@ MAX_BYTES = 1 << 30
 # holds the tables, such as the students' version of the notebooks; without one there is none.
 _ABOVE = (PLACE, Path.cwd(), *Path.cwd().parents)
 CHECKOUT = next((place for place in _ABOVE if (place / "data" / "paper").is_dir()), None)
-NO_SWAP = {errno.ENOSYS, errno.EINVAL, errno.EXDEV, errno.ENOTSUP, errno.EBUSY}
 
 
 def destination(path: str | os.PathLike) -> Path:
@@ -193,15 +192,17 @@ def _swap(draft: Path, folder: Path) -> None:
         failed = ctypes.set_errno(errno.ENOSYS) or True
     if failed:
         code = ctypes.get_errno()
-        raise OSError(code, f"{os.strerror(code)} (two folders cannot be swapped here in one step)")
+        advice = (
+            "two folders cannot be swapped here in one step: save to one that does not exist yet"
+        )
+        raise OSError(code, f"{os.strerror(code)} ({advice})")
 
 
 def _why(error: OSError) -> str:
     if isinstance(error, shutil.Error):  # from copytree: a list of what failed
         source, _, why = error.args[0][0]
         return f"{Path(source).name} cannot be carried over ({why})"
-    advice = " (or save to a folder that does not exist yet)" * (error.errno in NO_SWAP)
-    return f"{error.strerror or error}{advice}"
+    return error.strerror or str(error)
 
 
 def _discard(old: Path, folder: Path, names: Collection[str]) -> None:

@@ -173,18 +173,13 @@ def merge_ids(vocab: dict[str, int], merges: Sequence, *, prefix: str = "") -> n
         joined = map("".join, merges) if not cut else (a + b[cut:] for a, b in merges)
         results = np.fromiter(map(id_of, joined), np.int32, len(merges))
     except KeyError:
-        raise lacking(m for m in merges if not {*m, m[0] + m[1][cut:]} <= vocab.keys()) from None
+        wrong = [(a, b) for a, b in merges if not {a, b, a + b[cut:]} <= vocab.keys()]
+        shown = ", ".join(f"{a!r} + {b!r}" for a, b in wrong[:3])
+        raise ValueError(
+            f"{len(wrong):,} merges name tokens that the vocabulary lacks, first {shown}: "
+            "drop them or add their tokens"
+        ) from None
     return np.column_stack([parts.reshape(-1, 2), results])
-
-
-def lacking(merges: Iterable[tuple[str, str]]) -> ValueError:
-    """Make the error for merges of which a part or the result is not in the vocabulary."""
-    wrong = list(merges)
-    shown = ", ".join(f"{a!r} + {b!r}" for a, b in wrong[:3])
-    return ValueError(
-        f"{len(wrong):,} merges name tokens that the vocabulary lacks, first {shown}: "
-        "drop them or add their tokens"
-    )
 
 
 def build_tokenizer(parts: Parts) -> Tokenizer:
@@ -213,8 +208,7 @@ def build_tokenizer(parts: Parts) -> Tokenizer:
     else:
         made.model = models.BPE(vocab, parts.pairs(), **options)
     made.add_tokens([AddedToken(**{k: v for k, v in t.items() if k != "id"}) for t in in_order])
-    moved = [t for t, i in added.items() if made.token_to_id(t) != i]
-    if moved:
+    if moved := [t for t, i in added.items() if made.token_to_id(t) != i]:
         raise ValueError(
             f"{len(moved)} added tokens would change their id, first {moved[0]!r} "
             f"({added[moved[0]]} to {made.token_to_id(moved[0])}): ids must have no holes below them"

@@ -52,10 +52,6 @@ def longer(rows, size):
     return grown
 
 
-def _power_of_two(n: int) -> int:
-    return 1 << max(4, int(n).bit_length())
-
-
 # --- applying merges ----------------------------------------------------------------------------
 MANY = 20_000  # words, from which on two threads are faster than one
 SHORT = 64  # symbols of a word, in which the best pair is found faster without a heap
@@ -72,11 +68,8 @@ def merge_table(merges: np.ndarray | MergeTable) -> MergeTable:
     if isinstance(merges, MergeTable):
         return merges
     keys = ((merges[:, 0].astype(np.int64) << 32) | merges[:, 1]).reshape(-1, 1)
-    return MergeTable(
-        index_keys(keys, len(keys), 2 * _power_of_two(len(keys))),
-        keys,
-        np.ascontiguousarray(merges[:, 2]),
-    )
+    size = 1 << max(5, 1 + len(keys).bit_length())
+    return MergeTable(index_keys(keys, len(keys), size), keys, np.ascontiguousarray(merges[:, 2]))
 
 
 def merges_of(parts: Parts) -> MergeTable:
@@ -316,8 +309,13 @@ def token_counts(tokenizer: Tokenizer | Parts, words, *, start=None) -> np.ndarr
             f"counted pre-tokens are needed, got {type(words).__name__}: count a text with "
             "count_pretokens(corpus, tokenizer)"
         )
-    if not is_bpe(tokenizer):
-        return _model_counts(tokenizer, words)
+    if not is_bpe(tokenizer):  # the library applies such models word by word
+        backend = backend_of(tokenizer)
+        tokenize, counts = backend.model.tokenize, np.zeros(size_of(backend), np.int64)
+        for word, n in zip(words.words, words.counts.tolist(), strict=True):
+            for token in tokenize(word):
+                counts[token.id] += n
+        return counts
     parts = read_parts(tokenizer)
     start = symbols_of(words.strings, parts) if start is None else start
     ids, offsets = segment(*start, merges_of(parts))
@@ -328,16 +326,6 @@ def token_counts(tokenizer: Tokenizer | Parts, words, *, start=None) -> np.ndarr
         ids = np.concatenate([ids[merged], whole[whole >= 0]])
         weights = np.concatenate([weights[merged], words.counts[whole >= 0]])
     return sum_by_id(ids, weights, parts.next_id)
-
-
-def _model_counts(tokenizer, words) -> np.ndarray:
-    """Token counts of WordPiece and Unigram, whose models the library applies word by word."""
-    backend = backend_of(tokenizer)
-    tokenize, counts = backend.model.tokenize, np.zeros(size_of(backend), np.int64)
-    for word, n in zip(words.words, words.counts.tolist(), strict=True):
-        for token in tokenize(word):
-            counts[token.id] += n
-    return counts
 
 
 def size_of(tokenizer: Tokenizer) -> int:

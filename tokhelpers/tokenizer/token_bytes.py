@@ -164,8 +164,7 @@ def ordinary_tokens(tokenizer: Tokenizer | Parts) -> dict[int, str]:
         backend = backend_of(tokenizer)
         vocab = backend.get_vocab(with_added_tokens=False)
         added = backend.get_added_tokens_decoder().keys()
-    by_id = sorted((i, token) for token, i in vocab.items() if i not in added)
-    return dict(by_id)
+    return dict(sorted((i, token) for token, i in vocab.items() if i not in added))
 
 
 @lru_cache(maxsize=1 << 17)  # the same tokens are asked about for every text and size
