@@ -221,15 +221,6 @@ def test_openai_leaves_ids_free_between_its_special_tokens(name):
     assert longer.token_to_id("Ġphenotypic") == parts.next_id
 
 
-@pytest.mark.parametrize(
-    ("name", "n"),
-    one_fast(("llama-3", 588), *((n, 0) for n in ("llama-4", "qwen", "mistral-nemo", *OPENAI))),
-)
-def test_unreachable_tokens(name, n):
-    """Llama-3's: the paper's Table 8."""
-    assert len(th.unreachable(loaded(name))) == n
-
-
 # --- ids -----------------------------------------------------------------------------------------
 @every_name
 @pytest.mark.parametrize("texts", [real_text, odd_text, every_character])
@@ -329,11 +320,8 @@ def test_source_says_what_a_name_is(tiny, tmp_path, monkeypatch):
     load_tokenizer("mistral-v1", source="hub")
     load_tokenizer("org/model")
     assert asked == ["mistral-v1", "org/model"]
-    with pytest.raises(ValueError, match="source is 'web': use 'auto', 'package', 'path' or 'hub'"):
-        load_tokenizer("mistral-v1", source="web")
-    for source in ("package", "auto"):
-        with pytest.raises(ValueError, match="no tokenizer is called 'gpt-5': use llama-3, qwen"):
-            load_tokenizer("gpt-5", source=source)
+    with pytest.raises(ValueError, match="no tokenizer is called 'gpt-5': use llama-3, qwen"):
+        load_tokenizer("gpt-5", source="package")
 
 
 @pytest.mark.parametrize("name", ["absent/tokenizer.json", "absent.model", "absent"])
