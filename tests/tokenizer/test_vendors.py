@@ -301,12 +301,8 @@ def test_a_package_that_is_not_installed(monkeypatch):
 
 
 # --- paths ---------------------------------------------------------------------------------------
-@pytest.fixture
-def tiny():
-    return Tokenizer(models.BPE({"a": 0, "b": 1, "ab": 2}, [("a", "b")]))
-
-
-def test_source_says_what_a_name_is(tiny, tmp_path, monkeypatch):
+def test_source_says_what_a_name_is(tmp_path, monkeypatch):
+    tiny = Tokenizer(models.BPE({"a": 0, "b": 1, "ab": 2}, [("a", "b")]))
     (tmp_path / "mistral-v1").mkdir()
     tiny.save(str(tmp_path / "mistral-v1" / "tokenizer.json"))
     monkeypatch.chdir(tmp_path)
@@ -346,8 +342,7 @@ NO_MODEL = "no SentencePiece model; for Llama-3's .* name 'llama-3'"
     ],
 )
 def test_folders_that_hold_no_tokenizer(file, content, error, said, tmp_path):
-    content = content or source_file("llama-3").read_bytes()
-    (tmp_path / file).write_bytes(content)
+    (tmp_path / file).write_bytes(content or source_file("llama-3").read_bytes())
     with pytest.raises(error, match=said):
         load_tokenizer(tmp_path)
 
