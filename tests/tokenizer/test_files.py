@@ -79,6 +79,12 @@ def test_what_comes_into_a_folder_meanwhile_stays(folder):
     assert list(folder.parent.iterdir()) == [folder]
 
 
+def test_what_is_interrupted_leaves_no_folder(tmp_path):
+    with pytest.raises(KeyboardInterrupt), files.replacing(tmp_path / "above" / "new", ()):
+        raise KeyboardInterrupt
+    assert not list(tmp_path.iterdir())
+
+
 def test_folders_that_cannot_be_replaced(folder, monkeypatch):
     before = sorted(folder.parent.rglob("*"))
     monkeypatch.chdir(folder / "inside")
