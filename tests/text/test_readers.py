@@ -1,8 +1,6 @@
-"""Readers: files of every kind, Python source, the hub, memory, and every error."""
+"""Readers: files of every kind, Python source, memory, and every error."""
 
-import gzip
 import json
-import lzma
 import random
 import re
 import tempfile
@@ -11,9 +9,10 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pyarrow as pa
-import pyarrow.parquet
 import pytest
+from hostile_files import PACK
 from hypothesis import given, strategies as st
+from pyarrow import parquet
 from strategies import examples, one_fast
 
 from tokhelpers import load_corpus
@@ -21,6 +20,7 @@ from tokhelpers.text import parquet_files, readers
 
 BOM = b"\xef\xbb\xbf"
 LINES = [f"line {i} of the file" for i in range(200)]
+each_ending = pytest.mark.parametrize("ending", PACK)
 
 
 def write_lines(path, lines):
@@ -35,32 +35,23 @@ def read(name, column="text", errors="strict"):
     return list(readers.read_files(kind, place, column, errors))
 
 
-def failure(name, kind=ValueError, **options):
+def failure(name, **options):
     """The message of loading and reading a corpus that must fail."""
-    with pytest.raises(kind) as caught:
+    with pytest.raises(ValueError) as caught:
         list(load_corpus(name, **options))
     message = str(caught.value)
     assert "\n" not in message
     return message
 
 
-# Local files
-
-
-def compressed(path):
-    return {".gz": gzip.open, ".xz": lzma.open}.get(path.suffix, open)(path, "wb")
-
-
-@pytest.mark.parametrize("ending", [".txt", ".gz", ".xz"])
-@pytest.mark.parametrize("line_end", ["\n", "\r\n"])
-def test_text_lines(tmp_path, ending, line_end):
-    path = tmp_path / f"a{ending}"
+# --- local files ----------------------------------------------------------------------------------
+@each_ending
+def test_text_lines(tmp_path, ending):
+    path = tmp_path / f"a.txt{ending}"
     lines = [*LINES, "", " \t ", "ä 漢 👩‍🚀", "line\u2028separator\x0b\x85 inside", " spaces kept "]
-    with compressed(path) as file:
-        file.write(BOM + line_end.join(lines).encode())
+    text = "\r\n".join(lines[:99]) + "\r\n" + "\n".join(lines[99:])
+    path.write_bytes(PACK[ending](BOM + text.encode()))
     assert read(f"text:{path}") == lines
-    train, test = (list(load_corpus(f"text:{path}", split=split)) for split in ("train", "test"))
-    assert sorted(train + test) == sorted(line for line in lines if line.strip())
 
 
 def test_folder_and_glob_in_sorted_order(tmp_path):
@@ -83,63 +74,44 @@ def test_jsonl_and_parquet_give_any_text_back(documents):
         lines = [json.dumps({"body": doc}, ensure_ascii=i % 2) for i, doc in enumerate(documents)]
         path = write_lines(Path(folder, "a.jsonl"), lines)
         assert read(f"jsonl:{path}", "body") == documents
-        pa.parquet.write_table(pa.table({"body": documents}), Path(folder, "a.parquet"))
+        parquet.write_table(pa.table({"body": documents}), Path(folder, "a.parquet"))
         assert read(f"parquet:{folder}", "body") == documents
 
 
 @pytest.mark.parametrize("string", [pa.string(), pa.large_string()], ids=str)
 def test_parquet_string_types_and_row_groups(tmp_path, string):
     column = pa.array(LINES, string)
-    pa.parquet.write_table(pa.table({"t": column}), tmp_path / "a.parquet", row_group_size=7)
-    coded = pa.table({"t": column.dictionary_encode()})
-    pa.parquet.write_table(coded, tmp_path / "b.parquet")
+    parquet.write_table(pa.table({"t": column}), tmp_path / "a.parquet", row_group_size=7)
+    parquet.write_table(pa.table({"t": column.dictionary_encode()}), tmp_path / "b.parquet")
     assert read(f"parquet:{tmp_path}", "t") == LINES * 2
 
 
-# Memory
-
-
-def peak_memory(corpus):
-    """How many characters a corpus has, and the bytes that iterating over it takes at most."""
+@pytest.mark.parametrize(
+    ("kind", "ending", "most"),
+    one_fast(("text", ".gz", 2e6), ("parquet", "", 8e6)),
+)
+def test_memory_stays_flat(tmp_path, kind, ending, most):
+    """Of Python and Arrow together, while twelve million characters are read."""
+    rng, path = random.Random(0), tmp_path / f"a.{kind}{ending}"
+    texts = [f"{i} " + "".join(rng.choices("abcde ", k=1000)) for i in range(15_000)]
+    if kind == "parquet":
+        parquet.write_table(pa.table({"text": texts}), path)
+    else:
+        path.write_bytes(PACK[ending]("\n".join(texts).encode()))
+    corpus, pool = load_corpus(f"{kind}:{path}"), pa.default_memory_pool()
     next(iter(corpus))  # imports and lists that are loaded once
     tracemalloc.start()
-    pool = pa.default_memory_pool()
     try:
         before, arrow, characters = pool.bytes_allocated(), 0, 0
         for text in corpus:
             characters += len(text)
             arrow = max(arrow, pool.bytes_allocated() - before)
-        return characters, arrow + tracemalloc.get_traced_memory()[1]
+        assert characters > 12_000_000 and arrow + tracemalloc.get_traced_memory()[1] < most
     finally:
         tracemalloc.stop()
 
 
-@pytest.mark.parametrize(
-    ("ending", "most"),
-    one_fast((".txt.gz", 2e6), (".txt", 2e6), (".jsonl", 2e6), (".parquet", 8e6)),
-)
-def test_memory_stays_flat(tmp_path, ending, most):
-    rng, path = random.Random(0), tmp_path / f"a{ending}"
-    texts = [f"{i} " + "".join(rng.choices("abcde ", k=1000)) for i in range(15_000)]
-    if ending == ".parquet":
-        pa.parquet.write_table(pa.table({"text": texts}), path)
-    else:
-        lines = [json.dumps({"text": t}) for t in texts] if ending == ".jsonl" else texts
-        with compressed(path) as file:
-            file.write("\n".join(lines).encode())
-    kind = {".jsonl": "jsonl", ".parquet": "parquet"}.get(ending, "text")
-    characters, peak = peak_memory(load_corpus(f"{kind}:{path}"))
-    assert characters > 12_000_000 and peak < most
-
-
-def test_memory_of_sampled_words_stays_flat():
-    short, long = (load_corpus("wordfreq:vi", chars=n) for n in (400_000, 2_000_000))
-    assert peak_memory(long)[1] < 1.2 * peak_memory(short)[1]
-
-
-# Errors
-
-
+# --- errors ---------------------------------------------------------------------------------------
 @pytest.mark.parametrize("kind", ["text", "jsonl", "parquet"])
 def test_missing_and_empty_files_fail_when_loading(tmp_path, kind):
     for place, error, part in [
@@ -149,21 +121,18 @@ def test_missing_and_empty_files_fail_when_loading(tmp_path, kind):
     ]:
         with pytest.raises(error, match=re.escape(f"{kind}:{place}: {part}")):
             load_corpus(f"{kind}:{place}")
-    path = tmp_path / f"empty.{kind}"
-    path.touch()
-    for place in (path, tmp_path):
-        with pytest.raises(ValueError, match="the file is empty"):
-            load_corpus(f"{kind}:{place}")
-    gzip.open(tmp_path / "a.gz", "wb").close()
+    (tmp_path / f"empty.{kind}").touch()
+    with pytest.raises(ValueError, match="the file is empty"):
+        load_corpus(f"{kind}:{tmp_path}")
+    (tmp_path / "a.gz").write_bytes(PACK[".gz"](b""))
     assert "it has no text" in failure(f"text:{tmp_path}/a.gz")
 
 
-@pytest.mark.parametrize("ending", [".txt", ".gz", ".xz"])
-@pytest.mark.parametrize("good", [b"", BOM, BOM + b"a", BOM + "first ä\nsecond ".encode()])
+@each_ending
+@pytest.mark.parametrize("good", [b"", BOM + b"a", BOM + "first ä\nsecond ".encode()])
 def test_invalid_utf8_in_text(tmp_path, ending, good):
     path = tmp_path / f"a{ending}"
-    with compressed(path) as file:
-        file.write(good + b"\xff\xfe\nthird\n")
+    path.write_bytes(PACK[ending](good + b"\xff\xfe\nthird\n"))
     message = f"{path}: invalid UTF-8 at byte {len(good)}; errors='replace' reads it as U+FFFD"
     assert failure(f"text:{path}") == message
     text = good.removeprefix(BOM).decode() + "\ufffd\ufffd\nthird"
@@ -178,7 +147,7 @@ def test_invalid_utf8_and_surrogates_in_jsonl_and_parquet(tmp_path):
     assert read(f"jsonl:{path}", errors="replace") == ["🚀", "\ufffd", "a\ufffdb"]
     path = tmp_path / "a.parquet"
     bad = pa.array([b"good", b"ab\xff"]).view(pa.string())
-    pa.parquet.write_table(pa.table({"text": bad}), path)
+    parquet.write_table(pa.table({"text": bad}), path)
     message = failure(f"parquet:{path}")
     assert f"{path}, row 2, column 'text': invalid UTF-8 at byte 2;" in message
     assert read(f"parquet:{path}", errors="replace") == ["good", "ab\ufffd"]
@@ -188,15 +157,11 @@ def test_invalid_utf8_and_surrogates_in_jsonl_and_parquet(tmp_path):
     ("line", "told"),
     [
         ("{", "not valid JSON"),
-        ("[" * 100_000, "not valid JSON"),
         ('"a"', "an object is needed, not str"),
         ('{"body": "a", "id": 1}', "there is no field 'text'; there is body, id"),
         ("{}", "there is no field 'text'; there is -"),
         ('{"text": null}', "'text' must be a string, not NoneType"),
-        (
-            '{"text": "a\\ud800b"}',
-            "'text' has the lone surrogate \\ud800, which is no text; errors=",
-        ),
+        (r'{"text": "a\ud800b"}', r"'text' has the lone surrogate \ud800, which is no text; error"),
     ],
 )
 def test_bad_json_lines_name_file_and_line(tmp_path, line, told):
@@ -205,36 +170,33 @@ def test_bad_json_lines_name_file_and_line(tmp_path, line, told):
 
 
 def test_bad_parquet(tmp_path):
-    path = tmp_path / "a.parquet"
-    write_lines(path, LINES)
+    path = write_lines(tmp_path / "a.parquet", LINES)
     with pytest.raises(ValueError, match="not a Parquet file"):
         load_corpus(f"parquet:{path}")
-    with pytest.raises(FileNotFoundError, match=r"none\.parquet"):  # in the system's words
-        parquet_files.open_file(tmp_path / "none.parquet")
     table = pa.table({"n": [1, 2], "text": ["a", None], "list": [["a"], []]})
-    pa.parquet.write_table(table, path)
+    parquet.write_table(table, path)
     with pytest.raises(ValueError, match="no column 'body'.*'text'"):
         load_corpus(f"parquet:{path}", column="body")
     for column in ("n", "list"):
         with pytest.raises(ValueError, match=f"column '{column}' must hold strings, not"):
             load_corpus(f"parquet:{path}", column=column)
     assert f"{path}, row 2" in failure(f"parquet:{path}")
+    path.unlink()
+    with pytest.raises(FileNotFoundError, match=r"a\.parquet"):  # in the system's words
+        parquet_files.open_file(path)
 
 
 def test_parquet_with_fewer_rows_than_it_describes(tmp_path):
     path = tmp_path / "a.parquet"
-    pa.parquet.write_table(pa.table({"text": LINES}), path)
+    parquet.write_table(pa.table({"text": LINES}), path)
     whole = parquet_files.open_file(path)
     batches = list(whole.iter_batches(5))
     cut = SimpleNamespace(metadata=whole.metadata, iter_batches=lambda *_, **__: batches[1:])
-    assert list(parquet_files.read_batches(path, whole, 5)) == batches
     with pytest.raises(ValueError, match=r"a\.parquet: damaged .* lacks rows that it describes"):
         list(parquet_files.read_batches(path, cut, 5))
 
 
-# Python source
-
-
+# --- Python source --------------------------------------------------------------------------------
 @pytest.fixture
 def site_packages(tmp_path, monkeypatch):
     monkeypatch.setattr(readers.sysconfig, "get_path", lambda _: str(tmp_path))
@@ -242,6 +204,7 @@ def site_packages(tmp_path, monkeypatch):
 
 
 def test_python_files_in_their_own_encoding(site_packages):
+    assert "the folder has no file like *.py" in failure("python-source")
     (site_packages / "b").mkdir()
     (site_packages / "b" / "z.py").write_bytes(b"# coding: latin-1\r\nx = '\xe4'\r\n")
     (site_packages / "a.py").write_bytes(BOM + "y = 'ö'\n".encode())
@@ -263,5 +226,3 @@ def test_python_file_that_cannot_be_decoded(site_packages, data, byte):
     assert f"bad.py: invalid UTF-8 at byte {byte}; errors='replace' reads it as U+FFFD" in message
     (document,) = readers.read_files("python-source", "", "", "replace")
     assert document.endswith("x = '\ufffd'\n")
-    (site_packages / "bad.py").unlink()
-    assert "the folder has no file like *.py" in failure("python-source")
