@@ -85,9 +85,9 @@ def _steps(rule: dict | None, inner: str) -> list[dict]:
     """The steps of a normalizer or pre-tokenizer, one after the other."""
     if rule is None:
         return []
-    return (
-        [s for r in rule[inner] for s in _steps(r, inner)] if rule["type"] == "Sequence" else [rule]
-    )
+    if rule["type"] != "Sequence":
+        return [rule]
+    return [step for part in rule[inner] for step in _steps(part, inner)]
 
 
 @lru_cache
@@ -146,7 +146,7 @@ def _are_in(codes, offsets, letter, spaces):
 
 def _normalised(chunks: pa.Array, form: str | None) -> np.ndarray:
     """Which chunks are in this Unicode form; none are in what is no such form."""
-    if form is not None and form not in ("NFC", "NFD", "NFKC", "NFKD"):
+    if form not in (None, "NFC", "NFD", "NFKC", "NFKD"):
         return np.zeros(len(chunks), bool)
     if form is None or unicodedata.is_normalized(form, bytes_of(chunks)[0].tobytes().decode()):
         return np.ones(len(chunks), bool)
@@ -201,8 +201,7 @@ def _chunk_counts(chunks: pa.Array, counts: np.ndarray, rules: str) -> tuple:
             pieces[piece] += n
     meta, end = (pa.scalar(text, chunks.type) for text in (meta, ""))
     plain = compute.binary_join_element_wise(meta, chunks.filter(whole), end)
-    words, counts = _with_pieces(plain, counts[whole], pieces)
-    return words, counts
+    return _with_pieces(plain, counts[whole], pieces)
 
 
 def _pattern_counts(chunks: pa.Array, counts: np.ndarray, rules: str) -> tuple:

@@ -198,7 +198,8 @@ def _json_lines(file: Path, column: str, errors: str, start: int, end: int | Non
         try:
             text = _field(_parsed(line), column, errors)
         except ValueError as error:
-            raise ValueError(f"{file}:{number + _lines_before(file, start)}: {error}") from None
+            before = sum(1 for _ in read_lines(file, "replace", end=start))
+            raise ValueError(f"{file}:{before + number}: {error}") from None
         yield text
 
 
@@ -226,15 +227,6 @@ def _field(row, column: str, errors: str) -> str:
             "errors='replace' reads it as U+FFFD"
         )
     return value
-
-
-def _lines_before(file: Path, start: int) -> int:
-    """How many lines of a file begin before byte `start`."""
-    if not start:
-        return 0
-    with open(file, "rb") as opened:
-        blocks = (opened.read(min(1 << 20, start - 1 - at)) for at in range(0, start - 1, 1 << 20))
-        return 1 + sum(block.count(b"\n") for block in blocks)
 
 
 def parquet_rows(

@@ -81,12 +81,8 @@ def flores_of(name: str) -> str | None:
     kind, _, code = name.partition(":")
     if kind == "training":
         return f"flores:{code}"
-    texts = stored_texts()
-    languages = texts.language[texts.name == name]
-    if kind == "wordfreq":
-        tried = pd.read_csv(_folder() / "chosen.csv")
-        languages = tried.language[[name in sources.split(" + ") for sources in tried.sources]]
-    return next((f"flores:{language}" for language in languages), None)
+    tried = pd.read_csv(_folder() / "chosen.csv")
+    return next((f"flores:{language}" for language in tried.language[tried.sources == name]), None)
 
 
 def provenance(name: str, split: str = "train") -> tuple[str, str]:
@@ -139,11 +135,11 @@ def _unknown(kind: str, code: str) -> str:
     texts = stored_texts()
     own = texts.name.str.partition(":")[2]  # other sources have other codes for a language
     meant = set(texts.language[own.isin([code, code.partition("_")[0]]) | (texts.language == code)])
-    names = dict(zip(own, texts.language, strict=True))
     if kind == "training":
         names = {language: language for language in _chosen()}
     else:
-        names = {c: names[c] for c in own[texts.name.str.startswith(f"{kind}:")]}
+        ours = texts.name.str.startswith(f"{kind}:")
+        names = dict(zip(own[ours], texts.language[ours], strict=True))
     same = [name for name, language in names.items() if language in meant]
     near = difflib.get_close_matches(code, sorted(names), n=4, cutoff=0.4)
     nearest = dict.fromkeys([*same, *near] or sorted(names)[:4])
