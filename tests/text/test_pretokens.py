@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import regex
 from hypothesis import example, given, strategies as st
-from strategies import loaded, one_fast
+from strategies import examples, loaded, one_fast
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers as pre
 
 import tokhelpers as th
@@ -170,6 +170,7 @@ UNPROVEN = {
 
 # --- the fast code path equals the library -------------------------------------------------------
 @pytest.mark.parametrize("kind", PROVEN | UNPROVEN)
+@examples(60)
 @given(documents)
 @example(["The 2 Cats' Überfälle, e\u0301tude!  It's  ", " a b", "THE cats"])
 @example(["x \U000105d2\u0307 y"])  # composed since Unicode 16
@@ -185,6 +186,13 @@ def test_counts_equal_the_librarys(kind, texts):
 def test_every_pair_of_ascii_characters(kind):
     chars = [chr(code) for code in range(128)]
     assert_same([" ".join(f"a{c}{d}a {c}{d}" for d in chars) for c in chars], PROVEN[kind])
+
+
+@each_proven
+def test_counts_equal_the_librarys_on_random_mixtures(kind):
+    draw, pieces = random.Random(20), PIECES + [" ", "a", "A", "1"] * 20
+    texts = ["".join(draw.choices(pieces, k=draw.randrange(1, 30))) for _ in range(3000)]
+    assert_same(texts, PROVEN[kind])
 
 
 def around(c):
@@ -289,10 +297,12 @@ def test_chunks_end_at_single_spaces_between_words(spaces):
     texts = [f"a{c} {c}b" for c in EVERY if not 0xAC00 <= ord(c) < 0xD7A4]
     between = re.compile(r"(?<=[^\s▁])(?= [^\s▁])" if spaces else r"(?<=[^\s▁]) (?=[^\s▁])")
     expected = Counter(chain.from_iterable(map(between.split, texts)))
-    batch = ([t.encode() for t in texts], [1] * len(texts))
-    [(chunks, counts, sizes)] = count_chunks([batch], spaces=spaces)
-    assert dict(zip(chunks.to_pylist(), counts.tolist(), strict=True)) == expected
-    assert tuple(sizes) == totals_of(texts)
+    batches = [([t.encode() for t in texts[i::9]], [1] * len(texts[i::9])) for i in range(9)]
+    found, portions, total = Counter(), 0, np.zeros(4, np.int64)
+    for chunks, counts, sizes in count_chunks(batches, spaces=spaces, memory=1):
+        found.update(dict(zip(chunks.to_pylist(), counts.tolist(), strict=True)))
+        portions, total = portions + 1, total + sizes
+    assert found == expected and tuple(total) == totals_of(texts) and portions > 2
 
 
 # --- documents -----------------------------------------------------------------------------------

@@ -78,7 +78,9 @@ def load_counts(
     if named and (described := describe_counts(ours)):
         return _our_counts(ours, described, min_count)
     words = Counter()
-    for file in _files(path):
+    for file in readers.files_at("counts", str(path)):
+        if file.name.startswith("_") or not file.stat().st_size:
+            continue  # a folder may have such files, but no counts in them
         read = _rows if file.suffix == ".parquet" else _lines
         for word, count in read(file, errors):
             words[word] += count
@@ -250,12 +252,6 @@ def _our_counts(file: Path, described: dict, min_count: int) -> Pretokens:
 
 
 # --- from elsewhere ------------------------------------------------------------------------------
-def _files(path: Path) -> list[Path]:
-    """Files of counts: in a folder none that is hidden, empty, or begins with an underscore."""
-    found = readers.files_at("counts", str(path))
-    return [f for f in found if not f.name.startswith("_") and f.stat().st_size]
-
-
 def _rows(file: Path, errors: str) -> Iterator[tuple[str, int]]:
     """Words and counts of a Parquet file from elsewhere."""
     opened = open_strings(file, "word")

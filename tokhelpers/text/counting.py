@@ -84,12 +84,9 @@ def count_pretokens(
         raise TypeError("these are counts already, made from documents: use them as they are")
     in_memory = executor is None and folder is None and memory is None
     memory = MEMORY if memory is None else memory
-    for name, value in {
-        "min_count": min_count,
-        "shard_bytes": shard_bytes,
-        "memory": memory,
-    }.items():
-        positive(name, value)
+    positive("min_count", min_count)
+    positive("shard_bytes", shard_bytes)
+    positive("memory", memory)
     if executor is not None and not hasattr(executor, "submit"):
         raise TypeError(
             f"executor={executor!r} cannot run tasks: use a concurrent.futures.Executor, "

@@ -60,21 +60,17 @@ def read_batches(file: Path, opened, rows: int, **options) -> Iterator:
 
 
 def read_columns(file: Path, opened, columns: list[str], groups: Iterable[int]) -> Iterator:
-    """Columns of row groups of any Parquet file, as many rows at a time as fit into memory."""
-    for group in groups:
-        rows = _rows_at_once(opened.metadata.row_group(group))
-        yield from read_batches(file, opened, rows, row_groups=[group], columns=columns)
-
-
-def _rows_at_once(group) -> int:
-    """How many rows of a row group fit into memory, by its description.
+    """Columns of row groups, as many rows at a time as fit into memory by a group's description.
 
     What that says of single columns is not asked: damaged, it would end the process.
     """
-    size = max(1, group.total_byte_size)
-    rows = min(ROWS, ROWS_BYTES * group.num_rows // size)
-    # all rows may hold the same long string, which is stored once
-    return max(1, min(rows, max(16, ROWS_BYTES // size)))
+    for group in groups:
+        described = opened.metadata.row_group(group)
+        size = max(1, described.total_byte_size)
+        rows = min(ROWS, ROWS_BYTES * described.num_rows // size)
+        # all rows may hold the same long string, which is stored once
+        rows = max(1, min(rows, max(16, ROWS_BYTES // size)))
+        yield from read_batches(file, opened, rows, row_groups=[group], columns=columns)
 
 
 def row_groups(file: Path, size: int) -> list[tuple[int, int]]:
