@@ -225,15 +225,19 @@ def test_a_shard_is_tried_three_times(corpus, llama, expected, tmp_path):
     assert digest(run(2)) == expected
 
 
-@pytest.mark.parametrize("damage", ["its sizes", "its columns"])
+@pytest.mark.parametrize("damage", ["a page", "its sizes", "its columns"])
 def test_a_damaged_run_is_named(corpus, llama, tmp_path, damage):
     th.count_pretokens(corpus, llama, folder=tmp_path)
     [file] = [f for f in tmp_path.iterdir() if f.name != "counts.parquet"]
-    if damage == "its sizes":  # in what the file says of its text
+    if damage == "a page":
+        file.write_bytes(file.read_bytes()[:1000] + bytes(1000) + file.read_bytes()[2000:])
+    elif damage == "its sizes":  # in what the file says of its text
         file.write_bytes(re.sub(rb'("documents": )\d', rb"\g<1>9", file.read_bytes()))
     else:
         parquet.write_table(pa.table({"count": [1], "pretoken": ["a"]}), file)
-    with pytest.raises(ValueError, match=f"{file}: a damaged file of counts: delete it, and"):
+    with pytest.raises(
+        ValueError, match=f"{file}: (a damaged file of counts: delete|damaged Parq)"
+    ):
         th.count_pretokens(corpus, llama, folder=tmp_path)
 
 
