@@ -125,7 +125,7 @@ def _checked(words, special_tokens=()):
     return {word: int(count) for word, count in counts.items()}
 
 
-def _start(words, split, vocab_size, special_tokens=(), byte_tokens=()):
+def _start(words, split, vocab_size, min_frequency=0, special_tokens=(), byte_tokens=()):
     """Returns the words as tokens with counts, and the vocabulary that training starts from."""
     corpus = [(split(word), count) for word, count in _checked(words, special_tokens).items()]
     alphabet = sorted({token for tokens, _ in corpus for token in tokens})
@@ -135,18 +135,13 @@ def _start(words, split, vocab_size, special_tokens=(), byte_tokens=()):
             f"vocab_size={vocab_size} is smaller than the {len(tokens)} special tokens, bytes and "
             f"characters that training starts from: give at least {len(tokens)}"
         )
-    return corpus, {token: i for i, token in enumerate(tokens)}
-
-
-def _frequent(counts, min_frequency, first_step):
-    """Keeps the candidates that occur often enough. At the first step there must be one."""
-    frequent = {candidate: n for candidate, n in counts.items() if n >= min_frequency}
-    if first_step and counts and not frequent:
+    most = max(count_pairs(corpus).values(), default=min_frequency)
+    if most < min_frequency and len(tokens) < vocab_size:
         raise ValueError(
             f"min_frequency={min_frequency} is larger than every count: the most frequent "
-            f"candidate occurs {max(counts.values())} times, give at most that"
+            f"candidate occurs {most} times, give at most that"
         )
-    return frequent
+    return corpus, {token: i for i, token in enumerate(tokens)}
 
 
 # ---- plain BPE, as the lecture does it -----------------------------------------------------------
@@ -159,11 +154,11 @@ def train_bpe(words, vocab_size, *, min_frequency=0, special_tokens=(), trace=No
     >>> train_bpe({"cat": 10, "bat": 5, "bag": 12, "tag": 4, "cats": 5}, 9)[1]
     [('a', 't'), ('a', 'g'), ('c', 'at')]
     """
-    corpus, vocab = _start(words, list, vocab_size, special_tokens)
+    corpus, vocab = _start(words, list, vocab_size, min_frequency, special_tokens)
     merges = []
     while len(vocab) < vocab_size:
         counts = count_pairs(corpus)
-        candidates = _frequent(counts, min_frequency, not merges)
+        candidates = [pair for pair in counts if counts[pair] >= min_frequency]
         if not candidates:
             break
         pair = min(candidates, key=lambda pair: (-counts[pair], vocab[pair[0]], vocab[pair[1]]))
@@ -233,8 +228,7 @@ def train_wordpiece(
             )
         return [*word[:1], *(prefix + char for char in word[1:])]
 
-    corpus, vocab = _start(words, split, vocab_size, special_tokens)
-    first = True
+    corpus, vocab = _start(words, split, vocab_size, min_frequency, special_tokens)
     while len(vocab) < vocab_size:
         counts, frequency = count_pairs(corpus), Counter()
         for tokens, count in corpus:
@@ -242,7 +236,7 @@ def train_wordpiece(
                 frequency[token] += count
         # Mended, lines 42-44: the best score belongs to rare characters, so that a minimum above
         # 1 would end training at the first pair; pairs below the minimum are no candidates.
-        candidates, first = _frequent(counts, min_frequency, first), False
+        candidates = {pair: n for pair, n in counts.items() if n >= min_frequency}
         if not candidates:
             break
         # Mended, line 36: the thesis divides by C_bi.count(pair[0]), a token in a list of pairs;
@@ -319,14 +313,14 @@ def train_sentencepiece_bpe(
     >>> train_sentencepiece_bpe({"▁low": 5, "▁slow": 2}, 8, byte_tokens=())[1]
     [('l', 'o'), ('lo', 'w'), ('▁', 'low')]
     """
-    corpus, vocab = _start(words, list, vocab_size, special_tokens, byte_tokens)
+    corpus, vocab = _start(words, list, vocab_size, min_frequency, special_tokens, byte_tokens)
     merges = []
     while len(vocab) < vocab_size:
         pairs, counts = count_pairs(corpus), Counter()
         for pair, count in pairs.items():
             counts["".join(pair)] += count
         # Mended, line 44: the best frequency is compared, not the last one seen.
-        candidates = _frequent(counts, min_frequency, not merges)
+        candidates = [token for token in counts if counts[token] >= min_frequency]
         if not candidates:
             break
         token = min(candidates, key=lambda token: (-counts[token], len(token), token))
