@@ -312,7 +312,7 @@ def test_stated_averages(number, stated):
     assert contradictions(found) == slips(f"adaptbpe_table_{number:02}.csv")
 
 
-# ---- the lecture: what else its slides show is computed anew in test_textbook
+# ---- the lecture: what else its slides show is computed anew in notebooks 01, 02 and 05
 
 
 def test_slips_of_the_lecture():

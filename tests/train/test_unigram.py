@@ -1,19 +1,14 @@
 """The Unigram learner against the textbook, the definition of its seed, and sentencepiece."""
 
-import io
 import itertools
 import math
-import os
 import random
-import subprocess
-import sys
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-import sentencepiece
 from hypothesis import given, strategies as st
+from spm import processor_of, train_spm
 from strategies import examples, one_fast
 
 import tokhelpers as th
@@ -110,46 +105,7 @@ def test_repeats_equal_their_definition(corpus, max_length, most):
     ]
 
 
-# ---- what must hold ----------------------------------------------------------------------------
-
-
-@given(corpora(), st.integers(0, 12), st.randoms(use_true_random=False))
-def test_scores_are_sorted_probabilities_with_all_characters(corpus, more, rng):
-    alphabet = set("".join(corpus))
-    scores = learn(corpus, len(alphabet) + more)
-    assert alphabet <= scores.keys() and len(scores) <= len(alphabet) + more
-    assert math.fsum(map(math.exp, scores.values())) == pytest.approx(1)
-    assert max(np.diff([*scores.values()]), default=0) < 1e-9
-    shuffled = rng.sample([*corpus.items()], len(corpus))
-    assert list(learn(dict(shuffled), len(alphabet) + more).items()) == list(scores.items())
-
-
-SCRIPT = """
-import sys
-import numpy as np, tokhelpers as th
-from tokhelpers.train.unigram import learn_unigram
-words = {}
-for text in th.load_corpus("hpo", chars=200_000):
-    for word in text.split():
-        words[word] = words.get(word, 0) + 1
-words = {word: words[word] for word in set(words)}
-print(learn_unigram(list(words), np.array([*words.values()]), 500))
-"""
-
-
-@pytest.mark.long
-def test_the_result_is_the_same_in_every_process_and_thread():
-    def run(seed):
-        env = os.environ | {"PYTHONHASHSEED": seed}
-        return subprocess.run(
-            [sys.executable, "-c", SCRIPT], env=env, capture_output=True, text=True, check=True
-        ).stdout
-
-    with ThreadPoolExecutor(2) as threads:
-        assert len(set(threads.map(run, ["1", "2"]))) == 1
-        corpus = {"".join(w): i + 1 for i, w in enumerate(itertools.product("abc", repeat=5))}
-        results = [*threads.map(lambda _: list(learn(corpus, 50).items()), range(8))]
-    assert all(result == results[0] for result in results)
+# ---- long words and bad input ------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("letters", one_fast("a", "ab", "abcdefghijklmnopqrstuvwxyz"))
@@ -190,21 +146,9 @@ def texts(finnish):
 def test_likelihood_against_sentencepiece(texts, name):
     """8,000 pieces, the same words, scores made to sum to 1: no worse than 1 % a character."""
     documents = [" ".join(text.split()) for text in texts[name]]
-    model = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(documents),
-        model_writer=model,
-        model_type="unigram",
-        vocab_size=8_000,
-        normalization_rule_name="identity",
-        split_by_unicode_script=False,
-        split_by_number=False,
-        character_coverage=1.0,
-        max_sentence_length=10**8,
-        num_threads=2,
-        minloglevel=2,
-    )
-    theirs = sentencepiece.SentencePieceProcessor(model_proto=model.getvalue())
+    options = {"model_type": "unigram", "max_sentence_length": 10**8, "num_threads": 2}
+    one_script = {"split_by_unicode_script": False, "split_by_number": False}
+    theirs = processor_of(train_spm(documents, 8_000, **options, **one_script))
     ids = [i for i in range(8_000) if not (theirs.is_control(i) or theirs.is_unknown(i))]
     scores = np.array([theirs.get_score(i) for i in ids])
     scores -= np.logaddexp.reduce(scores)
