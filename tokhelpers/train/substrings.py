@@ -11,6 +11,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from ..tokenizer.token_bytes import code_points
+
 
 class Text(NamedTuple):
     """Words as numbers, a zero after each; ``characters[n - 1]`` is written as ``n``."""
@@ -37,14 +39,12 @@ def write_text(words: Sequence[str]) -> Text:
     >>> write_text(["cab", "a"])
     Text(codes=array([3, 1, 2, 0, 1, 0], dtype=int32), starts=array([0, 4, 6]), characters='abc')
     """
-    raw = np.frombuffer("".join(words).encode("utf-32-le"), np.uint32)
-    lengths = np.fromiter(map(len, words), np.int64, len(words))
+    raw, offsets = code_points(words)
     used = np.zeros(raw.max(initial=0) + 1, bool)
     used[raw] = True
-    codes = np.zeros(len(raw) + len(words), np.int32)
-    codes[np.arange(len(raw)) + np.repeat(np.arange(len(words)), lengths)] = np.cumsum(used)[raw]
-    starts = np.concatenate([[0], np.cumsum(lengths + 1)])
-    return Text(codes, starts, "".join(map(chr, np.flatnonzero(used).tolist())))
+    codes, word = np.zeros(len(raw) + len(words), np.int32), np.arange(len(offsets))
+    codes[np.arange(len(raw)) + np.repeat(word[:-1], np.diff(offsets))] = np.cumsum(used)[raw]
+    return Text(codes, offsets + word, "".join(map(chr, np.flatnonzero(used).tolist())))
 
 
 def read_text(text: Text, places: np.ndarray, lengths: np.ndarray) -> list[str]:

@@ -47,9 +47,8 @@ def alike_together(symbols: np.ndarray, offsets: np.ndarray, counts: np.ndarray)
     bits = int(symbols.max(initial=1)).bit_length()
     order = np.argsort(_beginnings(symbols, offsets, bits), kind="stable")
     sizes = np.diff(offsets)[order]
-    ordered = Words(np.empty_like(symbols), np.concatenate([[0], np.cumsum(sizes)]), counts[order])
-    _gather(symbols, offsets, order, ordered.symbols)
-    return ordered
+    gathered = _gather(symbols, offsets, order)
+    return Words(gathered, np.concatenate([[0], np.cumsum(sizes)]), counts[order])
 
 
 @njit(cache=True)
@@ -67,19 +66,20 @@ def _beginnings(symbols, offsets, bits):
 
 
 @njit(cache=True)
-def _gather(symbols, offsets, order, ordered):
-    """Write the symbols of the words, in this order, into `ordered`."""
-    at = 0
+def _gather(symbols, offsets, order):
+    """The symbols of the words in this order."""
+    ordered, at = np.empty_like(symbols), 0
     for w in order:
         for j in range(offsets[w], offsets[w + 1]):
             ordered[at] = symbols[j]
             at += 1
+    return ordered
 
 
 @njit(cache=True)
-def _lay_out(symbols, offsets, counts, text):
-    """Write words, which are flat symbols with offsets and counts, into `text` with their headers."""
-    at = 0
+def text_of(symbols, offsets, counts):
+    """The words as the merge loop takes them, with their headers, in an array of their own."""
+    text, at = np.empty(len(symbols) + HEADER * len(offsets), np.int32), 0
     for w in range(len(counts)):
         text[at] = BOUNDARY - (counts[w] >> WEIGHT_BITS)
         text[at + 1] = BOUNDARY - (counts[w] & WEIGHT_MASK)
@@ -88,12 +88,6 @@ def _lay_out(symbols, offsets, counts, text):
             text[at] = symbols[j]
             at += 1
     text[at : at + HEADER] = BOUNDARY
-
-
-def text_of(symbols: np.ndarray, offsets: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """The words as the merge loop takes them, in an array of their own."""
-    text = np.empty(len(symbols) + HEADER * len(offsets), np.int32)
-    _lay_out(symbols, offsets, counts, text)
     return text
 
 
