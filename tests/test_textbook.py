@@ -56,7 +56,12 @@ E_STEPS = ["expected", "substrings"]
 UNIGRAM = {f"unigram, {how}": partial(tb.train_unigram, e_step=how) for how in E_STEPS}
 
 
-@pytest.mark.parametrize("train", (TRAINERS | UNIGRAM).values(), ids=TRAINERS | UNIGRAM)
+every_training = pytest.mark.parametrize(
+    "train", (TRAINERS | UNIGRAM).values(), ids=TRAINERS | UNIGRAM
+)
+
+
+@every_training
 @given(small_corpora, st.randoms())
 def test_document_order_does_not_matter(train, words, rng):
     shuffled = rng.sample(documents(words), sum(words.values()))
@@ -335,11 +340,6 @@ def test_unigram_ties_and_unknown_characters():
 
 
 # ---- bad input -----------------------------------------------------------------------------------
-every_training = pytest.mark.parametrize(
-    "train", [*TRAINERS.values(), tb.train_unigram], ids=[*TRAINERS, "unigram"]
-)
-
-
 @every_training
 @pytest.mark.parametrize(
     "words, error, message",

@@ -96,13 +96,6 @@ def test_greedy_where_tokens_recur(best, corpus, min_frequency):
     check_greedy(words, list(corpus.values()), best, 99, min_frequency)
 
 
-def test_counts_do_not_wrap():
-    """Two billion and more: the library's trainer counts in 32 bits, this loop in 64."""
-    words = [[0, 1], [1, 2]]
-    [first, _] = learn_merges(*flat(words), np.array([3 * 2**31, 2**31 - 1]), lambda a, b: 3 + a)
-    assert first == (0, 1, 3, 3 * 2**31)
-
-
 def test_counts_that_would_not_be_exact_are_refused():
     """As float64, 2^53 and 2^53 + 1 are one number: the smaller ids would go first."""
     words = flat([[0, 1], [2, 3]])
