@@ -248,10 +248,11 @@ def test_extensions_keep_the_old_and_hold_the_new(words, supplement):
         (tb.train_byte_level_bpe, tb.extend_byte_level_bpe),
     ]:
         (V, M), (V_D, M_D) = train(words, 268), train(supplement, 268)
+        V = {token: 7 + i for token, i in V.items()}  # no token has the ids before
         V_N, M_N = extend(V, M, V_D, M_D)
         assert V_N.keys() == V.keys() | V_D.keys()
         assert list(V_N.items())[: len(V)] == list(V.items())
-        assert list(V_N.values()) == list(range(len(V_N)))
+        assert list(V_N.values()) == list(range(7, 7 + len(V_N)))
         assert M_N[: len(M)] == M
         assert len(set(M_N)) == len(M_N)
         place = {v: i for i, v in enumerate(V_N)}
@@ -377,6 +378,8 @@ def test_wordpiece_refuses_the_prefix_and_unknown_ties():
         tb.train_wordpiece(["c##", "c"], 10)
     assert "##" in tb.train_wordpiece(["##"], 4, prefix="@@@")
     assert list(tb.train_wordpiece(["aab"], 10, prefix=""))[-1] == "aab"
+    assert list(tb.train_wordpiece(["ba", "ab"], 5))[-1] == "ab"
+    assert list(tb.train_wordpiece(["ba", "ab"], 5, tie="first"))[-1] == "ba"
     with pytest.raises(ValueError, match="tie='last' is unknown: give 'ids' or 'first'"):
         tb.train_wordpiece(["ab"], 10, tie="last")
 
