@@ -2,12 +2,13 @@
 
 import warnings
 from collections import Counter
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
 import pytest
 from hypothesis import example, given, strategies as st
-from strategies import loaded, one_fast, tokenizers_with_gaps
+from strategies import tokenizers_with_gaps
 from tokenizers import AddedToken, Tokenizer, models, pre_tokenizers, processors
 
 import tokhelpers as th
@@ -18,6 +19,9 @@ from tokhelpers.tokenizer.pretokenization import always_split
 
 TEXT = ["the cat sat on the mat", "a bat, a hat; that cat!", "ääkkösiä öisin, yötä päivää"]
 MORE = ["catamaran catalogue catnip category", "yöttömän yön yötä", "batman batmobile bathtub"]
+train_wordpiece = partial(th.train_wordpiece, vocab_size=60)
+train_byte_level = partial(th.train_byte_level_bpe, vocab_size=296)
+train_sentencepiece = partial(th.train_sentencepiece_bpe, vocab_size=290)
 
 
 @pytest.fixture(scope="module")
@@ -33,41 +37,11 @@ def base() -> Tokenizer:
     return tokenizer
 
 
-@pytest.fixture(scope="module")
-def continued(base):
-    return th.continue_bpe(base, MORE, 20)
-
-
-@pytest.fixture(scope="module")
-def naive(base):
-    return th.naive_extension(base, th.train_byte_level_bpe(MORE, vocab_size=300))
-
-
-def test_the_first_k_tokens_are_the_same_whatever_comes_after(base, continued):
-    for k in (0, 1, 7, 20):
-        short = th.continue_bpe(base, MORE, k)
-        assert list(continued.tokens[:k]) == short.tokens
-        assert th.extend(base, continued, k).to_str() == th.extend(base, short).to_str()
-
-
-def test_a_merge_into_a_known_token_makes_it_reachable_and_is_not_counted():
-    """``abc`` stands in the vocabulary without a merge; learning finds the first way to it."""
-    vocab = {"a": 0, "b": 1, "c": 2, "d": 3, "abc": 4, "ab": 5}
-    tokenizer = Tokenizer(models.BPE(vocab, [("a", "b")]))
-    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    assert th.unreachable(tokenizer) == ["abc"]
-    extension = th.continue_bpe(tokenizer, ["abc abc abcd"], 1)
-    assert extension.merges == [("ab", "c"), ("abc", "d")] and extension.tokens == ["abcd"]
-    assert extension.frequencies == [3, 1]
-    new = th.extend(tokenizer, extension)
-    assert th.unreachable(new) == [] and new.encode("abc").ids == [4]
-    none = th.extend(tokenizer, extension, 0)
-    assert th.unreachable(none) == ["abc"]
-
-
 @pytest.mark.parametrize("how", ["append", "prepend", "regenerate"])
-def test_where_the_merges_of_a_naive_extension_go(base, naive, how):
+def test_where_the_merges_of_a_naive_extension_go(base, how):
     """Its usable merges, each once, behind the old ones or before; or every split of its tokens."""
+    naive = th.naive_extension(base, train_byte_level(MORE))
+    naive = th.Extension([*naive.tokens, "qq", "qqq"], naive.merges)
     old, vocab = read_parts(base).pairs(), set(base.get_vocab()) | set(naive.tokens)
     usable = [m for m in naive.merges if {*m, "".join(m)} <= vocab]
     every = [(t[:i], t[i:]) for t in naive.tokens for i in range(len(t) - 1, 0, -1)]
@@ -90,63 +64,45 @@ def test_merges_with_spaces_survive():
     assert new.encode("a b").tokens == ["a b"] and new.encode("ba ").tokens == ["ba "]
 
 
-@pytest.mark.parametrize("name", one_fast("llama-3", "qwen", "mistral-nemo"))
-def test_continued_finnish_on_real_tokenizers(name, finnish):
-    tokenizer = loaded(name)
-    counts = th.count_pretokens(finnish, tokenizer)
-    extension = th.continue_bpe(tokenizer, counts, 1_000)
-    assert len(extension.tokens) == 1_000
-    assert all(a >= b for a, b in pairwise(extension.frequencies)), "counts only fall"
-    new = th.extend(tokenizer, extension)
-    assert not set(th.unreachable(new)) & set(extension.tokens)
-    assert len(th.unreachable(new)) <= len(th.unreachable(tokenizer))
-    english = "Merging is greedy: the most frequent pair goes first."
-    assert new.encode(english).ids == tokenizer.encode(english).ids
-    for text in finnish[:50]:
-        assert new.decode(new.encode(text).ids) == text
-        assert len(new.encode(text).ids) < len(tokenizer.encode(text).ids)
-
-
 @pytest.mark.parametrize("take", [th.naive_extension, th.thesis_extension])
-def test_a_supplement_of_another_family(mistral, base, take):
-    wordpiece = th.train_wordpiece(MORE, vocab_size=50)
-    for supplement, kind in ((mistral, "BPE of characters"), (wordpiece, "WordPiece with '##'")):
-        with pytest.raises(ValueError, match=f"of another family: it is {kind}"):
-            take(base, supplement)
-    with pytest.raises(
-        ValueError, match="WordPiece with '@@', the tokenizer is WordPiece with '##'"
+def test_a_supplement_of_another_family_or_too_small_a_one(mistral, base, take):
+    """-1, as a slice, would leave out the last token."""
+    wordpiece = train_wordpiece(TEXT)
+    for old, supplement, message in (
+        (base, mistral, "of another family: it is BPE of characters"),
+        (base, wordpiece, "of another family: it is WordPiece with '##'"),
+        (train_wordpiece(TEXT, prefix="@@"), wordpiece, "the tokenizer is WordPiece with '@@'"),
     ):
-        take(wordpiece, th.train_wordpiece(MORE, vocab_size=50, prefix="@@"))
+        with pytest.raises(ValueError, match=message):
+            take(old, supplement)
+    special = train_byte_level(MORE, special_tokens=["<new>"])
+    for old, new in ((base, special), (wordpiece, train_wordpiece(MORE))):
+        assert take(old, new, 0).tokens == [] != take(old, new).tokens
+        assert "<new>" not in take(old, new).tokens
+        for n, message in ((-1, "zero or more new tokens"), (1_000, "the supplement has")):
+            with pytest.raises(ValueError, match=message):
+                take(old, new, n)
 
 
-def test_wordpiece_takes_the_supplements_tokens_in_order_of_their_ids():
-    """The thesis' Algorithm 7."""
-    old, new = (th.train_wordpiece(text, vocab_size=60) for text in (TEXT, MORE))
-    extension = th.naive_extension(old, new)
-    longer = th.extend(old, extension)
-    expected = textbook.extend_wordpiece(old.get_vocab(), new.get_vocab())
-    assert longer.get_vocab() == expected
-    assert old.get_vocab_size() == 60 and extension.tokens
-    used = {token for text in MORE for token in longer.encode(text).tokens}
-    assert used & set(extension.tokens)
+ALGORITHMS = {
+    "WordPiece": (train_wordpiece, textbook.extend_wordpiece),
+    "SentencePiece": (train_sentencepiece, textbook.extend_sentencepiece_bpe),
+    "byte-level": (train_byte_level, textbook.extend_byte_level_bpe),
+}
 
 
-@pytest.mark.parametrize("family", ["byte-level", "sentencepiece"])
+@pytest.mark.parametrize("family", ALGORITHMS)
 def test_the_thesis_algorithms(family):
-    """Algorithms 8 and 9: the tokens, their ids and the merges behind the old ones."""
-    if family == "byte-level":
-        train, algorithm = th.train_byte_level_bpe, textbook.extend_byte_level_bpe
+    """Algorithms 7 to 9: the tokens, their ids and the merges behind the old ones."""
+    train, algorithm = ALGORITHMS[family]
+    old, new = train(TEXT), train(MORE)
+    longer = read_parts(th.extend(old, th.thesis_extension(old, new)), wordpiece=True)
+    old, new = (read_parts(made, wordpiece=True) for made in (old, new))
+    if family == "WordPiece":
+        assert longer.vocab == algorithm(old.vocab, new.vocab) != old.vocab
     else:
-        train, algorithm = th.train_sentencepiece_bpe, textbook.extend_sentencepiece_bpe
-    old, new = train(TEXT, vocab_size=290), train(MORE, vocab_size=300)
-    longer = th.extend(old, th.thesis_extension(old, new))
-    vocab, merges = algorithm(
-        read_parts(old).vocab,
-        read_parts(old).pairs(),
-        read_parts(new).vocab,
-        read_parts(new).pairs(),
-    )
-    assert longer.get_vocab() == vocab and read_parts(longer).pairs() == merges
+        vocab, merges = algorithm(old.vocab, old.pairs(), new.vocab, new.pairs())
+        assert (longer.vocab, longer.pairs()) == (vocab, merges)
 
 
 def test_scaffold_rebuilds_tokens_from_left_to_right(base):
@@ -182,9 +138,8 @@ def test_tokens_that_are_always_split_are_reported(base, mistral):
         assert sorted(split[split.isin(tokens)]) == always_split(
             read_parts(tokenizer), sorted(tokens)
         )
-    wordpiece = th.train_wordpiece(TEXT, vocab_size=60)
     with pytest.warns(UserWarning, match="1 of the 2 new tokens, first 'c-d'"):
-        th.extend(wordpiece, th.Extension(tokens=["c-d", "##bat"]))
+        th.extend(train_wordpiece(TEXT), th.Extension(tokens=["c-d", "##bat"]))
 
 
 def test_added_tokens_cut_words_and_partial_bytes_only_hold_their_id(base):
@@ -199,11 +154,11 @@ def test_added_tokens_cut_words_and_partial_bytes_only_hold_their_id(base):
 
 def test_a_continued_merge_that_recurs_is_added_once(base):
     """The library lets the last copy win, so a second one would move the merge back."""
-    tokens, first, last = ["qx", "qy", "qxz"], [("q", "x"), ("q", "y")], [("qx", "z")]
-    once = th.Extension(tokens, first + last, continued=True)
-    twice = th.Extension(tokens, first + [("q", "x")] + last, continued=True)
-    assert read_parts(th.extend(base, twice)).pairs() == read_parts(base).pairs() + first + last
-    assert th.extend(base, twice).to_str() == th.extend(base, once).to_str()
+    first, last = [("q", "x"), ("q", "y")], [("qx", "z")]
+    for tokens, n in ((["qx", "qy", "qxz"], None), (["qx", "qy", "qxz", "zz"], 3)):
+        twice = th.Extension(tokens, [*first, first[0], *last], continued=True)
+        made = read_parts(th.extend(base, twice, n)).pairs()
+        assert made == read_parts(base).pairs() + first + last
 
 
 def continued_slowly(base: Tokenizer, counts: dict[str, int], n_tokens: int):
@@ -248,7 +203,14 @@ def test_continued_training_sees_what_an_encoder_leaves(base, counts, n_tokens):
         learned = th.continue_bpe(base, counts, n_tokens)
     merges, frequencies = continued_slowly(base, counts, n_tokens)
     assert (learned.merges, learned.frequencies) == (merges, frequencies)
-    assert th.unreachable(th.extend(base, learned), learned.tokens) == []
+    made = dict.fromkeys(map("".join, merges))
+    assert learned.tokens == [token for token in made if token not in base.get_vocab()]
+    longer = th.extend(base, learned)
+    assert read_parts(longer).pairs() == [*dict.fromkeys([*read_parts(base).pairs(), *merges])]
+    assert th.unreachable(longer, learned.tokens) == []
+    for k in range(len(learned.tokens)):  # whatever comes after
+        short = th.continue_bpe(base, counts, k)
+        assert th.extend(base, learned, k).to_str() == th.extend(base, short).to_str()
 
 
 @pytest.mark.long
@@ -263,21 +225,9 @@ def test_characters_come_first_and_need_no_merges(mistral):
 
 
 def test_fewer_tokens_than_asked_for(base):
-    """A short text yields fewer, a supplement has fewer; -1, as a slice, would leave out the last."""
     with pytest.warns(UserWarning, match=r"asked for 10,000 .* yields \d+ .*: lower min_freq"):
         few = th.continue_bpe(base, MORE, 10_000, min_frequency=2, max_token_length=4)
     assert 0 < len(few.tokens) < 10_000 and max(map(len, few.tokens)) <= 4
-    for train, size in ((th.train_byte_level_bpe, 270), (th.train_wordpiece, 55)):
-        old, new = train(TEXT, vocab_size=size), train(MORE, vocab_size=size)
-        for take in (th.naive_extension, th.thesis_extension):
-            assert take(old, new, 0).tokens == [] != take(old, new).tokens
-            for n, message in ((-1, "zero or more new tokens"), (1_000, "the supplement has")):
-                with pytest.raises(ValueError, match=message):
-                    take(old, new, n)
-
-
-def wordpiece():
-    return th.train_wordpiece(TEXT, vocab_size=60)
 
 
 @pytest.mark.parametrize(
@@ -285,16 +235,17 @@ def wordpiece():
     [
         (lambda base: th.extend(base, th.Extension([" catty"])), "write it as 'Ġcatty'"),
         (lambda base: th.extend(base, th.Extension([""])), "an empty token"),
+        (lambda base: th.extend(base, th.Extension(["<pad>"])), "in the vocabulary already"),
         (lambda base: th.continue_bpe(base, MORE, -1), "n_tokens=-1: ask for zero or more"),
         (lambda base: th.continue_bpe(base, MORE, 1, min_frequency=0), "must occur at least once"),
         (lambda base: th.continue_bpe(base, [], 1), "no text in its 0 documents"),
         (lambda base: th.continue_bpe(base, "a string", 1), "one string: put it in a list"),
         (
-            lambda base: th.extend(wordpiece(), th.Extension(["##ats"]), how="regenerate"),
+            lambda base: th.extend(train_wordpiece(TEXT), th.Extension(["##x"]), how="regenerate"),
             "has none: use how='append'",
         ),
         (
-            lambda base: th.extend(wordpiece(), th.continue_bpe(base, MORE, 1)),
+            lambda base: th.extend(train_wordpiece(TEXT), th.continue_bpe(base, MORE, 1)),
             "come from a BPE tokenizer; a WordPiece one needs",
         ),
         (

@@ -7,7 +7,7 @@ hyphenated word count one by one.
 """
 
 import warnings
-from collections import Counter, namedtuple
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import product
 
@@ -16,10 +16,11 @@ import pandas as pd
 import regex
 from tokenizers import Tokenizer
 
+from ..text.counting import count_pretokens
 from ..text.pretokens import Pretokens
 from ..tokenizer.parts import Parts, backend_of, read_parts
 from ..tokenizer.pretokenization import cutting_rules, documents_with_counts, library_cutter
-from ..tokenizer.segmentation import merges_of, segment, symbols_of
+from ..tokenizer.segmentation import symbols_of, token_counts
 from ..train.merges import learn_vocabulary
 from .adaptbpe import AdaptBPE, adapt_bpe
 from .extension import Extension
@@ -118,51 +119,26 @@ def oov_share(tokenizer: Tokenizer | AdaptBPE, documents: Iterable[str]) -> floa
 
 
 # --- searching for the tokens to add -------------------------------------------------------------
-# unique pre-tokens of words; which of them stand in which word; how often each word occurs
-CutWords = namedtuple("CutWords", "pretokens pretoken word counts")
+def _counted(words: dict[str, int], parts: Parts) -> Pretokens:
+    """The pre-tokens of words, each with one space before it; a document is a word."""
+    space = _space(parts)
+    return count_pretokens({space + word: n for word, n in words.items()}, parts)
 
 
-def _cut(words: dict[str, int], parts: Parts) -> CutWords:
-    cut, space = library_cutter(cutting_rules(parts)), _space(parts)
-    places, pretoken, word = {}, [], []
-    for i, text in enumerate(words):
-        for piece in cut(space + text):
-            pretoken.append(places.setdefault(piece, len(places)))
-            word.append(i)
-    return CutWords(list(places), np.array(pretoken), np.array(word), np.array([*words.values()]))
-
-
-def _lengths(parts: Parts, cut: CutWords, tokens: list[str] | None = None) -> np.ndarray:
-    """Tokens of each word: AdaptBPE with ``tokens``, or the plain encoder with its merge skipping."""
-    if tokens is not None:
-        _, offsets = adapt_bpe(parts, tokens).segment(cut.pretokens)
-    else:
-        _, offsets = segment(*symbols_of(cut.pretokens, parts), merges_of(parts))
-    sizes = np.diff(offsets)
-    if parts.merge_skipping and tokens is None:
-        sizes[[word in parts.vocab for word in cut.pretokens]] = 1
-    return np.bincount(cut.word, sizes[cut.pretoken], len(cut.counts))
-
-
-def _score(parts: Parts, extension: Extension, cut: CutWords, how: str) -> float:
-    """The fragment score of words once a tokenizer is extended."""
+def _score(parts: Parts, extension: Extension, words: Pretokens, how: str) -> float:
+    """The fragment score of words once a tokenizer is extended, with its merge skipping."""
     if how == "adapt":
-        lengths = _lengths(parts, cut, list(extension.tokens))
+        counts = adapt_bpe(parts, extension).token_counts(words)
     else:
-        lengths = _lengths(extend_parts(parts, extension, how=how), cut)
-    return float(np.average(lengths, weights=cut.counts))
+        counts = token_counts(extend_parts(parts, extension, how=how), words)
+    return float(counts.sum() / words.documents)
 
 
-def _learned(words: dict[str, int], parts: Parts, n_tokens: int) -> Extension:
+def _learned(words: Pretokens, parts: Parts, n_tokens: int) -> Extension:
     """The first tokens that the vocabulary lacks of a BPE vocabulary trained on words alone."""
-    if not words:
-        return Extension([])
-    cut = _cut(words, parts)
-    counts = np.zeros(len(cut.pretokens), np.int64)
-    np.add.at(counts, cut.pretoken, cut.counts[cut.word])
     tokens, merges, frequencies = learn_vocabulary(
-        *symbols_of(cut.pretokens, parts),
-        counts,
+        *symbols_of(words.strings, parts),
+        words.counts,
         parts.vocab,
         n_tokens,
         valid=lambda token: "<" not in token,  # of byte tokens, <0x41>; no word holds it
@@ -186,9 +162,9 @@ def _check_how(how: str) -> None:
         raise ValueError(f"how={how!r}: use adapt, append, regenerate or prepend")
 
 
-def _split_words(words: dict[str, int], parts: Parts, most: int) -> dict[str, int]:
+def _split_words(words: dict[str, int], tokenizer: Tokenizer, most: int) -> dict[str, int]:
     """The words that the tokenizer splits into more than ``most`` tokens, and their counts."""
-    lengths = _lengths(parts, _cut(words, parts)).tolist()
+    lengths = word_lengths(tokenizer, words).tolist()
     return {word: n for (word, n), k in zip(words.items(), lengths, strict=True) if k > most}
 
 
@@ -225,13 +201,14 @@ def avocado(
             f"step={step}, max_tokens={max_tokens}, threshold={threshold}: give numbers from 1 on"
         )
     parts = read_parts(tokenizer)
-    hard = _split_words(count_words(corpus), parts, 2)
+    hard = _split_words(count_words(corpus), tokenizer, 2)
     if not hard:
         return Extension([]), pd.DataFrame({"added": [0], "fragment_score": [float("nan")]})
-    candidates, cut, rows = _learned(hard, parts, max_tokens), _cut(hard, parts), []
+    words, rows = _counted(hard, parts), []
+    candidates = _learned(words, parts, max_tokens)
     for n in range(0, len(candidates.tokens) + step, step):
         chosen = _first(candidates, n)
-        rows.append((len(chosen.tokens), _score(parts, chosen, cut, how)))
+        rows.append((len(chosen.tokens), _score(parts, chosen, words, how)))
         if rows[-1][1] <= threshold:
             break
     if rows[-1][1] > threshold:
@@ -279,16 +256,17 @@ def medvoc(
     learned = []
     for text, most in ((corpus, max(sizes)), (target, max(target_sizes))):
         words = count_words(text)
-        split = _split_words(words, parts, 1)
+        split = _split_words(words, tokenizer, 1)
         if wanted is not None:
             split = {word: n for word, n in split.items() if word.casefold() in wanted}
-        learned.append(_learned(split, parts, most))
-    cut, rows, made = _cut(words, parts), [], []
+        found = _learned(_counted(split, parts), parts, most) if split else Extension([])
+        learned.append(found)
+    scored, rows, made = _counted(words, parts), [], []
     for size, target_size in product(sizes, target_sizes):
         first, second = _first(learned[1], target_size), _first(learned[0], size)
         tokens = list(dict.fromkeys([*first.tokens, *second.tokens]))
         made.append(Extension(tokens, list(dict.fromkeys([*first.merges, *second.merges]))))
-        score = _score(parts, made[-1], cut, how)
+        score = _score(parts, made[-1], scored, how)
         rows.append((len(second.tokens), len(first.tokens), len(tokens), score))
     table = pd.DataFrame(
         rows, columns=["corpus_tokens", "target_tokens", "added", "fragment_score"]
