@@ -89,14 +89,14 @@ def test_extend_and_prune(small, tmp_path):
     assert th.load_tokenizer(longer).get_vocab() == expected.get_vocab()
     # a list has no text of its own to measure on
     flores = th.load_corpus("flores:fin_Latn", chars=50_000)
-    measured = th.evaluate(expected, flores)
+    measured = f"{th.evaluate(expected, flores).bytes_per_token:.6g}"
     rows = json.loads(told.stdout)
     assert (rows["added"], rows["measured_on"]) == (40, "flores:fin_Latn")
-    assert rows["rows"]["after"]["bytes_per_token"] == pytest.approx(measured.bytes_per_token)
+    assert f"{rows['rows']['after']['bytes_per_token']:.6g}" == measured
     card = (longer / "README.md").read_text("utf-8")
     assert f"python -m tokhelpers extend {base} wordfreq:fi --tokens 40" in card
     assert "|  | before, on flores:fin_Latn | after, on flores:fin_Latn |" in card
-    assert re.search(rf"\| bytes_per_token \| \S+ \| {measured.bytes_per_token:.6g} \|", card)
+    assert re.search(rf"\| bytes_per_token \| \S+ \| {measured} \|", card)
     assert text_hash(th.count_pretokens(flores, expected))[0] in card
     told = run("prune", longer, *asked, "-n", 30, "--out", shorter)
     assert told.exit_code == 0 and "pruned: 30" in told.stdout, told.stderr
@@ -107,10 +107,9 @@ def test_extend_and_prune(small, tmp_path):
 
 def test_text_is_measured_on_the_part_that_was_not_learned_from(small, tmp_path):
     asked = ["hpo", "-n", 20, "--chars", 50_000, "--out", tmp_path / "out", "--json"]
-    told = run("extend", small / "tokenizer.json", *asked)
+    rows = json.loads(run("extend", small / "tokenizer.json", *asked).stdout)
     held = th.load_corpus("hpo", chars=50_000, split="test")
     measured = th.evaluate(th.load_tokenizer(tmp_path / "out"), held)
-    rows = json.loads(told.stdout)
     assert rows["measured_on"] == "held-out text"
     assert rows["rows"]["after"]["bytes_per_token"] == pytest.approx(measured.bytes_per_token)
     assert "- hpo, held out (split='test'): " in (tmp_path / "out" / "README.md").read_text("utf-8")
@@ -131,40 +130,33 @@ def test_a_model_changes_with_its_tokenizer_or_not_at_all(small, tmp_path):
     assert {p.suffix for p in out.iterdir()} == {".json", ".md", ".safetensors"}
     card = (out / "README.md").read_text("utf-8")
     assert "| new rows start as | focus |" in card and "| initialised | 50 |" in card
-    told = run(
-        "prune", out, "wordfreq:fi", "-n", 60, "--chars", 50_000, "--model", out, "--out", out
-    )
+    asked = ["wordfreq:fi", "-n", 60, "--chars", 50_000, "--model", out, "--out", out]
+    told = run("prune", out, *asked)
     assert told.exit_code == 0, told.stderr
     pruned = th.models.load_model(out)
     assert len(pruned.get_input_embeddings().weight) == pruned.config.vocab_size == 640
     assert th.load_tokenizer(out).get_vocab_size() == 590
 
 
-FIT = "do not fit LlamaForCausalLM: 1 .*model.norm.*: load it as what it was saved as"
+NORM = "model.norm.weight"
+FAULTS = {
+    "missing": lambda weights: weights.pop(NORM),
+    "unexpected": lambda weights: weights.update({f"{NORM}.other": weights[NORM].clone()}),
+    "another shape": lambda weights: weights.update({NORM: torch.ones(5)}),
+    "too few rows": None,
+}
 
 
-@pytest.mark.parametrize(
-    ("fault", "message"),
-    [
-        ("missing", FIT),
-        ("unexpected", FIT),
-        ("another shape", FIT),
-        ("too few rows", "590 rows: giv"),
-    ],
-)
-def test_a_model_that_does_not_fit_changes_nothing(small, tmp_path, fault, message):
-    folder, out = tmp_path / "model", tmp_path / "out"
-    model = th.new_model("small-llama", 590 if fault == "too few rows" else 600, hidden_size=12)
-    model.save_pretrained(folder)
-    weights = load_file(folder / "model.safetensors")
-    norm = weights["model.norm.weight"]
-    if fault == "missing":
-        del weights["model.norm.weight"]
-    elif fault == "unexpected":
-        weights["model.norm.other"] = norm.clone()
-    elif fault == "another shape":
-        weights["model.norm.weight"] = torch.ones(5)
-    save_file(weights, folder / "model.safetensors", {"format": "pt"})
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_model_that_does_not_fit_changes_nothing(small, tmp_path, fault):
+    folder, out, spoil = tmp_path / "model", tmp_path / "out", FAULTS[fault]
+    th.new_model("small-llama", 600 if spoil else 590, hidden_size=12).save_pretrained(folder)
+    message = "590 rows: giv"
+    if spoil:
+        weights = load_file(folder / "model.safetensors")
+        spoil(weights)
+        save_file(weights, folder / "model.safetensors", {"format": "pt"})
+        message = f"do not fit LlamaForCausalLM: 1 .*{NORM}.*: load it as what it was saved as"
     asked = ["-n", 5, "--chars", 20_000, "--model", folder, "--out", out]
     told = run("extend", small / "tokenizer.json", "wordfreq:fi", *asked)
     assert told.exit_code == 2 and not out.exists()

@@ -1,6 +1,5 @@
 """The comparison over many languages, and the rows of it that are kept."""
 
-import numpy as np
 import pandas as pd
 import pytest
 from strategies import loaded, one_fast
@@ -12,40 +11,15 @@ from tokhelpers.tokenizer.segmentation import segment, symbols_of
 
 NTREX = th.load_corpus("ntrex:est")
 TOKENIZERS = ["mistral-v1", "llama-3", "qwen", "mistral-nemo"]
-WITH_SKIPPING = ["llama-3", "mistral-nemo"]  # these are measured with it and without
 
 
-@pytest.fixture(scope="module")
-def stored() -> pd.DataFrame:
-    return th.measured("many_languages")
-
-
-def test_the_languages_are_the_papers(stored):
-    paper = set(th.published("paper_table_12").language)
-    languages = th.text.training_languages()
-    assert set(languages) <= paper and len(languages) == 63
-    assert set(stored.language) == set(languages) and set(stored.tokenizer) == set(TOKENIZERS)
-
-
-def test_continued_training_leaves_nothing_unreachable_in_any_language(stored):
-    assert (stored.unreachable_added[stored.method == "continued"] == 0).all()
-    assert (stored.unreachable_added[stored.method == "naive"] > 0).any()
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(("tokenizer", "language"), [("llama-3", "kaz_Cyrl"), ("qwen", "als_Latn")])
-def test_two_stored_rows_come_again(stored, tokenizer, language):
-    fresh = th.compare_language(tokenizer, language)
-    kept = stored[(stored.tokenizer == tokenizer) & (stored.language == language)]
-    kept = kept.drop(columns=["tokenizer", "language"])
-    order = ["merge_skipping", "added", "method"]
-    fresh, kept = (table.sort_values(order) for table in (fresh, kept))
-    for column in fresh:
-        if fresh[column].dtype == float:
-            written = [float(f"{value:.6g}") for value in fresh[column]]
-            np.testing.assert_array_equal(written, kept[column], column)
-        else:
-            assert fresh[column].tolist() == kept[column].tolist(), column
+def test_the_stored_rows_are_of_the_papers_languages():
+    """Notebook 10 measures some of them again."""
+    stored, languages = th.measured("many_languages"), set(th.text.training_languages())
+    assert languages <= set(th.published("paper_table_12").language) and len(languages) == 63
+    assert set(stored.language) == languages and set(stored.tokenizer) == set(TOKENIZERS)
+    by_method = stored.groupby("method").unreachable_added.max()
+    assert by_method["continued"] == 0 < by_method["naive"]
 
 
 @pytest.mark.long
