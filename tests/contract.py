@@ -1,13 +1,10 @@
 """What must hold of every tokenizer that the package makes from another one."""
 
 import json
-import unicodedata
 from collections import Counter
 from functools import lru_cache
 
 from tokenizers import Tokenizer
-
-from tokhelpers.tokenizer.token_bytes import byte_of
 
 TEXTS = [
     "", " ", "  two  spaces ", "\n\r\n\t x", "Tietokoneohjelmoija söi puuroa.", "Хорошая погода!",
@@ -16,7 +13,6 @@ TEXTS = [
     "It's 12345.67%", "x" * 300, "ab" * 200, "\u1100\u1161\u11a8", "def f(x):\n    return x[1:]\n",
     "low lower lowest newest widest", " ▁ Ġ ## <0x41> <unk> </s>", "hypercholesterolemia",
 ]  # fmt: skip
-BYTE_OF = byte_of()
 
 
 def keep(old: Tokenizer, new: Tokenizer, *, same_ids: bool, round_trip: bool = True) -> None:
@@ -34,13 +30,8 @@ def keep(old: Tokenizer, new: Tokenizer, *, same_ids: bool, round_trip: bool = T
     merges_stay_inside(after["model"])
     names_are_the_same(before, after)
     specials_are_themselves(new, after)
-    for text in TEXTS:
-        encoding = new.encode(text)
-        assert all(
-            vocab[token] == i for token, i in zip(encoding.tokens, encoding.ids, strict=True)
-        )
-        offsets_point_into(text, encoding, new)
-        if round_trip and decoded(old, text) == text:
+    for text in TEXTS if round_trip else ():
+        if decoded(old, text) == text:
             assert decoded(new, text) == text
     again = Tokenizer.from_str(written)
     assert again.to_str() == written
@@ -117,31 +108,3 @@ def specials_are_themselves(tokenizer: Tokenizer, settings: dict) -> None:
     text = "".join(f"a{token['content']} b" for token in special)
     ids = Counter(tokenizer.encode(text, add_special_tokens=False).ids)
     assert [token for token in special if ids[token["id"]] != 1] == []
-
-
-def offsets_point_into(text: str, encoding, tokenizer: Tokenizer) -> None:
-    """Each token's characters stand in the text where its offsets say."""
-    byte_level = "ByteLevel" in str(tokenizer.decoder)
-    changed = tokenizer.normalizer is not None and tokenizer.normalizer.normalize_str(text) != text
-    at = 0
-    for token, (start, end), special in zip(
-        encoding.tokens, encoding.offsets, encoding.special_tokens_mask, strict=True
-    ):
-        assert 0 <= start <= end <= len(text)
-        if special:
-            continue
-        assert start >= at - 1, (token, start, at)  # parts of one character may overlap
-        at = start
-        if byte_level and not changed and set(token) <= BYTE_OF.keys():
-            raw = bytes(BYTE_OF[c] for c in token)
-            try:
-                piece = raw.decode()
-            except UnicodeDecodeError:
-                continue
-            if tokenizer.id_to_token(tokenizer.token_to_id(token)) == token and token not in text:
-                assert piece.strip(" ") == text[start:end].strip(" "), (token, text[start:end])
-        elif not byte_level and not changed:
-            plain = token.replace("▁", " ").removeprefix("##").strip()
-            if not token.upper().startswith(("<", "[UNK]")):
-                same = unicodedata.normalize("NFC", plain) == text[start:end].strip()
-                assert same or plain in text, (token, text[start:end])

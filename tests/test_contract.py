@@ -31,24 +31,18 @@ def text() -> tuple[str, ...]:
     )
 
 
-@lru_cache
-def scratch_text() -> tuple[str, ...]:
-    return tuple(th.load_corpus("wordfreq:en", chars=60_000))
-
-
 # --- the families ---------------------------------------------------------------------------------
 def scratch(kind: str) -> Tokenizer:
-    special = {"special_tokens": ["<s>", "</s>", "<pad>"]}
-    if kind == "wordpiece":
-        special = {"special_tokens": ["[CLS]", "[SEP]", "[PAD]"]}
+    special = ["<s>", "</s>", "<pad>"] if kind != "wordpiece" else ["[CLS]", "[SEP]", "[PAD]"]
     train = {
         "byte-level": th.train_byte_level_bpe,
         "sentencepiece": th.train_sentencepiece_bpe,
         "wordpiece": th.train_wordpiece,
         "unigram": th.train_unigram,
     }[kind]
-    made = train(scratch_text(), vocab_size=1_200, **special)
-    begin, end, pad = special["special_tokens"]
+    english = th.load_corpus("wordfreq:en", chars=60_000)
+    made = train(english, vocab_size=1_200, special_tokens=special)
+    begin, end, pad = special
     ids = [(token, made.token_to_id(token)) for token in (begin, end)]
     made.post_processor = processors.TemplateProcessing(f"{begin} $A {end}", None, ids)
     made.enable_padding(pad_token=pad, pad_id=made.token_to_id(pad))
@@ -57,10 +51,8 @@ def scratch(kind: str) -> Tokenizer:
 
 def small(name: str) -> Tokenizer:
     """A real tokenizer, settings and special tokens included, with 2,000 of its learned tokens."""
-    base = loaded(name)
-    parts = read_parts(base)
-    order = sorted(prunable(parts), key=parts.vocab.get, reverse=True)
-    return th.prune(base, order, len(order) - 2_000)
+    order = th.pruning_order(loaded(name), by="id")
+    return th.prune(loaded(name), order, len(order) - 2_000)
 
 
 @lru_cache
@@ -158,16 +150,15 @@ def medvoc(base):
 
 
 OF_MERGES = {
-    **{
-        f"extend, {how}": lambda base, how=how: extended(base, how)
-        for how in ("regenerate", "prepend", "scaffold", "add_tokens")
-    },
+    "extend, regenerate": lambda base: extended(base, "regenerate"),
+    "extend, prepend": lambda base: extended(base, "prepend"),
+    "extend, scaffold": lambda base: extended(base, "scaffold"),
+    "extend, add_tokens": lambda base: extended(base, "add_tokens"),
     "AVocaDo": lambda base: th.extend(base, th.adapt.avocado(base, text(), max_tokens=100)[0]),
     "MEDVOC": lambda base: th.extend(base, medvoc(base)[0]),
-    **{
-        f"prune by {by}": lambda base, by=by: pruned(base, by)
-        for by in ("leaf-frequency", "frequency", "merges")
-    },
+    "prune by leaf-frequency": lambda base: pruned(base, "leaf-frequency"),
+    "prune by frequency": lambda base: pruned(base, "frequency"),
+    "prune by merges": lambda base: pruned(base, "merges"),
     "merge skipping": lambda base: th.with_merge_skipping(base, True),
     "no merge skipping": lambda base: th.with_merge_skipping(base, False),
 }
