@@ -49,17 +49,16 @@ def extended_by_sizes(
     """
     _check_method(parts, extension, how)
     tokens = _first_tokens(parts, extension, sizes)
-    firsts = (tokens[:n] for n in sizes)
-    if how == "add_tokens":
-        return (_with_added(parts, first) for first in firsts)
     splits, own = None, bool(extension.merges) or parts.wordpiece
     if how == "regenerate" or (how in ("append", "prepend") and not own):
         splits = all_splits(parts, parts_with_tokens(parts, tokens).vocab, tokens)
-    return (_extended(parts, extension, first, how, splits) for first in firsts)
+    return (_extended(parts, extension, tokens[:n], how, splits) for n in sizes)
 
 
 def _extended(parts: Parts, extension, tokens: list[str], how: str, splits) -> Parts:
     """Parts with these tokens, checked; ``splits`` are those of at least these, if they are merges."""
+    if how == "add_tokens":
+        return _with_added(parts, tokens)
     if how == "scaffold":
         tokens, new = _scaffolded(parts, tokens)
     wider = parts_with_tokens(parts, tokens)

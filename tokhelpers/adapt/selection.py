@@ -208,12 +208,13 @@ def avocado(
     candidates = _learned(words, parts, max_tokens)
     for n in range(0, len(candidates.tokens) + step, step):
         chosen = _first(candidates, n)
-        rows.append((len(chosen.tokens), _score(parts, chosen, words, how)))
-        if rows[-1][1] <= threshold:
+        score = _score(parts, chosen, words, how)
+        rows.append((len(chosen.tokens), score))
+        if score <= threshold:
             break
-    if rows[-1][1] > threshold:
+    else:
         warnings.warn(
-            f"the fragment score is {rows[-1][1]:.2f} after all {rows[-1][0]:,} tokens, above the "
+            f"the fragment score is {score:.2f} after all {len(chosen.tokens):,} tokens, above the "
             f"threshold {threshold}: raise max_tokens or the threshold",
             stacklevel=2,
         )

@@ -17,10 +17,10 @@ from ..text.counting import count_pretokens
 from ..text.pretokens import Pretokens
 from ..text.stored_counts import mixture, most_frequent, training_languages, training_sources
 from ..tokenizer.checks import positive
-from ..tokenizer.parts import Parts, build_tokenizer, parts_with_skipping, read_parts
+from ..tokenizer.parts import Parts, build_tokenizer, read_parts
 from ..tokenizer.vendors import load_tokenizer
 from ..train.trainers import train_byte_level_bpe, train_sentencepiece_bpe
-from .quality import evaluate, evaluate_sizes
+from .quality import evaluate_sizes
 
 CHUNKS = 100_000  # of a training text, the most frequent ones
 SIZES = (1_000, 2_000, 4_000, 8_000, 16_000, 32_000)
@@ -63,16 +63,11 @@ def compare_language(
     methods = {"continued": (continued, "append"), "naive": (naive, "regenerate")}
     there = [n for n in sizes if n <= min(len(e.tokens) for e, _ in methods.values())]
     switches = (True, False) if base.merge_skipping else (False,)
-    extended = evaluate_sizes(base, methods, there, test, skipping=switches)
-    tables = []
-    for switch in switches:
-        measured = evaluate(parts_with_skipping(base, switch), test)
-        plain = {"method": "base", "added": 0, **measured, "unreachable_added": 0}
-        tables.append(pd.DataFrame([plain | {"merge_skipping": switch}]))
-        tables.append(extended[extended.merge_skipping == switch] if there else extended)
-    table = pd.concat(tables, ignore_index=True)
+    measure = partial(evaluate_sizes, base, test=test, skipping=switches)
+    plain, extended = measure({"base": (Extension([]), "append")}, [0]), measure(methods, there)
+    table = pd.concat([plain, extended]).astype({"unreachable_added": int})
+    table = table.sort_values("merge_skipping", ascending=False, kind="stable", ignore_index=True)
     measures = ["bytes_per_token", "renyi_efficiency", "unused_added", "unreachable_added"]
-    table = table.astype({"unreachable_added": int})
     return table[["method", "added", "merge_skipping", *measures]]
 
 
