@@ -74,20 +74,27 @@ INNER = {
 }
 
 
+def toy(tokens, merges, *, pre_tokenizer=None, normalizer=None, **options):
+    vocab = {token: i for i, token in enumerate(dict.fromkeys(tokens))}
+    tokenizer = Tokenizer(models.BPE(vocab, merges, **options))
+    tokenizer.pre_tokenizer = pre_tokenizer or pre_tokenizers.WhitespaceSplit()
+    if normalizer:
+        tokenizer.normalizer = normalizer
+    return tokenizer
+
+
+ALPHABET = sorted(pre_tokenizers.ByteLevel.alphabet())
+
+
 def with_pattern(pattern, tokens):
     """Bytes and the tokens, no merges: a token is blocked, or no pre-token holds it."""
-    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
-    vocab = {token: i for i, token in enumerate(dict.fromkeys([*alphabet, *tokens]))}
-    tokenizer = Tokenizer(models.BPE(vocab, []))
-    tokenizer.pre_tokenizer = (
-        pre_tokenizers.ByteLevel(add_prefix_space=False)
-        if pattern == GPT_2
-        else pre_tokenizers.Sequence([
+    cut = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    if pattern != GPT_2:
+        cut = pre_tokenizers.Sequence([
             pre_tokenizers.Split(Regex(pattern), "isolated"),
             pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
-        ])
-    )  # fmt: skip
-    return tokenizer
+        ])  # fmt: skip
+    return toy([*ALPHABET, *tokens], [], pre_tokenizer=cut)
 
 
 SAMPLE = st.text(" \t\n\r'/(-1२aresldtvmSBAſ中\u0308\u093fʰǅ\u3000", min_size=2, max_size=5)
@@ -104,43 +111,45 @@ def test_split_is_exact_for_proven_patterns(pattern, texts):
     assert set(table.category) <= {"never: always split", "never: merges blocked"}
 
 
-# --- toys, one for each category ------------------------------------------------------------------
-def toy(tokens, merges, *, pre_tokenizer=None, normalizer=None, **options):
-    vocab = {token: i for i, token in enumerate(dict.fromkeys(tokens))}
-    tokenizer = Tokenizer(models.BPE(vocab, merges, **options))
-    tokenizer.pre_tokenizer = pre_tokenizer or pre_tokenizers.WhitespaceSplit()
-    if normalizer:
-        tokenizer.normalizer = normalizer
+# --- toys -----------------------------------------------------------------------------------------
+def with_added_tokens():
+    tokens, merges = ["<unk>", "<0x41>", "▁", *"abc", "ab", "abc"], [("a", "b"), ("ab", "c")]
+    tokenizer = toy(tokens, merges, byte_fallback=True)
+    tokenizer.add_special_tokens(["<unk>"])
+    tokenizer.add_tokens([AddedToken("b", normalized=False)])
     return tokenizer
 
 
-def categories(tokenizer):
-    table = reachability(tokenizer)
-    return dict(zip(table.token, table.category, strict=True))
+ISOLATED = [pre_tokenizers.Split(Regex("."), "isolated"), pre_tokenizers.Metaspace(split=False)]
+# "ab" merges first, so "bc" and what needs it stand for themselves at best
+BLOCKED = [*"abc", "ab", "bc", "abc"], [("a", "b"), ("b", "c"), ("a", "bc")]
+CUT, DIGITS = "never: always split", pre_tokenizers.Digits()
+TOYS = {
+    "blocked": (toy(*BLOCKED), {"abc": "never: merges blocked"}),
+    "skipped": (toy(*BLOCKED, ignore_merges=True), {"abc": "only by merge skipping"}),
+    "cut": (toy([*"aB1", "a1", "aB"], [("a", "1"), ("a", "B")], pre_tokenizer=DIGITS), {"a1": CUT}),
+    "normalised": (
+        toy([*"aB", "aa", "aB"], [("a", "a"), ("a", "B")], normalizer=normalizers.Lowercase()),
+        {"B": CUT, "aB": CUT},
+    ),
+    "taken by a neighbour": (  # "▁" begins each pre-token
+        toy(["▁", *"ab", "▁a"], [("▁", "a")], pre_tokenizer=pre_tokenizers.Sequence(ISOLATED)),
+        {"a": "not found"},
+    ),
+    "added": (
+        with_added_tokens(),  # "b" is cut out of any text before merges see it
+        {"<unk>": "special", "b": "added", "<0x41>": "byte fallback", "ab": CUT, "abc": CUT},
+    ),
+}
 
 
-def test_blocked_and_skipped():
-    """ "ab" merges first, so "bc" and what needs it stand for themselves at best."""
-    tokens, merges = [*"abc", "ab", "bc", "abc"], [("a", "b"), ("b", "c"), ("a", "bc")]
-    found = reachability(toy(tokens, merges))
-    assert found.category.tolist() == ["by merges"] * 5 + ["never: merges blocked"]
-    found = reachability(toy(tokens, merges, ignore_merges=True))
-    assert found.category.tolist() == ["by merges"] * 5 + ["only by merge skipping"]
-    assert found.self_test.tolist() == [True] * 5 + [False] and found.round_trip.all()
-
-
-def test_split_by_the_pre_tokenizer_and_by_the_normalizer():
-    letters = toy([*"aB1", "a1", "aB"], [("a", "1"), ("a", "B")],
-                  pre_tokenizer=pre_tokenizers.Digits())  # fmt: skip
-    assert categories(letters) == dict.fromkeys([*"aB1", "aB"], "by merges") | {
-        "a1": "never: always split"
-    }
-    lower = toy([*"aB", "aa", "aB"], [("a", "a"), ("a", "B")], normalizer=normalizers.Lowercase())
-    assert categories(lower) == {
-        "a": "by merges", "B": "never: always split",
-        "aa": "by merges", "aB": "never: always split",
-    }  # fmt: skip
-    assert reachability(lower).self_test.all()
+@pytest.mark.parametrize(("tokenizer", "otherwise"), TOYS.values(), ids=TOYS)
+def test_the_category_of_each_token(tokenizer, otherwise):
+    found = reachability(tokenizer)
+    expected = dict.fromkeys(tokenizer.get_vocab(), "by merges") | otherwise
+    assert dict(zip(found.token, found.category, strict=True)) == expected
+    failed = found.category.isin(["never: merges blocked", "only by merge skipping"])
+    assert (found.self_test.fillna(True) != failed).all()
 
 
 def test_a_token_that_occurs_with_its_space_only():
@@ -154,20 +163,8 @@ def test_a_token_that_occurs_with_its_space_only():
     assert found["where"][row["▁ab"].Index] == "at the start or after a space"
 
 
-def test_neighbours_that_always_take_part():
-    """Each pre-token begins with "▁", which takes "a" before "ab" can form from "a" and "b"."""
-    tokens = ["▁", *"ab", "▁a", "ab"]
-    split = pre_tokenizers.Sequence([
-        pre_tokenizers.Split(Regex("."), "isolated"), pre_tokenizers.Metaspace(split=False)
-    ])  # fmt: skip
-    assert (
-        categories(toy(tokens, [("▁", "a"), ("a", "b")], pre_tokenizer=split))["a"] == "not found"
-    )
-
-
 def test_parts_of_characters():
-    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
-    tokenizer = toy([*alphabet, "Ã©", "aÃ", "xÃ", "ÃÃ"], [("Ã", "©"), ("x", "Ã"), ("Ã", "Ã")],
+    tokenizer = toy([*ALPHABET, "Ã©", "aÃ", "xÃ", "ÃÃ"], [("Ã", "©"), ("x", "Ã"), ("Ã", "Ã")],
                     pre_tokenizer=pre_tokenizers.ByteLevel(add_prefix_space=False))  # fmt: skip
     found = reachability(tokenizer).set_index("token", drop=False)
     assert found.category["Ã©"] == "by merges"
@@ -179,18 +176,6 @@ def test_parts_of_characters():
     assert parts["where"].tolist()[::2] == ["inside a character"] * 2
     for name in ("Ã", "xÃ"):
         assert name in tokenizer.encode(parts.example[name]).tokens
-
-
-def test_special_added_and_byte_tokens():
-    tokens = ["<unk>", "<0x41>", "▁", *"abc", "ab", "abc"]
-    tokenizer = toy(tokens, [("a", "b"), ("ab", "c")], byte_fallback=True)
-    tokenizer.add_special_tokens(["<unk>"])
-    tokenizer.add_tokens([AddedToken("b", normalized=False)])
-    found = categories(tokenizer)
-    assert (found["<unk>"], found["b"], found["<0x41>"]) == ("special", "added", "byte fallback")
-    # "b" is cut out of any text before merges see it
-    assert (found["ab"], found["abc"]) == ("never: always split",) * 2 and found["a"] == "by merges"
-    assert found.keys() == {*tokens}
 
 
 # --- extended tokenizers --------------------------------------------------------------------------
