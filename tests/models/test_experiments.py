@@ -14,15 +14,14 @@ from tokhelpers.models.architectures import new_model
 from tokhelpers.models.choices import two_stages
 from tokhelpers.models.questions import Question
 from tools import thesis
-from tools.thesis import ARMS, MODELS, app, extended_by
+from tools.thesis import MODELS, app, extended_by
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 GENERAL = ["the house stands on a hill and the river runs below it", "we walk home in the rain"] * 8
 MEDICAL = ["chronic hepatitis with fibrosis of the liver", "acute nephritis without fever"] * 12
 TERMS = ["hepatitis", "nephritis", "gastritis", "fibrosis", "arthritis"] * 12
 SMALL = {"hidden_size": 12, "num_hidden_layers": 1, "num_attention_heads": 2}
-SMALL |= {"intermediate_size": 16}
-LLAMA = {**SMALL, "num_key_value_heads": 2}
+SMALL |= {"intermediate_size": 16, "num_key_value_heads": 2}
 OPTIONS = ("hepatitis", "nephritis", "gastritis", "arthritis")
 QUESTIONS = [
     Question(f"Which of these harms the {organ}?", OPTIONS, place, organ, "It ends in itis.")
@@ -43,9 +42,10 @@ def base(family: str):
 
 
 @pytest.mark.parametrize("family", ["byte-level", "sentencepiece", "wordpiece"])
-@pytest.mark.parametrize("arm", ARMS)
+@pytest.mark.parametrize("arm", ["auto", "crawled", "continued"])
 def test_each_arm_in_each_family(family, arm):
     old = base(family)
+    assert extended_by("none", old, [], [], 5) is extended_by("untrained", old, [], [], 5) is old
     if family == "wordpiece" and arm == "continued":
         with pytest.raises(ValueError, match="a BPE tokenizer is needed"):
             extended_by(arm, old, MEDICAL, TERMS, 5)
@@ -53,10 +53,7 @@ def test_each_arm_in_each_family(family, arm):
     new, fewer = (extended_by(arm, old, MEDICAL, TERMS, n) for n in (5, 13))
     sizes = [t.get_vocab_size() for t in (old, fewer, new)]
     before, after = (len(t.encode(MEDICAL[0], add_special_tokens=False).ids) for t in (old, new))
-    if arm in ("none", "untrained"):
-        assert sizes[0] == sizes[1] == sizes[2] and after == before
-    else:
-        assert sizes[0] <= sizes[1] <= sizes[2] > sizes[0] and after < before
+    assert sizes[0] <= sizes[1] <= sizes[2] > sizes[0] and after < before
 
 
 def test_the_supplement_is_trained_on_what_the_arm_says():
@@ -71,25 +68,17 @@ def test_the_supplement_is_trained_on_what_the_arm_says():
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("family", ["byte-level", "wordpiece"])
-def test_two_stages(family):
-    old = base(family)
-    new, causal = extended_by("auto", old, MEDICAL, TERMS, 5), family == "byte-level"
-    kind = ("small-llama", "causal-lm") if causal else ("small-bert", "masked-lm")
-    rows = old.get_vocab_size(), new.get_vocab_size()
-    model = new_model(kind[0], rows[0], kind[1], **(LLAMA if causal else SMALL))
-    before = [p.clone() for p in model.parameters()]
-    state = torch.get_rng_state()
-    options = {"learning_rate": 1e-3, "batch_size": 8, "epochs": 2, "length": 256, "device": "cpu"}
+def test_two_stages_of_an_encoder():
+    old = base("wordpiece")
+    new = extended_by("auto", old, MEDICAL, TERMS, 5)
+    model = new_model("small-bert", old.get_vocab_size(), "masked-lm", **SMALL)
+    before, state = [p.clone() for p in model.parameters()], torch.get_rng_state()
+    how = {"learning_rate": 1e-3, "batch_size": 8, "epochs": 2, "length": 256, "device": "cpu"}
     given = model, old, new, MEDICAL, GENERAL, QUESTIONS, QUESTIONS
-    row, again = (
-        two_stages(*given, pretraining=options, choices=options).drop("seconds") for _ in range(2)
-    )
-    assert row.equals(again)
-    assert row.tokens == rows[1] and row.loss_per_byte > 0
-    assert row.micro == row.macro == row[["liver", "kidney", "stomach", "joint"]].mean()
-    if causal:
-        assert row.parameters == model.num_parameters() + (rows[1] - rows[0]) * 12
+    one, two = (two_stages(*given, pretraining=how, choices=how).drop("seconds") for _ in "ab")
+    assert one.equals(two)
+    assert one.tokens == new.get_vocab_size() and one.loss_per_byte > 0
+    assert one.micro == one.macro == one[["liver", "kidney", "stomach", "joint"]].mean()
     assert all(torch.equal(p, q) for p, q in zip(model.parameters(), before, strict=True))
     assert torch.equal(torch.get_rng_state(), state)
 
@@ -100,7 +89,7 @@ def test_new_rows_start_as_in_table_8(tied):
     old = base("byte-level")
     new = extended_by("auto", old, MEDICAL, TERMS, 2)
     n, rows = new.get_vocab_size() - old.get_vocab_size(), old.get_vocab_size()
-    model = new_model("small-llama", rows, tie_word_embeddings=tied, **LLAMA | {"hidden_size": 64})
+    model = new_model("small-llama", rows, tie_word_embeddings=tied, **SMALL | {"hidden_size": 64})
     made = thesis.with_new_rows(model, old, new, 1 / 24, 7)
     normal = th.transfer_embeddings(model, old, new, init="normal", seed=7)
     embeddings = (m.get_input_embeddings().weight for m in (made, normal))
@@ -114,21 +103,20 @@ def test_new_rows_start_as_in_table_8(tied):
 
 def test_a_shared_embedding_is_the_head(tmp_path):
     """MobileLLM's configuration says so in its own word, and its file has no head."""
-    made = new_model("small-llama", 300, **LLAMA)
+    made = new_model("small-llama", 300, **SMALL)
     made.save_pretrained(tmp_path)
     config = json.loads((tmp_path / "config.json").read_text())
     del config["tie_word_embeddings"]
     setup = MODELS["mobilellm-125m"]._replace(hub_id=tmp_path, commit=None)
-    for shared in (True, False):
-        config["share_embedding"] = shared
-        (tmp_path / "config.json").write_text(json.dumps(config))
-        options = {"config": thesis.configured(setup)}
-        if shared:
-            loaded = th.models.load_model(tmp_path, setup.kind, **options)
-            assert loaded.get_output_embeddings().weight is loaded.get_input_embeddings().weight
-            continue
-        with pytest.raises(ValueError, match="1 missing \\(lm_head.weight\\): load it as what"):
-            th.models.load_model(tmp_path, setup.kind, **options)
+
+    def load(shared):
+        (tmp_path / "config.json").write_text(json.dumps(config | {"share_embedding": shared}))
+        return th.models.load_model(tmp_path, setup.kind, config=thesis.configured(setup))
+
+    found = load(True)
+    assert found.get_output_embeddings().weight is found.get_input_embeddings().weight
+    with pytest.raises(ValueError, match=r"1 missing \(lm_head.weight\): load it as what"):
+        load(False)
 
 
 @pytest.mark.parametrize("name, setup", MODELS.items())
@@ -147,33 +135,26 @@ def test_models_have_the_published_sizes(name, setup, monkeypatch):
 def no_hub(monkeypatch, tmp_path):
     """Small stand-ins for everything that comes from the hub; what was asked for is kept."""
     asked = []
-    places = {f"{s.hub_id}@{s.commit}": s for s in MODELS.values()}
-    families = {"BERT": "wordpiece", "SmolLM2": "byte-level"}
 
-    def load_tokenizer(place):
-        return base(families[places[place].name])
+    def stand_in(module, name, answer):
+        def function(*given, **how):
+            asked.append((name, *given, *how.values()))
+            return answer(*given)
 
-    def load_corpus(name, *, chars=None, split="train", column="text"):
-        asked.append((name, split, chars, column))
-        return TERMS if name == "hpo-names" else MEDICAL
+        monkeypatch.setattr(module, name, function)
 
-    def load_questions(name, split=None, *, faulty="raise"):
-        asked.append((name, split, faulty))
-        return QUESTIONS
+    def tokenizer(place):
+        return base("wordpiece" if "bert" in place else "byte-level")
 
-    def loaded(setup, dtype):
-        asked.append(dtype)
-        rows = base(families[setup.name]).get_vocab_size()
-        if setup.name == "BERT":
-            model = new_model("small-bert", rows, "masked-lm", **SMALL)
-        else:
-            model = new_model("small-llama", rows, **LLAMA)
-        return model.to(dtype)
+    def model(setup, dtype):
+        kind = ("small-bert", "masked-lm") if setup.name == "BERT" else ("small-llama", "causal-lm")
+        rows = tokenizer(setup.hub_id).get_vocab_size()
+        return new_model(kind[0], rows, kind[1], **SMALL).to(dtype)
 
-    monkeypatch.setattr(th, "load_corpus", load_corpus)
-    monkeypatch.setattr(th, "load_tokenizer", load_tokenizer)
-    monkeypatch.setattr(thesis, "load_questions", load_questions)
-    monkeypatch.setattr(thesis, "loaded", loaded)
+    stand_in(th, "load_tokenizer", tokenizer)
+    stand_in(th, "load_corpus", lambda name: TERMS if name == "hpo-names" else MEDICAL)
+    stand_in(thesis, "load_questions", lambda *_: QUESTIONS)
+    stand_in(thesis, "loaded", model)
     short = {name: setup._replace(length=200) for name, setup in MODELS.items()}
     monkeypatch.setattr(thesis, "MODELS", short)
     monkeypatch.setenv("TOKHELPERS_MEASURED", str(tmp_path / "measured"))
@@ -194,10 +175,12 @@ def test_the_command(no_hub, tmp_path, model, arm):
     table = pd.read_csv(tmp_path / "measured" / f"thesis_{model}_{arm}_5.csv")
     assert table.seed.tolist() == [42, 43] and table.threshold.eq(5).all()
     assert {"tied", "MedQA", "MedMCQA", "MMLU anatomy"} <= set(table.columns)
-    assert ("mmlu:anatomy", None, "skip") in no_hub and torch.float32 in no_hub
-    trained = arm != "untrained"
-    assert ((thesis.PUBMED, "train", 700, "content") in no_hub) == trained
-    assert (("medmcqa", "train", "skip") in no_hub) == trained
+    setup, trained = thesis.MODELS[model], arm != "untrained"
+    assert ("load_tokenizer", f"{setup.hub_id}@{setup.commit}") in no_hub
+    assert ("loaded", setup, torch.float32) in no_hub
+    assert ("load_questions", "mmlu:anatomy", "skip") in no_hub
+    assert (("load_questions", "medmcqa", "train", "skip") in no_hub) == trained
+    assert (("load_corpus", thesis.PUBMED, 700, "content") in no_hub) == trained
     found = list((tmp_path / "runs" / model).rglob("checkpoint.safetensors"))
     assert len(found) == (4 if trained else 0)
 
