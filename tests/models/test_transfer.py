@@ -16,11 +16,11 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 TEXT = ["the cat sat on the mat", "the bat and the rat", "a hat for the cat"] * 3
 READ = ["hatter battery catalogue", "rattle the battery"]
 SMALL = {"hidden_size": 24, "num_hidden_layers": 1, "num_attention_heads": 2}
-SMALL |= {"intermediate_size": 32}
+SMALL |= {"intermediate_size": 32, "num_key_value_heads": 2}
 UNTIED = {"tie_word_embeddings": False}
 KINDS = {
-    "tied": ("small-llama", "causal-lm", {"num_key_value_heads": 2}),
-    "untied": ("small-llama", "causal-lm", {"num_key_value_heads": 2, **UNTIED}),
+    "tied": ("small-llama", "causal-lm", {}),
+    "untied": ("small-llama", "causal-lm", UNTIED),
     "bias": ("small-bert", "masked-lm", {}),
     "untied bias": ("small-bert", "masked-lm", UNTIED),
 }
@@ -128,7 +128,7 @@ def test_fvt_is_the_formula_row_by_row(base, data):
             assert torch.allclose(now[i].double(), expected, rtol=1e-6, atol=1e-7)
 
 
-@pytest.mark.parametrize("name", one_fast("mistral-v1", "llama-3", "qwen", "mistral-nemo"))
+@pytest.mark.parametrize("name", one_fast("mistral-v1", "llama-3"))
 def test_pieces_are_those_of_the_encoder(name):
     """On real tokenizers: what a token's text becomes in front of a word, where that is one token."""
     real = loaded(name)
@@ -280,57 +280,41 @@ def test_distillation_moves_new_input_rows_only_and_brings_states_nearer(old, lo
     read = {i for text in READ for i in longer.encode(text).ids if i >= 282}
     moved = torch.nonzero((now != was).any(1)).flatten()
     assert set(moved.tolist()) == read and len(read) > 3
-    tied = made.get_output_embeddings().weight is made.get_input_embeddings().weight
-    assert tied == ("untied" not in kind)
     first, last = (states_apart(before, m, old, longer, READ[0]) for m in (start, made))
     assert last < 0.7 * first
-    again = th.distill_embeddings(before, old, longer, READ, **how)
-    assert torch.equal(rows_of(again)[0], now)
     with pytest.raises(ValueError, match="the text holds no new token: give the text"):
         th.distill_embeddings(before, old, longer, ["the cat"], device="cpu")
 
 
-@pytest.mark.filterwarnings("ignore")  # of peft about its own use of transformers, and of tying
-@pytest.mark.parametrize("kind", ["tied", "untied"])
-def test_peft_trains_the_rows_that_the_plan_names(old, longer, kind):
-    peft = pytest.importorskip("peft")
-    before = a_model(kind, 320)
-    plan = th.plan_transfer(before, old, longer)
-    assert plan.new_ids == list(range(282, 291)) and len(plan.modules) == 1 + (kind == "untied")
-    start, model = (th.transfer_embeddings(before, old, longer) for _ in "ab")
-    how = {"token_indices": plan.new_ids, "target_modules": plan.modules}
-    wrapped = peft.get_peft_model(model, peft.TrainableTokensConfig(**how))
-    ids = torch.tensor([longer.encode(READ[0]).ids])
-    optimiser = torch.optim.AdamW([p for p in wrapped.parameters() if p.requires_grad], lr=0.01)
-    wrapped(input_ids=ids, labels=ids).loss.backward()
-    optimiser.step()
-    made = wrapped.merge_and_unload()
-    trained = {id(rows) for rows in rows_of(made)}
-    for was, now in zip(start.parameters(), made.parameters(), strict=True):
-        moved = torch.nonzero((was != now).reshape(len(was), -1).any(1)).flatten().tolist()
-        assert moved == (plan.new_ids if id(now) in trained else [])
-
-
 # --- padding, ids, copies ------------------------------------------------------------------------
-def test_a_padded_table_keeps_its_padding(old, longer):
-    before = a_model("bias", 320)
-    after = th.transfer_embeddings(before, old, longer)
+@pytest.mark.parametrize("kind, padding", [("bias", 38), ("untied", 1_069)])  # as gpt-oss has
+def test_a_padded_table_keeps_its_padding(old, longer, kind, padding):
+    before = a_model(kind, 282 + padding)
+    after = th.transfer_embeddings(before, old, longer, max_padding=padding)
     for was, now in zip(rows_of(before), rows_of(after), strict=True):
         # what stood first without a token still does
-        assert len(now) == 320 and torch.equal(now[291:], was[282:311])
-    pruned = th.prune(old, th.pruning_order(old, by="leaf-id"), 20)
-    assert len(rows_of(th.transfer_embeddings(a_model("bias", 448), old, pruned))[0]) == 320
+        assert torch.equal(now[:282], was[:282]) and torch.equal(now[291:], was[282:-9])
 
 
 @pytest.mark.parametrize(
     "rows, tokens, new_rows",
-    [(282, 291, 291), (320, 291, 320), (320, 382, 384), (288, 291, 320), (288, 321, 352)],
+    [(282, 291, 291), (320, 291, 320), (320, 382, 384), (288, 321, 352), (448, 262, 320)],
 )
 def test_sizes_of_the_new_table(old, rows, tokens, new_rows):
-    new = with_added(old, [f"word{i}" for i in range(tokens - 282)])
+    if tokens < 282:
+        new = th.prune(old, th.pruning_order(old, by="leaf-id"), 282 - tokens)
+    else:
+        new = with_added(old, [f"word{i}" for i in range(tokens - 282)])
     plan = th.plan_transfer(a_model("tied", rows), old, new)
-    assert (plan.tokens, plan.largest_id, plan.new_rows) == (tokens, tokens - 1, new_rows)
+    assert (plan.tokens, plan.new_rows) == (tokens, new_rows)
     assert plan.new_padding == new_rows - tokens and plan.padding == rows - 282
+    assert plan.new_ids == list(range(282, tokens))
+
+
+def test_the_plan_names_the_modules_that_peft_trains(old, longer):
+    """Notebook 14 trains them."""
+    found = [th.plan_transfer(a_model(k), old, longer).modules for k in ("tied", "untied")]
+    assert found == [["model.embed_tokens"], ["model.embed_tokens", "lm_head"]]
 
 
 def test_ids_without_a_token_inside_the_vocabulary(old):
@@ -405,16 +389,6 @@ def test_a_tokenizer_that_is_not_the_models(old, longer, function):
         function(a_model("tied", 281), old, longer, max_padding=None)
     with pytest.raises(ValueError, match="has 282 tokens.*give the tokenizer .* max_padding="):
         function(a_model("tied", 282 + 1_025), old, longer)
-
-
-def test_more_padding_where_the_caller_allows_it(old, longer):
-    """As gpt-oss has: 1,069 rows without a token."""
-    before = a_model("untied", 282 + 1_069)
-    plan = th.plan_transfer(before, old, longer, max_padding=None)
-    assert (plan.padding, plan.new_rows, plan.new_padding) == (1_069, 1_351, 1_060)
-    after = th.transfer_embeddings(before, old, longer, max_padding=1_069)
-    for was, now in zip(rows_of(before), rows_of(after), strict=True):
-        assert torch.equal(now[:282], was[:282]) and torch.equal(now[291:], was[282:-9])
 
 
 def test_no_output_head(old, longer):
