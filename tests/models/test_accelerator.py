@@ -1,7 +1,5 @@
 """The accelerator's benchmark, on its code path for the CPU: what is asked, fitted and kept."""
 
-import json
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -18,11 +16,9 @@ def kept(monkeypatch, tmp_path):
     return tmp_path
 
 
-def test_without_a_device_nothing_changes(monkeypatch, capsys, kept):
+def test_without_a_device_nothing_changes(monkeypatch, kept):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    assert accelerator.main([]) == 0
-    assert "torch sees no accelerator here" in capsys.readouterr().out
-    assert not list(kept.iterdir())
+    assert accelerator.main([]) == 0 and not list(kept.iterdir())
 
 
 def test_the_checks_agree_on_the_cpu(kept):
@@ -38,10 +34,7 @@ def test_small_steps_are_measured_and_kept(kept):
     steps, slopes = (pd.read_csv(kept / f"accelerator_{n}.csv") for n in ("steps", "slopes"))
     assert len(steps) == 2 * 2 * 3 and steps.seconds.gt(0).all() and steps.modelled.gt(0).all()
     assert slopes.steps.tolist() == [12] and slopes.device[0] == steps.device[0]
-    assert (
-        "benchmarks/accelerator.py"
-        in json.loads((kept / "accelerator_steps.json").read_text())["command"]
-    )
+    assert "benchmarks/accelerator.py" in (kept / "accelerator_steps.json").read_text()
 
 
 def test_slopes_are_those_of_the_line():

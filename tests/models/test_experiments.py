@@ -11,7 +11,6 @@ from typer.testing import CliRunner
 
 import tokhelpers as th
 from tokhelpers.models.architectures import new_model
-from tokhelpers.models.choices import two_stages
 from tokhelpers.models.questions import Question
 from tools import thesis
 from tools.thesis import MODELS, app, extended_by
@@ -42,18 +41,13 @@ def base(family: str):
 
 
 @pytest.mark.parametrize("family", ["byte-level", "sentencepiece", "wordpiece"])
-@pytest.mark.parametrize("arm", ["auto", "crawled", "continued"])
-def test_each_arm_in_each_family(family, arm):
+def test_the_thesis_method_in_each_family(family):
     old = base(family)
-    assert extended_by("none", old, [], [], 5) is extended_by("untrained", old, [], [], 5) is old
-    if family == "wordpiece" and arm == "continued":
-        with pytest.raises(ValueError, match="a BPE tokenizer is needed"):
-            extended_by(arm, old, MEDICAL, TERMS, 5)
-        return
-    new, fewer = (extended_by(arm, old, MEDICAL, TERMS, n) for n in (5, 13))
+    new, fewer = (extended_by("auto", old, MEDICAL, TERMS, n) for n in (5, 13))
     sizes = [t.get_vocab_size() for t in (old, fewer, new)]
     before, after = (len(t.encode(MEDICAL[0], add_special_tokens=False).ids) for t in (old, new))
     assert sizes[0] <= sizes[1] <= sizes[2] > sizes[0] and after < before
+    assert extended_by("none", old, [], [], 5) is extended_by("untrained", old, [], [], 5) is old
 
 
 def test_the_supplement_is_trained_on_what_the_arm_says():
@@ -65,22 +59,6 @@ def test_the_supplement_is_trained_on_what_the_arm_says():
     for arm in ("auto", "continued"):
         only_texts = set(extended_by(arm, old, texts, TERMS, 30).get_vocab())
         assert only_texts - set(old.get_vocab()) == {"qq"}
-
-
-@pytest.mark.long
-def test_two_stages_of_an_encoder():
-    old = base("wordpiece")
-    new = extended_by("auto", old, MEDICAL, TERMS, 5)
-    model = new_model("small-bert", old.get_vocab_size(), "masked-lm", **SMALL)
-    before, state = [p.clone() for p in model.parameters()], torch.get_rng_state()
-    how = {"learning_rate": 1e-3, "batch_size": 8, "epochs": 2, "length": 256, "device": "cpu"}
-    given = model, old, new, MEDICAL, GENERAL, QUESTIONS, QUESTIONS
-    one, two = (two_stages(*given, pretraining=how, choices=how).drop("seconds") for _ in "ab")
-    assert one.equals(two)
-    assert one.tokens == new.get_vocab_size() and one.loss_per_byte > 0
-    assert one.micro == one.macro == one[["liver", "kidney", "stomach", "joint"]].mean()
-    assert all(torch.equal(p, q) for p, q in zip(model.parameters(), before, strict=True))
-    assert torch.equal(torch.get_rng_state(), state)
 
 
 @pytest.mark.parametrize("tied", [True, False])

@@ -85,14 +85,6 @@ def test_a_classifier_pays_no_time_for_tokens(base, texts):
 
 
 # --- texts ---------------------------------------------------------------------------------------
-@pytest.mark.long
-def test_order_and_repetition_of_documents_do_not_matter(base, texts):
-    found = th.recommend_size(base, texts, "small-llama", **FEW)
-    for same in (iter(texts[::-1]), dict.fromkeys(texts, 3)):
-        again = th.recommend_size(base, same, "small-llama", **FEW)
-        pd.testing.assert_frame_equal(found, again)
-
-
 @pytest.mark.parametrize(
     ("name", "held"),
     [

@@ -10,7 +10,7 @@ from tokenizers import AddedToken, Tokenizer, models, pre_tokenizers
 
 import tokhelpers as th
 from tokhelpers.models.architectures import new_model
-from tokhelpers.models.initialisation import INITS, sparsemax
+from tokhelpers.models.initialisation import INITS
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 TEXT = ["the cat sat on the mat", "the bat and the rat", "a hat for the cat"] * 3
@@ -99,7 +99,7 @@ def test_logits_of_kept_tokens_stay_whatever_their_ids(old, kind, dtype, change)
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("init", INITS)
-def test_an_extended_model_keeps_every_old_row(old, longer, kind, init):
+def test_an_extended_model_keeps_every_old_row(old, longer, kind, init, tmp_path):
     before = a_model(kind)
     after = th.transfer_embeddings(before, old, longer, init=init, corpus=READ)
     for was, now in zip(rows_of(before), rows_of(after), strict=True):
@@ -109,6 +109,9 @@ def test_an_extended_model_keeps_every_old_row(old, longer, kind, init):
         assert now[282:].any() == (init != "zero")
     tied = after.get_input_embeddings().weight is after.get_output_embeddings().weight
     assert tied == ("untied" not in kind) and after.config.vocab_size == 291
+    after.save_pretrained(tmp_path)
+    ids, again = longer.encode(TEXT[0]).ids, type(after).from_pretrained(tmp_path).eval()
+    assert torch.equal(logits(again, ids), logits(after, ids))
 
 
 # --- new rows ------------------------------------------------------------------------------------
@@ -183,15 +186,6 @@ def test_focus_takes_the_row_of_a_token_in_the_same_company(kind, padding):
     for corpus, message in ((None, "give it"), (["xc", "ya"], "no new token"), (["x"], "no two")):
         with pytest.raises(ValueError, match=message):
             th.transfer_embeddings(before, old, new, **focus, corpus=corpus)
-
-
-def test_sparsemax_is_the_nearest_point_of_the_simplex():
-    scores = torch.randn(50, 7, generator=torch.Generator().manual_seed(0))
-    found = sparsemax(scores)
-    assert torch.allclose(found.sum(1), torch.ones(50)) and (found >= 0).all()
-    best = (found - scores).square().sum(1)
-    others = torch.distributions.Dirichlet(torch.full((7,), 0.3)).sample((2_000, 1))
-    assert ((others - scores).square().sum(2) >= best - 1e-5).all()
 
 
 def test_drawn_rows_are_the_same_for_any_number_of_threads():
@@ -355,15 +349,6 @@ def test_the_old_model_is_left_alone_unless_told(old, longer):
     assert before.config.vocab_size == 282
     assert th.transfer_embeddings(before, old, longer, inplace=True) is before
     assert before.config.vocab_size == len(before.get_input_embeddings().weight) == 291
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_saved_and_loaded_it_is_the_same(old, longer, kind, tmp_path):
-    after = th.transfer_embeddings(a_model(kind), old, longer)
-    after.save_pretrained(tmp_path)
-    again = type(after).from_pretrained(tmp_path).eval()
-    ids = longer.encode(TEXT[0]).ids
-    assert torch.equal(logits(again, ids), logits(after, ids))
 
 
 def test_a_bias_apart_from_the_head(old, longer):
