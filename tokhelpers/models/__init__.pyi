@@ -38,7 +38,7 @@ __all__ = [
     "two_stages",
 ]
 
-from .architectures import configuration, new_model
+from .architectures import configuration, load_model, new_model
 from .batches import blocks, collated, encode_texts
 from .choices import (
     answer_accuracy,
@@ -51,7 +51,6 @@ from .classification import classification_scores, classify, finetune_classes
 from .costs import KINDS, embedding_share, parameter_count, training_memory
 from .distillation import distill_embeddings
 from .finetuning import causal_task, loss_per_byte, pretrain, search_learning_rate
-from .loading import load_model
 from .optimisation import learning_rate_schedule
 from .questions import Question, format_question, hpo_questions, icd_chapters
 from .rows import id_map, row_sources

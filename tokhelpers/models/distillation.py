@@ -5,12 +5,10 @@ from collections.abc import Iterable
 from copy import deepcopy
 
 import numpy as np
-import pandas as pd
 import torch
 from tokenizers import Tokenizer
 
 from ..tokenizer.checks import positive
-from ..tokenizer.parts import backend_of
 from .batches import NO_LABEL, Task, collated, encode_texts, sequence_length, texts_digest
 from .optimisation import optimise
 from .rows import row_sources
@@ -51,18 +49,18 @@ def distill_embeddings(
     >>> torch.equal(was, now[:257]), torch.equal(now[257], was[[65, 256]].mean(0))
     (True, False)
     """
-    old, new = backend_of(old), backend_of(new)
-    sources = row_sources(old, new)
-    most = sequence_length(model)
-    blocks = _blocks(encode_texts(new, corpus), sources, positive("snippets", snippets), most)
+    sources, most = row_sources(old, new), sequence_length(model)
+    is_new, pieces = (sources.origin == "new").to_numpy(), sources.pieces.tolist()
+    documents = encode_texts(new, corpus)
+    blocks = _blocks(documents, is_new, pieces, positive("snippets", snippets), most)
     student = transfer_embeddings(model, old, new, max_padding=max_padding)
     learned = [p.requires_grad for p in student.parameters()]
     student.requires_grad_(False)
     table = student.get_input_embeddings().weight.requires_grad_(True)
     moved = torch.zeros(len(table), 1)  # AdamW leaves a row alone whose gradient is always 0
-    moved[np.flatnonzero(sources.origin == "new")] = 1
+    moved[np.flatnonzero(is_new)] = 1
     hook = table.register_hook(lambda grad: grad * moved.to(grad))
-    task = _task(deepcopy(model).eval(), blocks, sources)
+    task = _task(deepcopy(model).eval(), blocks, is_new, pieces)
     options = {"learning_rate": 1e-4, "batch_size": 16, "epochs": 1} | options
     student, _ = optimise(student, task, seed=seed, inplace=True, **options)
     hook.remove()
@@ -71,15 +69,15 @@ def distill_embeddings(
     return student.to(model.device)
 
 
-def _blocks(documents, sources: pd.DataFrame, snippets: int, most: int) -> list[np.ndarray]:
+def _blocks(documents, is_new, pieces, snippets: int, most: int) -> list[np.ndarray]:
     """Parts of documents, each with a new token that not enough parts before it had."""
-    new, pieces = (sources.origin == "new").to_numpy(), sources.pieces.map(len).to_numpy()
+    lengths = np.array([len(ids) for ids in pieces])
     seen, blocks, length = Counter(), [], min(LENGTH, most)
     for document in documents:
         for start in range(0, len(document), length):
             block = np.array(document[start : start + length])
-            block = block[pieces[block].cumsum() <= most]  # the teacher reads all pieces
-            found = set(block[new[block]].tolist())
+            block = block[lengths[block].cumsum() <= most]  # the teacher reads all pieces
+            found = set(block[is_new[block]].tolist())
             if any(seen[i] < snippets for i in found):
                 seen.update(found)
                 blocks.append(block)
@@ -88,15 +86,14 @@ def _blocks(documents, sources: pd.DataFrame, snippets: int, most: int) -> list[
     return blocks
 
 
-def _task(teacher, blocks: list[np.ndarray], sources: pd.DataFrame) -> Task:
+def _task(teacher, blocks: list[np.ndarray], is_new, pieces) -> Task:
     """Examples are blocks; a place's label is where its token's last piece stands."""
-    new, pieces = (sources.origin == "new").to_numpy(), sources.pieces.tolist()
     cut = [np.array([i for token in block for i in pieces[token]]) for block in blocks]
 
     def row(number: int, rng) -> dict:
         block = blocks[number]
         labels = np.cumsum([len(pieces[token]) for token in block]) - 1
-        labels[: new[block].argmax()] = NO_LABEL
+        labels[: is_new[block].argmax()] = NO_LABEL
         return {"ids": block, "labels": labels, "number": number}
 
     def loss(student, batch: dict) -> torch.Tensor:

@@ -47,8 +47,7 @@ class Question:
     def __post_init__(self):
         if not isinstance(self.question, str) or not self.question.strip():
             raise ValueError(f"a question needs text, not {self.question!r}")
-        shown = self.question if len(self.question) <= 50 else self.question[:50] + "..."
-        needs = f"the question {shown!r} needs"
+        needs = f"the question {self.question!r:.50} needs"
         texts = {option.strip() for option in self.options if isinstance(option, str)}
         if len(self.options) != 4 or len(texts - {""}) != 4:
             raise ValueError(f"{needs} four different options, none empty, not {self.options!r}")

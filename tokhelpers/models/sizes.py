@@ -75,15 +75,27 @@ def recommend_size(
         raise ValueError("sizes is empty: give numbers of tokens to add, such as 1000")
     words, text = _two_texts(base, corpus, test)
     extension = _learned(base, words, sizes)
-    sizes = sizes or _grid(len(extension.tokens))
-    rows = {n: base.next_id + n for n in (0, *sizes)}
-    step = {"head": head, "batch": batch, "length": length}
-    memory = {n: int(training_memory(model_config, rows[n], **step).total) for n in rows}
-    measured = {n: evaluate(extend_parts(base, extension, n), text) for n in rows}
-    ends = [rows[0], rows[sizes[-1]]]
+    added = np.array([0, *(sizes or _grid(len(extension.tokens)))])
+    found = pd.DataFrame(evaluate(extend_parts(base, extension, n), text) for n in added.tolist())
+    rows, step = (base.next_id + added).tolist(), {"head": head, "batch": batch, "length": length}
+    memory = [int(training_memory(model_config, size, **step).total) for size in rows]
+    # parameters and time are straight lines, of which the ends are enough
+    ends = rows[0], rows[-1]
     parameters = [parameter_count(model_config, size, head) for size in ends]
     times = [training_operations(model_config, size, head, length) for size in ends]
-    return _table(measured, memory, parameters, times)
+    slower = added / added[-1] * (times[1] / times[0] - 1)
+    table = pd.DataFrame(
+        {
+            "added": added,
+            "bytes_per_token": found.bytes_per_token,
+            "tokens_saved_per_million_chars": 1e6 * (found.tokens[0] - found.tokens) / found.chars,
+            "parameters_added": (parameters[1] - parameters[0]) * added // added[-1],
+            "memory_added": [size - memory[0] for size in memory],
+            "step_time_added_percent": 100 * slower,
+            "net_cost": (1 + slower) * found.tokens / found.tokens[0],
+        }
+    )
+    return table.assign(near_least=table.net_cost <= 1.01 * table.net_cost.min())
 
 
 def training_operations(architecture, vocab_size: int, head: str, length: int) -> int:
@@ -109,28 +121,10 @@ def training_operations(architecture, vocab_size: int, head: str, length: int) -
     return total - attention * (length - 1) // (2 * length)
 
 
-def _table(measured: dict, memory: dict, parameters: list, times: list) -> pd.DataFrame:
-    """The table, from what was found at each size; parameters and times at the ends of a line."""
-    found, added = pd.DataFrame(measured.values()), np.array(list(measured))
-    slower = added / added[-1] * (times[1] / times[0] - 1)
-    table = pd.DataFrame(
-        {
-            "added": added,
-            "bytes_per_token": found.bytes_per_token,
-            "tokens_saved_per_million_chars": 1e6 * (found.tokens[0] - found.tokens) / found.chars,
-            "parameters_added": (parameters[1] - parameters[0]) * added // added[-1],
-            "memory_added": [size - memory[0] for size in memory.values()],
-            "step_time_added_percent": 100 * slower,
-            "net_cost": (1 + slower) * found.tokens / found.tokens[0],
-        }
-    )
-    return table.assign(near_least=table.net_cost <= 1.01 * table.net_cost.min())
-
-
 def _grid(yielded: int) -> list[int]:
     """Sizes that double, the largest few, and all that the text yields."""
-    doubling = [SMALLEST * 2**k for k in range(20) if SMALLEST * 2**k <= min(yielded, MOST)]
-    return sorted({*doubling[-ROWS:], min(yielded, MOST)})
+    doubling = [SMALLEST * 2**k for k in range(20) if SMALLEST * 2**k <= yielded]
+    return sorted({*doubling[-ROWS:], yielded})
 
 
 def _learned(base: Parts, words: Pretokens, sizes: list[int] | None) -> Extension:

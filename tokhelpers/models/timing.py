@@ -137,7 +137,7 @@ def thesis_runs(sizes: pd.DataFrame) -> pd.DataFrame:
     # not the printed size, which has a slip
     sizes["vocab_size"] = sizes.model.map(base) + sizes.added
     columns = ["model", "architecture", "stage", "head", "length"]
-    runs = sizes.drop(columns="vocabulary_tokens").merge(pd.DataFrame(STAGES, columns=columns))
+    runs = sizes.merge(pd.DataFrame(STAGES, columns=columns))
     order = ["model", "extension", "stage", "architecture", "head", "length", "added", "vocab_size"]
     return runs[order].sort_values(["model", "stage", "added"], ignore_index=True)
 
