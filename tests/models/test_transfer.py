@@ -108,7 +108,8 @@ def test_an_extended_model_keeps_every_old_row(old, longer, kind, init, tmp_path
             assert torch.allclose(now[282:], was.mean(0), rtol=1e-5, atol=1e-7)
         assert now[282:].any() == (init != "zero")
     tied = after.get_input_embeddings().weight is after.get_output_embeddings().weight
-    assert tied == ("untied" not in kind) and after.config.vocab_size == 291
+    assert tied == ("untied" not in kind)
+    assert after.config.vocab_size == after.get_output_embeddings().out_features == 291
     after.save_pretrained(tmp_path)
     ids, again = longer.encode(TEXT[0]).ids, type(after).from_pretrained(tmp_path).eval()
     assert torch.equal(logits(again, ids), logits(after, ids))

@@ -111,7 +111,7 @@ def optimise(
         "floor": floor,
         "seed": seed,
         "examples": f"{task.size} {task.mark}",
-        "model": folder and _fingerprint(model),
+        "model": folder and hashlib.sha256(save(_tensors(model))).hexdigest()[:16],
         "learned": sum(p.numel() for p in model.parameters() if p.requires_grad),
     }
     trained, mode = (model if inplace else copy.deepcopy(model)).to(device), model.training
@@ -204,11 +204,6 @@ def _tensors(model) -> dict[str, torch.Tensor]:
     """Parameters, tied ones once, and buffers."""
     named = [*model.named_parameters(), *model.named_buffers()]
     return {name: tensor.detach().contiguous() for name, tensor in named}
-
-
-def _fingerprint(model) -> str:
-    """A mark of the names, shapes, types and values of a model's tensors."""
-    return hashlib.sha256(save(_tensors(model))).hexdigest()[:16]
 
 
 def _numbers(size: int, batch_size: int, seed: int, step: int) -> np.ndarray:
