@@ -1,25 +1,3 @@
-__all__ = [
-    "check",
-    "check_answer",
-    "draw_boxes",
-    "draw_index",
-    "draw_lattice",
-    "draw_merges",
-    "draw_pipeline",
-    "explorer",
-    "label_lines",
-    "measured",
-    "profile",
-    "published",
-    "readable_token",
-    "record_measured",
-    "save_figure",
-    "set_style",
-    "show_source",
-    "show_tokens",
-    "widget",
-]
-
 from .checks import check as check, check_answer as check_answer
 from .figures import (
     label_lines as label_lines,
