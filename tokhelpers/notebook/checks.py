@@ -72,13 +72,12 @@ def check_answer(given, right, wrong: dict | None = None) -> Verdict:
     if any(part is ... or part is None for part in parts):
         return Verdict(False, "Not solved yet: put your answer in place of the dots.")
     right = right() if callable(right) else right
-    several = isinstance(right, (list, tuple))
     if _same(given, right):
         return Verdict(True, "Right.")
     for mistake, says in (wrong or {}).items():
         if _same(given, mistake):
             return Verdict(False, f"Not right yet: {says}")
-    if several and isinstance(given, (list, tuple)):
+    if isinstance(right, (list, tuple)) and isinstance(given, (list, tuple)):
         if len(given) != len(right):
             told = f"your answer has {len(given)} parts, the question asks for {len(right)}."
         else:

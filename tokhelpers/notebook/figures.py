@@ -62,9 +62,8 @@ def save_figure(figure, table: pd.DataFrame, name: str, *, conditions: str = "")
         figure.supxlabel(conditions, x=0.01, ha="left", fontsize="x-small", color="#555555")
     folder = Path(os.environ.get("TOKHELPERS_FIGURES", (CHECKOUT or Path.cwd()) / "figures"))
     folder.mkdir(parents=True, exist_ok=True)
-    about = {"Date": None, "Creator": None}
     numbers = table.to_csv(index=False, float_format="%.6g", lineterminator="\n").encode()
-    drawing = partial(figure.savefig, format="svg", metadata=about)
+    drawing = partial(figure.savefig, format="svg", metadata={"Date": None, "Creator": None})
     write_all({folder / f"{name}.svg": drawing, folder / f"{name}.csv": numbers})
 
 

@@ -104,11 +104,9 @@ def record_measured(table: pd.DataFrame, name: str, *, command: str, seconds: fl
     """
     if not len(table):
         raise ValueError(f"the table {name} has no rows: there is nothing to keep")
-    folder = Path(
-        os.environ.get("TOKHELPERS_MEASURED", (CHECKOUT or Path.cwd()) / "data" / "measured")
-    )
     from ..models.timing import processor  # it imports torch
 
+    folder = Path(os.environ.get("TOKHELPERS_MEASURED", (CHECKOUT or Path.cwd()) / "data/measured"))
     affinity = getattr(os, "sched_getaffinity", None)  # the cores that this process may use
     how = {
         "command": command,
@@ -122,12 +120,10 @@ def record_measured(table: pd.DataFrame, name: str, *, command: str, seconds: fl
         "seconds": round(seconds),
         "date": datetime.now(UTC).date().isoformat(),
     }
+    numbers = table.to_csv(index=False, float_format="%.6g", lineterminator="\n").encode()
+    about = (json.dumps(how, indent=1) + "\n").encode()
     folder.mkdir(parents=True, exist_ok=True)
-    texts = {
-        "csv": table.to_csv(index=False, float_format="%.6g", lineterminator="\n"),
-        "json": json.dumps(how, indent=1) + "\n",
-    }
-    write_all({folder / f"{name}.{ending}": text.encode() for ending, text in texts.items()})
+    write_all({folder / f"{name}.csv": numbers, folder / f"{name}.json": about})
 
 
 def _commit() -> str:

@@ -75,6 +75,7 @@ class Row:
     tokens: list[Token]
     message: str
     notation: str  # how it writes tokens: see readable_token
+    backend: Tokenizer
 
 
 def show_tokens(text: str, *tokenizers: Tokenizer | AdaptBPE, **named: Tokenizer | AdaptBPE):
@@ -96,85 +97,69 @@ def show_tokens(text: str, *tokenizers: Tokenizer | AdaptBPE, **named: Tokenizer
     longer  6 tokens  a ␣ ⟦bat⟧ ␣ ⟨C3⟩ ⟨A9⟩
     ⟦ ⟧ not in the vocabulary of base; ⟨ ⟩ bytes, or the number of a character
     """
-    rows, left_out = token_rows(text, labelled(tokenizers, named))
+    rows = token_rows(text, labelled(tokenizers, named))
     if len(rows) == len(tokenizers) == 1:
         rows = [replace(rows[0], label="")]
-    return show_rows(rows, left_out)
+    return show_rows(rows, text)
 
 
 def labelled(tokenizers, named) -> list[tuple[str, Tokenizer | AdaptBPE]]:
     """Give a label to each tokenizer; the name is that of the named ones.
 
-    Raises ValueError where there is none, TypeError for anything but a tokenizer.
+    Raises ValueError where there is none.
     """
-    labels = [f"tokenizer {i}" for i in range(1, 1 + len(tokenizers))]
-    encoders = [*zip(labels, tokenizers, strict=True), *named.items()]
+    numbered = ((f"tokenizer {i}", tokenizer) for i, tokenizer in enumerate(tokenizers, start=1))
+    encoders = [*numbered, *named.items()]
     if not encoders:
         raise ValueError("there is no tokenizer to show tokens of: give one or more")
-    for _, tokenizer in encoders:
-        if not isinstance(tokenizer, AdaptBPE):
-            backend_of(tokenizer)  # refuses what is none
     return encoders
 
 
-def token_rows(text: str, encoders) -> tuple[list[Row], str]:
-    """Return a row for each labelled tokenizer, and in words what is left out of a long text.
+def token_rows(text: str, encoders) -> list[Row]:
+    """Return a row for each labelled tokenizer, of the first ``LIMIT`` characters of the text.
 
-    Raises TypeError for what is no string, ValueError for half of a character.
+    Raises TypeError for what is no string or no tokenizer, ValueError for half of a character.
     """
     if not isinstance(text, str):
         raise TypeError(f"a text is a string, got {type(text).__name__}: give one text")
     if half := HALF.search(text):
         number = f"U+{ord(half[0]):04X}"
         raise ValueError(f"the text holds {number}, half of a character: decode it properly")
-    rows, left_out = [], ""
+    rows: list[Row] = []
     for label, tokenizer in encoders:
-        first = (encoders[0][1], rows[0].notation) if rows else None
-        rows.append(_row(text[:LIMIT], label, tokenizer, first))
-    if len(text) > LIMIT:
-        left_out = (
-            f"the first {LIMIT:,} of {len(text):,} characters; the last tokens "
-            "may differ from those of the whole text"
-        )
-    return rows, left_out
+        rows.append(_row(text[:LIMIT], label, tokenizer, rows[0] if rows else None))
+    return rows
 
 
-def show_rows(rows: list[Row], more: str) -> Shown:
-    """Write rows as plain text and as HTML; below them the signs in use, and one more line."""
-    notes = [note for note in (_notes(rows), more) if note]
+def show_rows(rows: list[Row], text: str) -> Shown:
+    """Write rows as plain text and as HTML; below them the signs in use, and what is left out."""
+    notes = _notes(rows, text)
     return Shown(_plain(rows, notes), _html(rows, notes))
 
 
 # --- what a tokenizer makes of the text ------------------------------------------------------------
-def _row(text: str, label: str, tokenizer, first) -> Row:
-    """A tokenizer's row; ``first`` is the first row's tokenizer and notation, if there is one."""
-    backend = _backend(tokenizer)
+def _row(text: str, label: str, tokenizer, first: Row | None) -> Row:
+    """A tokenizer's row, in which tokens are new that the first row's vocabulary lacks."""
+    if isinstance(tokenizer, AdaptBPE):
+        backend, ids, message = tokenizer.tokenizer, tokenizer.ids(text), ""
+    else:
+        backend = backend_of(tokenizer)
+        encoding = backend.encode(text, add_special_tokens=False)
+        real = zip(encoding.ids, encoding.attention_mask, strict=True)  # not padding
+        ids = [i for i, mask in real if mask]
+        message = "more are cut off: the tokenizer truncates" if encoding.overflowing else ""
+    if not ids:
+        message = "the text is empty" if not text else "nothing of the text is left"
     notation, fallback = _notation(backend)
-    known = _backend(first[0]).token_to_id if first and first[1] == notation else None
+    known = first.backend.token_to_id if first and first.notation == notation else None
     added, tokens = backend.get_added_tokens_decoder(), []
-    ids, message = _ids(text, tokenizer, backend)
     for i in ids:
         token = backend.id_to_token(i)
         own = "text" if i in added else notation  # added tokens are written as the text is
         special = i in added and added[i].special
         new = known is not None and known(token) is None and not special
         tokens.append(Token(*readable_token(token, own, fallback), i, i in added, new))
-    if not tokens:
-        message = "the text is empty" if not text else "nothing of the text is left"
-    return Row(label, tokens, message, notation)
-
-
-def _backend(tokenizer) -> Tokenizer:
-    return tokenizer.tokenizer if isinstance(tokenizer, AdaptBPE) else backend_of(tokenizer)
-
-
-def _ids(text: str, tokenizer, backend: Tokenizer) -> tuple[list[int], str]:
-    if isinstance(tokenizer, AdaptBPE):
-        return tokenizer.ids(text), ""
-    encoding = backend.encode(text, add_special_tokens=False)
-    real = zip(encoding.ids, encoding.attention_mask, strict=True)  # not padding
-    cut = "more are cut off: the tokenizer truncates" if encoding.overflowing else ""
-    return [i for i, mask in real if mask], cut
+    return Row(label, tokens, message, notation, backend)
 
 
 def _notation(backend: Tokenizer) -> tuple[str, bool]:
@@ -237,8 +222,8 @@ def _readable(text: str) -> str:
     return "".join(shown)
 
 
-def _notes(rows: list[Row]) -> str:
-    """What those signs mean that occur in the rows."""
+def _notes(rows: list[Row], text: str) -> list[str]:
+    """What those signs mean that occur in the rows, and how much of a long text is shown."""
     tokens = [token for row in rows for token in row.tokens]
     shown = "".join(token.readable for token in tokens)
     others = [row.label for row in rows if row.tokens and row.notation != rows[0].notation]
@@ -252,7 +237,12 @@ def _notes(rows: list[Row]) -> str:
         "⟨ ⟩ bytes, or the number of a character": NUMBER[0] in shown,
         "◌ carries a combining mark": CIRCLE in shown,
     }
-    return "; ".join(note for note, holds in notes.items() if holds)
+    signs = "; ".join(note for note, holds in notes.items() if holds)
+    left_out = (
+        f"the first {LIMIT:,} of {len(text):,} characters; the last tokens may differ from those "
+        "of the whole text"
+    )
+    return [signs] * bool(signs) + [left_out] * (len(text) > LIMIT)
 
 
 # --- the two ways of showing -----------------------------------------------------------------------

@@ -163,7 +163,7 @@ def merge_ranks(tokenizer: Tokenizer | AdaptBPE) -> dict[int, int]:
 
 def compared(text: str, encoders: list[tuple], ranks: dict[str, dict[int, int]]) -> Shown:
     """Show the rows of ``token_rows`` with ranks, and marks where they cut the text differently."""
-    rows, left_out = token_rows(text, encoders)
+    rows = token_rows(text, encoders)
     size = min((sum(len(t.raw) for t in row.tokens) for row in rows if row.tokens), default=0)
     spans = [_spans(row, size) for row in rows]
     marked = []
@@ -176,7 +176,7 @@ def compared(text: str, encoders: list[tuple], ranks: dict[str, dict[int, int]])
             differs = not all(span in other for other in others)
             tokens.append(replace(token, hover=hover, differs=differs))
         marked.append(replace(row, tokens=tokens))
-    return show_rows(marked, left_out)
+    return show_rows(marked, text)
 
 
 def _spans(row: Row, size: int) -> list[tuple[int, int]]:
