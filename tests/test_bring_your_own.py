@@ -8,11 +8,12 @@ import nbformat
 import pandas as pd
 import pytest
 from nbclient import NotebookClient
+from test_project import code
 from transformers import AutoTokenizer
 
 import tokhelpers as th
 
-NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
+NOTEBOOK = Path(__file__).parents[1] / "notebooks" / "20_bring_your_own.ipynb"
 TOLD = "print(compared.to_json(), base.get_vocab_size(), N, sep='\\n')"
 
 
@@ -20,8 +21,11 @@ TOLD = "print(compared.to_json(), base.get_vocab_size(), N, sep='\\n')"
 def mine(tmp_path_factory) -> Path:
     """A folder with what a reader might bring."""
     folder = tmp_path_factory.mktemp("mine")
-    split = {"train": 120_000, "test": 15_000}
-    lines = [line for s, n in split.items() for line in th.load_corpus("hpo", chars=n, split=s)]
+    splits = (
+        th.load_corpus("hpo", chars=120_000),
+        th.load_corpus("hpo", chars=15_000, split="test"),
+    )
+    lines = [line for split in splits for line in split]
     (folder / "reports.txt").write_text("\n".join(lines), encoding="utf-8")
     objects = (json.dumps({"body": line, "id": i}) for i, line in enumerate(lines))
     (folder / "reports.jsonl").write_text("\n".join(objects), encoding="utf-8")
@@ -41,26 +45,26 @@ def run(mine, tmp_path, monkeypatch):
 
     def run(**settings):
         settings = {"MODEL": "small-llama", "FOLDER": str(folder)} | settings
-        notebook = nbformat.read(NOTEBOOKS / "20_bring_your_own.ipynb", as_version=4)
+        notebook = nbformat.read(NOTEBOOK, as_version=4)
         first = next(cell for cell in notebook.cells if cell.cell_type == "code")
         assert all(f"\n{name} = " in f"\n{first.source}" for name in settings)
         first.source += "".join(f"\n{name} = {value!r}" for name, value in settings.items())
         notebook.cells.append(nbformat.v4.new_code_cell(TOLD))
-        where = {"metadata": {"path": str(NOTEBOOKS)}}
-        options = {"timeout": 1800, "extra_arguments": ["--log-level=ERROR"], "resources": where}
-        NotebookClient(notebook, kernel_name="python3", **options).execute()
+        where = {"metadata": {"path": str(NOTEBOOK.parent)}}
+        quiet = ["--log-level=ERROR"]
+        NotebookClient(notebook, timeout=1800, extra_arguments=quiet, resources=where).execute()
         table, *numbers = notebook.cells[-1].outputs[0].text.splitlines()
         return pd.DataFrame(json.loads(table)), folder, *map(int, numbers)
 
     return run
 
 
-def held_against_text(folder, mine):
-    """The tokenizer in the folder gives the whole text back, letter for letter."""
+def size_of_saved(folder, mine):
+    """The size of the tokenizer in the folder, which gives the whole text back, letter for letter."""
     loaded = AutoTokenizer.from_pretrained(folder, local_files_only=True)
     for line in (mine / "reports.txt").read_text(encoding="utf-8").splitlines():
         assert loaded.decode(loaded.encode(line, add_special_tokens=False)) == line
-    return loaded
+    return len(loaded)
 
 
 @pytest.mark.long
@@ -71,7 +75,7 @@ def test_a_text_file_and_a_sentencepiece_tokenizer(run, mine, tmp_path):
     assert table.loc["append", "more unreachable"] > 0
     assert table["gain %"].drop("as it was").min() > 0
     assert table.loc["exchange", "more ids"] == 0 and table.loc["continued", "more ids"] == n
-    assert len(held_against_text(folder, mine)) == size + n
+    assert size_of_saved(folder, mine) == size + n
     card = (folder / "README.md").read_text(encoding="utf-8")
     assert "mistral-v1: BPE, 32,000 tokens" in card and "reports.txt" in card
     assert f"th.extend(base, continued, {n}, how='append')" in card
@@ -82,14 +86,12 @@ def test_a_text_file_and_a_sentencepiece_tokenizer(run, mine, tmp_path):
 
 @pytest.mark.long
 def test_json_lines_a_tokenizer_file_and_a_fixed_size(run, mine):
-    own, text = str(mine / "bytes.json"), str(mine / "reports.jsonl")
-    table, folder, size, n = run(
-        TOKENIZER=own, TEXT=text, COLUMN="body", TOKENS=300, METHOD="exchange"
-    )
+    files = {"TOKENIZER": str(mine / "bytes.json"), "TEXT": str(mine / "reports.jsonl")}
+    table, folder, size, n = run(**files, COLUMN="body", TOKENS=300, METHOD="exchange")
     assert (size, n) == (1_200, 300)
     assert table.loc["exchange", ["more ids", "against exchange %", "±"]].tolist() == [0, 0, 0]
     assert table.loc["continued", "against exchange %"] > 0  # the base has little to spare
-    assert len(held_against_text(folder, mine)) == size
+    assert size_of_saved(folder, mine) == size
 
 
 @pytest.mark.long
@@ -102,13 +104,11 @@ def test_json_lines_a_tokenizer_file_and_a_fixed_size(run, mine):
     ],
 )
 def test_what_cannot_work_is_said_before_anything_is_computed(mine, name, value, message):
-    value = str(mine / value) if "." in value else value
-    settings = {"TOKENIZER": "mistral-v1", "TEXT": str(mine / "reports.txt")} | {name: value}
-    notebook = nbformat.read(NOTEBOOKS / "20_bring_your_own.ipynb", as_version=4)
-    first, *others = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
+    settings = {"TOKENIZER": "mistral-v1", "TEXT": "reports.txt"} | {name: value}
+    first, *others = [cell["source"] for cell in code(NOTEBOOK)]
     inside = {"get_ipython": MagicMock()}
     exec(first, inside)
-    inside |= settings
+    inside |= {name: str(mine / v) if "." in v else v for name, v in settings.items()}
     with pytest.raises((ValueError, FileNotFoundError)) as error:
         for source in others:
             assert "recommend_size" not in source

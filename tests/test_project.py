@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tomllib
 from functools import cache
+from importlib.util import resolve_name
 from pathlib import Path
 
 import pytest
@@ -73,9 +74,9 @@ def test_each_dependency_has_a_pin_in_its_range():
 
 
 def test_conda_environment_agrees_with_the_others():
-    entries = yaml.safe_load((ROOT / "environment.yml").read_text())["dependencies"]
-    assert "pip" in entries and {f"python={version}" for version in PYTHONS} & set(entries[:-1])
-    [index, *wanted] = entries[-1]["pip"]
+    *entries, last = yaml.safe_load((ROOT / "environment.yml").read_text())["dependencies"]
+    assert "pip" in entries and {f"python={version}" for version in PYTHONS} & set(entries)
+    index, *wanted = last["pip"]
     assert index.removeprefix("--extra-index-url ") in MAKEFILE
     assert wanted == ["-r requirements.txt", "-e ."]
 
@@ -91,55 +92,49 @@ def test_the_tested_pythons_are_the_same_everywhere():
     assert commands == ["make figures PYTHON=python", "make test PYTHON=python"]
 
 
-def make(*arguments, path):
-    """make in a copy of the checkout's first files, with ``path`` first among the programs."""
-    environment = {"PATH": f"{path}:/usr/bin:/bin", "HOME": os.environ.get("HOME", "/")}
-    return subprocess.run(
-        ["make", "-s", *arguments], cwd=path, env=environment, capture_output=True, text=True
-    )
-
-
 @pytest.fixture
-def stubs(tmp_path):
-    """A folder with the Makefile and Pythons that behave as told: what `-c` exits with, or None."""
+def make(tmp_path):
+    """A function that runs make where Pythons behave as told; the others are not there."""
     for name in ("Makefile", "requirements.txt", "pyproject.toml"):
         (tmp_path / name).write_bytes((ROOT / name).read_bytes())
-    every = [*(f"python{version}" for version in PYTHONS), "python3"]
+    environment = {"PATH": f"{tmp_path}:/usr/bin:/bin", "HOME": os.environ.get("HOME", "/")}
 
-    def write(**told):
-        for name in every:
-            (tmp_path / name).write_text(told.get(name.replace(".", "_"), "#!/bin/sh\nexit 127\n"))
+    def run(*arguments, **told):
+        for name in (*(f"python{version}" for version in PYTHONS), "python3"):
+            script = told.get(name.replace(".", "_"), "exit 127")
+            (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
             (tmp_path / name).chmod(0o755)
-        return tmp_path
+        command = ["make", "-s", *arguments]
+        return subprocess.run(
+            command, cwd=tmp_path, env=environment, capture_output=True, text=True
+        )
 
-    return write
+    return run
 
 
-def test_make_takes_the_newest_python_that_works_or_says_what_is_missing(stubs):
+def test_make_takes_the_newest_python_that_works_or_says_what_is_missing(make):
     """3.14 is a version manager's stub, which exits with an error; 3.13 works."""
-    works = '#!/bin/sh\ncase "$1" in -m) echo "made by ${0##*/}"; exit 1;; esac\n'
-    path = stubs(python3_13=works, python3_12=works)
-    assert make("setup", path=path).stdout == "made by python3.13\n"
-    assert make("setup", "PYTHON=python3.12", path=path).stdout == "made by python3.12\n"
-    nothing = make("setup", path=stubs())
+    works = 'case "$1" in -m) echo "made by ${0##*/}"; exit 1;; esac'
+    two = {"python3_13": works, "python3_12": works}
+    assert make("setup", **two).stdout == "made by python3.13\n"
+    assert make("setup", "PYTHON=python3.12", **two).stdout == "made by python3.12\n"
+    nothing = make("setup")
     assert nothing.returncode == 2 and "Python 3.11 or later is needed" in nothing.stderr
-    lacks = '#!/bin/sh\ncase "$2" in *ensurepip*) exit 1;; esac\n'
-    told = make("setup", path=stubs(python3=lacks)).stderr
+    told = make("setup", python3='case "$2" in *ensurepip*) exit 1;; esac').stderr
     assert "python3 lacks venv or ensurepip" in told and "apt-get install python3-venv" in told
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="PyPI's torch for macOS has no CUDA")
-def test_make_goes_on_without_the_cpu_build_of_torch(stubs):
-    path = stubs()
-    pip, asked = path / ".venv" / "bin" / "pip", path / "asked"
+def test_make_goes_on_without_the_cpu_build_of_torch(make, tmp_path):
+    pip, asked = tmp_path / ".venv" / "bin" / "pip", tmp_path / "asked"
     pip.parent.mkdir(parents=True)
     pip.write_text('#!/bin/sh\ncase "$*" in *freeze*) exit 0;; esac\necho "$*" >asked\nexit 1\n')
     pip.chmod(0o755)
-    told = make("torch", path=path)
+    told = make("torch")
     assert told.returncode == 0 and "PyPI's build comes instead" in told.stderr
     assert f"torch=={pins()['torch']}+cpu" in asked.read_text()
     asked.unlink()
-    assert make("torch", "GPU=1", path=path).stderr == "" and not asked.exists()
+    assert make("torch", "GPU=1").stderr == "" and not asked.exists()
 
 
 def test_one_version_everywhere():
@@ -167,13 +162,10 @@ def test_documented_commands_exist():
 
 # --- the package ---------------------------------------------------------------------------------
 def test_import_is_light():
-    heavy = ["torch", "seaborn", "transformers", "numba", "pandas", "matplotlib", "tokenizers"]
+    heavy = {"torch", "seaborn", "transformers", "numba", "pandas", "matplotlib", "tokenizers"}
     program = "import sys, tokhelpers; print(*sys.modules)"
-    run = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
-    )
-    loaded = run.stdout.split()
-    assert not set(heavy) & set(loaded)
+    loaded = subprocess.check_output([sys.executable, "-c", program], text=True).split()
+    assert "tokhelpers" in loaded and not heavy & set(loaded)
 
 
 PUBLIC = [name for name in th.__all__ if not inspect.ismodule(getattr(th, name))]
@@ -199,30 +191,24 @@ MODULES = sorted((ROOT / "tokhelpers").rglob("*.py"))
 
 
 def imports(path):
-    """What a module imports from the package: (module, name), with the module's full name."""
-    place = ["tokhelpers", *path.relative_to(ROOT / "tokhelpers").parent.parts]
+    """What a module imports from the package: the folder, or the module at the top, and the name."""
+    place = ".".join(path.relative_to(ROOT).parent.parts)
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom):
-            above = place[: len(place) + 1 - node.level] if node.level else []
-            module = ".".join([*above, *(node.module or "").split(".")]).strip(".")
-            if module.startswith("tokhelpers"):
-                yield from ((module, alias.name) for alias in node.names)
-
-
-def folder_of(module, name):
-    """The folder that an import leads into, or the module at the top."""
-    return (f"{module}.{name}".split(".") + [""])[1]
+            module = resolve_name("." * node.level + (node.module or ""), place)
+            for alias in node.names:
+                package, folder, *_ = f"{module}.{alias.name}".split(".")
+                if package == "tokhelpers":
+                    yield folder, alias.name
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_imports_go_down_the_list_of_folders(path):
     inside = path.relative_to(ROOT / "tokhelpers").parts
-    found = [(folder_of(module, name), name) for module, name in imports(path)]
-    assert not [name for _, name in found if name.startswith("_") and name != "__version__"]
-    assert "textbook" not in {folder for folder, _ in found}
-    if len(inside) > 1:
-        later = FOLDERS[FOLDERS.index(inside[0]) + 1 :]
-        assert not [(folder, name) for folder, name in found if folder in later]
+    later = FOLDERS[FOLDERS.index(inside[0]) + 1 :] if len(inside) > 1 else []
+    for folder, name in imports(path):
+        assert folder not in ("textbook", *later), name
+        assert not name.startswith("_") or name == "__version__"
 
 
 def test_modules_can_be_read_at_a_sitting():
@@ -232,15 +218,13 @@ def test_modules_can_be_read_at_a_sitting():
 
 @pytest.mark.parametrize("folder", ["", *FOLDERS])
 def test_the_stub_is_what_the_folder_offers(folder):
-    """Editors read the stub, and so does ``lazy_loader``: each name in it is there."""
+    """Editors read it, and so does ``lazy_loader``."""
     stub = ast.parse((ROOT / "tokhelpers" / folder / "__init__.pyi").read_text(encoding="utf-8"))
     named = [a.name for node in stub.body if isinstance(node, ast.ImportFrom) for a in node.names]
     module = importlib.import_module(".".join(filter(None, ["tokhelpers", folder])))
     assert sorted(named) == sorted(module.__all__)
     assert all(hasattr(module, name) for name in named)
-    if not folder:
-        told = set(re.findall(r"\w+", module.__doc__))
-        assert set(named) <= told
+    assert folder or set(named) <= set(re.findall(r"\w+", module.__doc__))
 
 
 # --- the notebooks -------------------------------------------------------------------------------

@@ -1,20 +1,17 @@
 """Widgets: what moves with a control, and the plain form where nothing moves; the explorer."""
 
 import dis
-import json
 import re
-from pathlib import Path
 from types import CodeType
 
 import pandas as pd
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
-from strategies import loaded, one_fast
+from strategies import loaded
+from test_project import NOTEBOOKS, SOLUTIONS, code
 
 import tokhelpers as th
 from tokhelpers.notebook.widgets import VIEW
-
-NOTEBOOKS = sorted((Path(__file__).parents[2] / "notebooks").rglob("[0-9]*.ipynb"))
 
 
 @pytest.fixture(autouse=True)
@@ -45,12 +42,12 @@ def test_text_is_typed_and_choices_are_slid_over():
     def repeat(word="ab", times=2):
         return [word] * times
 
-    controls, output = parts(th.widget(repeat, times=[1, 2, 30]))
-    controls["word"].value = "<i>"
-    assert output.value == "<pre>[&#x27;&lt;i&gt;&#x27;, &#x27;&lt;i&gt;&#x27;]</pre>"
-    assert controls["times"].options == (1, 2, 30)
+    controls, output = parts(th.widget(repeat, times=range(3, 0, -1)))
+    assert controls["times"].options == (3, 2, 1)
     controls["times"].value = 1
+    controls["word"].value = "<i>"
     assert output.value == "<pre>[&#x27;&lt;i&gt;&#x27;]</pre>"
+    assert parts(th.widget(repeat, times=[2]))[0]["times"].value == 2
 
 
 def test_a_result_is_shown_as_a_notebook_shows_it():
@@ -59,7 +56,6 @@ def test_a_result_is_shown_as_a_notebook_shows_it():
 
     widget = th.widget(table, rows=range(1, 5))
     controls, output = parts(widget)
-    assert output.value == table()._repr_html_()
     controls["rows"].value = 4
     assert output.value == table(4)._repr_html_()
     assert widget._repr_html_().endswith(table()._repr_html_())
@@ -115,23 +111,13 @@ def test_controls_that_cannot_be_made_are_refused(function, choices, message):
         th.widget(function, **choices)
 
 
-def test_a_lone_value_and_uneven_steps():
-    assert th.widget(square, x=[3]).box.children[0].value == 3
-    assert th.widget(square, x=range(3, 0, -1)).box.children[0].options == (3, 2, 1)
-
-
 # --- the notebooks -----------------------------------------------------------------------------------
-def code_cells(path):
-    stored = json.loads(path.read_text(encoding="utf-8"))["cells"]
-    return [cell for cell in stored if cell["cell_type"] == "code"]
-
-
 def test_notebooks_hold_no_view_that_nobody_could_open():
     found = 0
-    for path in NOTEBOOKS:
+    for path in NOTEBOOKS + SOLUTIONS:
         assert VIEW not in path.read_text(encoding="utf-8"), path.stem
-        for cell in code_cells(path):
-            if "th.widget(" in "".join(cell["source"]):
+        for cell in code(path):
+            if "th.widget(" in cell["source"]:
                 assert set(cell["outputs"][-1]["data"]) == {"text/plain", "text/html"}, path.stem
                 found += 1
     assert found >= 7
@@ -146,15 +132,15 @@ def names_in(code):
 
 def test_no_later_cell_changes_what_a_widget_looks_up():
     """A control is moved after the whole notebook has run."""
-    for path in NOTEBOOKS:
-        sources = ["".join(cell["source"]) for cell in code_cells(path)]
+    for path in NOTEBOOKS + SOLUTIONS:
+        sources = [cell["source"] for cell in code(path)]
         cells = [compile(re.sub(r"(?m)^%.*$", "", source), path.stem, "exec") for source in sources]
         bound = [
             {i.argval for i in dis.get_instructions(cell) if i.opname == "STORE_NAME"}
             for cell in cells
         ]
         inside = [c for cell in cells for c in cell.co_consts if isinstance(c, CodeType)]
-        functions = {code.co_name: names_in(code) for code in inside}
+        functions = {c.co_name: names_in(c) for c in inside}
         for i, source in enumerate(sources):
             for name in re.findall(r"th\.widget\((\w+)", source):
                 needed = set(functions[name])
@@ -182,18 +168,14 @@ def test_tokens_that_no_other_row_has_are_marked(three):
     assert found == [["␣dikkat"], ["␣d", "ikk", "at"], ["␣d", "ik", "kat"]]
 
 
-def test_hover_tells_id_and_rank(three, llama):
+def test_hover_tells_id_bytes_and_rank(three, llama):
     html = th.notebook.explorer(**three, text=" the")._repr_html_()
     rank = th.explain_token(llama, " the").facts["rank"]
     assert f'title="id 279, bytes 20 74 68 65, rank {rank}"' in html
 
 
-@pytest.mark.parametrize("text", one_fast("שלום e\u0301", "", "x" * 5_000, "<|eot_id|>"))
-def test_the_explorer_shows_any_text(three, text):
-    shown = th.notebook.explorer(**three, text=text)
-    assert all(label in repr(shown) and label in shown._repr_html_() for label in three)
-
-
-def test_the_explorer_needs_a_tokenizer():
-    with pytest.raises(ValueError, match="give one or more"):
-        th.notebook.explorer()
+def test_the_explorer_shows_any_text(three):
+    adapted = th.adapt_bpe(three["llama_3"], ["Ġkyll"])
+    for text in ("שלום e\u0301", "", "x" * 5_000, "<|eot_id|>"):
+        shown = th.notebook.explorer(**three, adapted=adapted, text=text)
+        assert all(x in repr(shown) and x in shown._repr_html_() for x in (*three, "adapted"))
