@@ -22,6 +22,7 @@ class Box:
     """A box on a page."""
 
     def __init__(self, page, n=0):
+        self.page = page
         self.box = page.locator(".try-box").nth(n)
         self.code, self.output, self.status, self.stop = (
             self.box.locator(f".try-{name}") for name in ("code", "output", "status", "stop")
@@ -33,13 +34,22 @@ class Box:
     def wait(self, text, timeout=PATIENCE):
         self.status.get_by_text(text).wait_for(timeout=timeout)
 
-    def run(self, code=None):
-        """Runs the code, as it is or another, and returns what stands in the output."""
+    def start(self, code=None):
         if code is not None:
             self.code.fill(code)
         self.press("Run")
+
+    def run(self, code=None):
+        """Runs the code, as it is or another, and returns what stands in the output."""
+        self.start(code)
         self.wait("Done in")
         return self.output.text_content()
+
+
+@pytest.fixture
+def box(open_page, path):
+    """The first box of notebook 01."""
+    return Box(open_page(path("01")))
 
 
 @pytest.mark.parametrize("number", NUMBERS)
@@ -61,13 +71,11 @@ def test_the_page_to_try_cuts_the_readers_text(open_page, tmp_path):
 
 
 def test_nothing_is_loaded_before_run_and_an_edit_changes_the_output(
-    open_page, path, site, tmp_path
+    box, open_page, site, tmp_path
 ):
-    page = open_page(path("01"))
-    page.wait_for_load_state("networkidle")
+    box.page.wait_for_load_state("networkidle")
     assert not [url for url in open_page.asked if "pyodide" in url or "worker.js" in url]
-    box, before = Box(page), len(open_page.asked)
-    printed, code = box.run(), box.code.input_value()
+    before, code, printed = len(open_page.asked), box.code.input_value(), box.run()
     files = [url.partition("/a/b/")[2].partition("?")[0] for url in open_page.asked[before:]]
     size = sum((site / name).stat().st_size for name in files)
     assert size > 10_000_000 and sorted(files) == sorted(set(files))
@@ -77,19 +85,17 @@ def test_nothing_is_loaded_before_run_and_an_edit_changes_the_output(
     assert box.code.input_value() == code and box.run() == printed
 
 
-def test_page_says_how_much_a_first_run_loads(open_page, path, site):
+def test_page_says_how_much_a_first_run_loads(box, site):
     size = sum(p.stat().st_size for p in (site / "_static" / "try").rglob("*") if p.is_file())
-    said = open_page(path("01")).locator("#try-it-here > p").inner_text()
+    said = box.page.locator("#try-it-here > p").inner_text()
     assert f" {round(size / 1e6)} MB " in said
 
 
 @pytest.mark.parametrize("loop", ["while True: pass", "n = 0\nwhile True: n += 1; print(n)"])
-def test_endless_loop_is_stopped_and_the_next_run_works(open_page, path, loop):
-    page = open_page(path("01"))
-    box, other = Box(page), Box(page, 1)
+def test_endless_loop_is_stopped_and_the_next_run_works(box, loop):
+    other = Box(box.page, 1)
     assert box.stop.is_hidden()
-    box.code.fill("print('before')\n" + loop)
-    box.press("Run")
+    box.start("print('before')\n" + loop)
     box.output.get_by_text("before").wait_for(timeout=PATIENCE)  # shown while the loop goes on
     other.press("Run")
     other.wait("is still running: stop it first")
@@ -98,14 +104,6 @@ def test_endless_loop_is_stopped_and_the_next_run_works(open_page, path, loop):
     assert box.stop.is_hidden() and box.output.text_content().startswith("before\n")
     assert box.run("print('after')") == "after\n"
     assert other.run("print('other')") == "other\n"
-
-
-def test_stop_while_python_is_loading(open_page, path):
-    box = Box(open_page(path("01")))
-    box.press("Run")
-    box.press("Stop")
-    box.wait("Stopped")
-    assert box.run("print(1)") == "1\n"
 
 
 KEEP = """
@@ -124,38 +122,32 @@ last.dispatchEvent(new MessageEvent("message", {data: printed}));
 """
 
 
-def test_what_a_stopped_worker_still_sends_is_ignored(open_page, path):
+def test_what_a_stopped_worker_still_sends_is_ignored(box):
     # Chromium ended a worker that printed without end two seconds after terminate(). In 14 of 30
     # stops Pyodide's clean-up failed there meanwhile, and this error came to the page.
-    page = open_page(path("01"))
-    page.evaluate(KEEP)
-    box = Box(page)
+    box.page.evaluate(KEEP)
     box.press("Run")
-    box.press("Stop")
-    page.evaluate(SEND)  # while there is no worker
+    box.press("Stop")  # while Python is loading
+    box.page.evaluate(SEND)  # while there is no worker
     assert box.status.text_content() == "Stopped"
-    box.code.fill("print(1)")
-    box.press("Run")
-    page.evaluate(SEND.replace("at(-1)", "at(-2)"))  # while the next one runs
+    box.start("print(1)")
+    box.page.evaluate(SEND.replace("at(-1)", "at(-2)"))  # while the next one runs
     assert "Python could not be loaded" not in box.status.text_content()
     box.wait("Done in")
     assert box.output.text_content() == "1\n"
 
 
-def test_error_of_the_worker_ends_the_run_and_python_is_loaded_anew(open_page, path):
-    page = open_page(path("01"))
-    page.evaluate(KEEP)
-    box = Box(page)
+def test_error_of_the_worker_ends_the_run_and_python_is_loaded_anew(box):
+    box.page.evaluate(KEEP)
     box.run("print(1)")
-    page.evaluate(SEND)  # while nothing runs
+    box.page.evaluate(SEND)  # while nothing runs
     assert "Done in" in box.status.text_content()
-    box.code.fill("while True: pass")
-    box.press("Run")
+    box.start("while True: pass")
     box.wait("Running")
-    page.evaluate(SEND)
+    box.page.evaluate(SEND)
     assert box.status.text_content() == "Python broke off: Uncaught NoGilError"
     assert box.run("print(2)") == "2\n"
-    assert page.evaluate("workers.length") == 3
+    assert box.page.evaluate("workers.length") == 3
 
 
 def without_marks(text):
@@ -173,8 +165,7 @@ def without_marks(text):
         "try:\n    1 / 0\nexcept ZeroDivisionError as e:\n    raise ValueError('two') from e",
     ],
 )
-def test_traceback_shows_in_place_as_cpython_shows_it(open_page, path, tmp_path, code):
-    box = Box(open_page(path("01")))
+def test_traceback_shows_in_place_as_cpython_shows_it(box, tmp_path, code):
     shown = box.run(code)
     assert without_marks(shown) == without_marks(cpython(code, tmp_path))
     error = box.output.locator(".try-error")
@@ -182,41 +173,36 @@ def test_traceback_shows_in_place_as_cpython_shows_it(open_page, path, tmp_path,
     assert box.run("print('next')") == "next\n"
 
 
-def test_error_of_the_textbook_names_its_line(open_page, path):
-    shown = Box(open_page(path("01"))).run("import textbook\ntextbook.train_bpe('cat', 9)")
+def test_error_of_the_textbook_names_its_line(box):
+    shown = box.run("import textbook\ntextbook.train_bpe('cat', 9)")
     assert 'File "box.py", line 2' in shown and 'textbook.py", line' in shown
     assert "TypeError: words is one string" in shown.splitlines()[-1]
 
 
-def test_endless_recursion_is_an_error_like_any_other(open_page, path):
-    box = Box(open_page(path("01")))
+def test_endless_recursion_is_an_error_like_any_other(box):
     shown = box.run("def f():\n    f()\n\n\nf()")
     assert "more times]" in shown and "RecursionError" in shown
     assert box.run("print('next')") == "next\n"
 
 
-def test_each_run_begins_anew(open_page, path):
-    page = open_page(path("01"))
-    box, other = Box(page), Box(page, 1)
+def test_each_run_begins_anew(box):
+    other = Box(box.page, 1)
     box.run("import sys, textbook\nx = 1\ntextbook.train_bpe = None\nsys.stdout = None")
     assert "NameError: name 'x' is not defined" in box.run("x")
     assert other.run("from textbook import *\nprint(train_bpe(['ab'], 3))").startswith("({'a'")
     assert other.run("print(__name__, 'x' in globals())") == "__main__ False\n"
-    assert len(page.workers) == 1
+    assert len(box.page.workers) == 1
 
 
-def test_python_that_breaks_off_is_loaded_anew(open_page, path):
-    box = Box(open_page(path("01")))
-    box.code.fill("import os\nos.abort()")
-    box.press("Run")
+def test_python_that_breaks_off_is_loaded_anew(box, open_page):
+    box.start("import os\nos.abort()")
     box.wait("Python broke off: RuntimeError")
     assert box.run("print('next')") == "next\n"
     assert open_page.said
     open_page.said.clear()  # Pyodide reports its end there
 
 
-def test_output_is_cut_and_says_so(open_page, path):
-    box = Box(open_page(path("01")))
+def test_output_is_cut_and_says_so(box):
     note = "\nOutput cut at 20,000 characters.\n"
     assert box.run("print('x' * 20_000, end='')") == "x" * 20_000
     assert box.run("print('x' * 50_000)") == "x" * 20_000 + note
@@ -225,9 +211,8 @@ def test_output_is_cut_and_says_so(open_page, path):
     assert note in shown and shown.endswith("ZeroDivisionError: division by zero\n")
 
 
-def test_keyboard_is_enough(open_page, path):
-    page = open_page(path("01"))
-    box = Box(page)
+def test_keyboard_is_enough(box):
+    page = box.page
     box.code.focus()
     page.keyboard.press("Control+a")
     page.keyboard.type("while True: pass")
@@ -272,16 +257,14 @@ def test_page_from_a_file_says_that_it_needs_a_server(open_page, path, site):
         assert box.box.get_by_role("button", name="Run").is_disabled()
 
 
-def test_missing_files_are_told(open_page, path):
-    page = open_page(path("01"))
-    page.route("**/pyodide.mjs", lambda route: route.abort())
-    box = Box(page)
+def test_missing_files_are_told(box, open_page):
+    box.page.route("**/pyodide.mjs", lambda route: route.abort())
     box.press("Run")
     box.wait("Python could not be loaded")
-    page.unroute("**/pyodide.mjs")
-    page.route("**/textbook.py", lambda route: route.fulfill(status=404))
+    box.page.unroute("**/pyodide.mjs")
+    box.page.route("**/textbook.py", lambda route: route.fulfill(status=404))
     box.press("Run")
     box.wait("textbook.py is not served (status 404)")
-    page.unroute("**/textbook.py")
+    box.page.unroute("**/textbook.py")
     assert box.run("print(1)") == "1\n"
     open_page.said.clear()  # the browser names the two files that were kept from it

@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import signal
 import socket
 import subprocess
@@ -11,38 +10,27 @@ from urllib.error import URLError
 from urllib.request import urlopen
 
 import pytest
+from test_project import code
+
+from tools.student import read, without_outputs, write
 
 from .conftest import PATIENCE, ROOT, SHOTS
 
-NEEDED = [".venv", "Makefile", "requirements.txt", "pyproject.toml"]
 SETTINGS = {  # no question after another host, and all cells in the page, also those out of view
     "apputils-extension/notification": {"checkForUpdates": False, "fetchNews": "false"},
     "notebook-extension/tracker": {"windowingMode": "none"},
 }
-BY_HAND = "01_bpe_by_hand"
-
-
-def copy_project(folder):
-    """A copy of the notebook without its outputs, so that what is seen is what has run."""
-    (folder / "notebooks").mkdir()
-    for name in NEEDED:
-        (folder / name).symlink_to(ROOT / name)
-    notebook = read()
-    for cell in notebook["cells"]:
-        if cell["cell_type"] == "code":
-            cell.update(outputs=[], execution_count=None)
-    (folder / "notebooks" / f"{BY_HAND}.ipynb").write_text(json.dumps(notebook), encoding="utf-8")
-
-
-def read():
-    return json.loads((ROOT / "notebooks" / f"{BY_HAND}.ipynb").read_text(encoding="utf-8"))
+NOTEBOOK = ROOT / "notebooks" / "01_bpe_by_hand.ipynb"
 
 
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory):
     """The address of JupyterLab, started by `make lab` in a copy."""
     folder = tmp_path_factory.mktemp("lab")
-    copy_project(folder)
+    for name in (".venv", "Makefile", "requirements.txt", "pyproject.toml"):
+        (folder / name).symlink_to(ROOT / name)
+    # without its outputs, so that what is seen is what has run
+    write(folder / "notebooks" / NOTEBOOK.name, without_outputs(read(NOTEBOOK)))
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -98,7 +86,7 @@ def page(browser, lab):
     page = context.new_page()
     page.on("pageerror", lambda error: said.append(str(error)))
     page.on("request", lambda request: asked.append(request.url))
-    page.goto(f"{lab}lab/workspaces/{BY_HAND}/tree/{BY_HAND}.ipynb")
+    page.goto(f"{lab}lab/workspaces/by_hand/tree/{NOTEBOOK.name}")
     page.locator(".jp-NotebookPanel .jp-CodeCell").first.wait_for(timeout=60_000)
     wait_for_kernel(page, lab)
     page.get_by_role("menuitem", name="Run", exact=True).click()
@@ -124,24 +112,17 @@ def wait_for_kernel(page, lab):
 
 def wait_for_cells(page):
     """Waits until every code cell has run, and compares the kinds of outputs with the stored."""
-    cells = [cell for cell in read()["cells"] if cell["cell_type"] == "code"]
+    from playwright.sync_api import expect
+
+    cells = code(NOTEBOOK)
     outputs = [output for cell in cells for output in cell["outputs"]]
     numbers = page.locator(".jp-CodeCell .jp-InputPrompt")
-    numbers.filter(has_text=re.compile(r"\[[1*]\]:")).first.wait_for(state="attached")
-    done = "all => !all.some(prompt => prompt.textContent.includes('*'))"
-    until = time.monotonic() + PATIENCE / 1000
-    while not numbers.evaluate_all(done) and time.monotonic() < until:
-        page.wait_for_timeout(500)
+    expect(numbers).to_have_text([f"[{n}]:" for n, _ in enumerate(cells, 1)], timeout=PATIENCE)
     shown = page.locator('[data-mime-type="application/vnd.jupyter.stderr"]')
     expected = [out["evalue"] for out in outputs if out["output_type"] == "error"]
-    for _ in range(20):  # a cell has its number before its last output is there
-        if shown.count() < len(expected):
-            page.wait_for_timeout(500)
-    errors = shown.all_text_contents()
-    assert len(errors) == len(expected), errors
-    assert all(map(str.__contains__, errors, expected)), errors
-    ran = [f"[{n}]:" for n in range(1, len(cells) + 1)]
-    assert [text.strip() for text in numbers.all_text_contents()] == ran
+    # a cell has its number before its last output is there
+    expect(shown).to_have_count(len(expected), timeout=10_000)
+    assert all(map(str.__contains__, shown.all_text_contents(), expected))
     drawn = sum("image/png" in out.get("data", {}) for out in outputs)
     pictures = page.locator(".jp-OutputArea-output.jp-RenderedImage img")
     widths = pictures.evaluate_all("all => all.map(image => image.naturalWidth)")

@@ -30,19 +30,17 @@ SCREEN = {"width": 1200, "height": 800}
 
 
 class Read(HTMLParser):
-    """What a page names: its places, its links and files, its pictures."""
+    """What a page names: its places, its links and files."""
 
     def __init__(self, file):
         super().__init__()
-        self.places, self.links, self.pictures = set(), [], []
+        self.places, self.links = set(), []
         self.feed(file.read_text(encoding="utf-8"))
 
     def handle_starttag(self, tag, attributes):
         given = dict(attributes)
         self.places |= {given[name] for name in ("id", "name") if given.get(name)}
         self.links += [given[name] for name in ("href", "src") if given.get(name) is not None]
-        if tag == "img":
-            self.pictures.append(given)
 
 
 read = cache(Read)
@@ -51,7 +49,7 @@ read = cache(Read)
 # --- what a page's text names --------------------------------------------------------------------
 @each_page
 def test_links_and_anchors_lead_somewhere(site, path):
-    here, broken = site / path, []
+    here = site / path
     for link in read(here).links:
         address, place = urldefrag(link)
         parts = urlsplit(address)
@@ -59,16 +57,10 @@ def test_links_and_anchors_lead_somewhere(site, path):
             assert parts.scheme in ("https", "data"), link
             continue
         there = (here.parent / unquote(parts.path)).resolve() if parts.path else here
-        page = there.suffix == ".html"
-        if not there.is_file() or (place and page and unquote(place) not in read(there).places):
-            broken.append(link)
-    assert not broken
+        assert there.is_file(), link
+        if place and there.suffix == ".html":
+            assert unquote(place) in read(there).places, link
     assert len(read(here).links) > 20
-
-
-@each_page
-def test_every_picture_says_what_it_shows(site, path):
-    assert not [given for given in read(site / path).pictures if not given.get("alt", "").strip()]
 
 
 def test_buttons_that_need_the_repository_are_there_where_its_address_is(monkeypatch):
@@ -97,7 +89,6 @@ def test_page_loads_whole_and_fits(open_page, path, site):
     load_pictures(page)
     pictures = page.evaluate("[...document.images].map(i => [i.src, i.complete, i.naturalWidth])")
     assert not [src for src, complete, width in pictures if not (complete and width)]
-    assert len(pictures) >= len(read(site / path).pictures)
     names = {urlsplit(url).path.removeprefix("/a/b/") for url in open_page.asked}
     assert sum((site / (name or "index.html")).stat().st_size for name in names) < 2_000_000
     page.set_viewport_size({"width": 1280, "height": 800})
@@ -161,9 +152,9 @@ def test_search_finds_unreachable(open_page, site, scheme):
     page.locator("article h1").wait_for()
 
 
-@pytest.mark.parametrize("path", ["index.html", "notebooks/08_naive_versus_continued.html"])
-def test_page_can_be_read_from_a_file(open_page, site, path):
-    page = open_page((site / path).resolve().as_uri(), viewport=SCREEN)
+def test_page_can_be_read_from_a_file(open_page, site):
+    path = site / "notebooks/08_naive_versus_continued.html"
+    page = open_page(path.resolve().as_uri(), viewport=SCREEN)
     load_pictures(page)
     assert page.locator("h1").first.inner_text()
     widths = page.evaluate("[...document.images].map(image => image.naturalWidth)")
