@@ -10,7 +10,6 @@ from test_project import code
 from typer.testing import CliRunner
 
 import tokhelpers as th
-from tokhelpers.notebook import records
 from tools import run_notebooks as notebooks
 from tools.run_notebooks import app
 
@@ -88,12 +87,6 @@ def test_a_kept_table_says_how_it_was_made(tmp_path, monkeypatch):
     assert (tmp_path / "gains.csv").read_text() == "size,gain\n1,0.1\n2,0.666667\n"
     how = json.loads((tmp_path / "gains.json").read_text())
     assert (how["commit"], how["profile"], how["seconds"]) == ("unknown", "full", 2)
-
-
-def test_tables_are_only_in_a_checkout(monkeypatch):
-    monkeypatch.setattr(records, "CHECKOUT", None)
-    with pytest.raises(FileNotFoundError, match="data/paper of a checkout .* clone the project"):
-        th.published("thesis_table_06")
 
 
 def test_an_unknown_profile(monkeypatch):

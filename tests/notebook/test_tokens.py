@@ -12,7 +12,6 @@ from transformers import PreTrainedTokenizerFast
 
 import tokhelpers as th
 from tokhelpers.notebook.tokens import LIMIT, STYLES, readable_token
-from tokhelpers.tokenizer.token_bytes import byte_alphabet
 
 ODD = "aB <>&\"'0\n\t\r▁Ġ#é\u0301\u0301\u0301\u0903न्שع"
 ODD += "\u202e\u200b\u200d\u3164\ufe0f\u2800\x00\x85\ufeff😀한␣↵⇥⟨⟩⟦⟧⟪⟫◌"
@@ -137,14 +136,6 @@ def test_new_tokens_are_those_that_the_first_lacks(llama, qwen, mistral):
     mixed = str(th.show_tokens("שלום", llama=llama, mistral=mistral, qwen=qwen))
     assert "(not asked of mistral: tokens are written in another notation there)" in mixed
     assert ["⟦" in line for line in mixed.split("\n")[:3]] == [False, False, True]
-
-
-def test_parts_of_characters_are_bytes(encoders):
-    assert "⟨F0⟩ ⟨9F⟩ ⟨98⟩ ⟨80⟩" in str(th.show_tokens("😀", encoders["bytes"]))
-    assert "⟨F0⟩ ⟨93⟩ ⟨82⟩ ⟨80⟩" in str(th.show_tokens("𓂀", encoders["mistral"]))
-    token = "".join(byte_alphabet()[byte] for byte in b" \xe2\x96")
-    longer = th.extend(encoders["bytes"], th.Extension(tokens=[token[:2], token]))
-    assert "␣⟨E2 96⟩" in str(th.show_tokens(" ▇", longer))
 
 
 def test_marks_stand_on_a_circle_and_do_not_pile_up(mistral):

@@ -81,16 +81,15 @@ def label_lines(axes, *, gap: float = 0.04) -> None:
     """
     lines = [line for line in axes.get_lines() if not line.get_label().startswith("_")]
     low, high = axes.get_ylim()
-    ends = sorted((line.get_ydata()[-1], i) for i, line in enumerate(lines))
     height = float("-inf")
-    for y, i in ends:
-        height = max(y, height + gap * (high - low))
+    for line in sorted(lines, key=lambda line: line.get_ydata()[-1]):
+        height = max(line.get_ydata()[-1], height + gap * (high - low))
         axes.annotate(
-            lines[i].get_label(),
-            (lines[i].get_xdata()[-1], height),
+            line.get_label(),
+            (line.get_xdata()[-1], height),
             xytext=(6, 0),
             textcoords="offset points",
-            color=lines[i].get_color(),
+            color=line.get_color(),
             va="center",
             fontsize="small",
             annotation_clip=False,
