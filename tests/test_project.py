@@ -312,7 +312,7 @@ def test_figures_are_those_of_the_notebooks():
 def mentioned(item, path):
     """Whether a notebook names an item of a document, `table 12`, `appendix B`, perhaps in a list."""
     kind, which = item.lower().split(" ", 1)
-    several = rf"\b{kind.removesuffix('x')}\w* (?:[\w.]+(?:, | and ))*{re.escape(which)}\b"
+    several = rf"\b{kind.removesuffix('x')}\w* (?:[\w.]+(?:, | and ))*{re.escape(which)}(?!\.?\w)"
     return re.search(several, prose(path), re.IGNORECASE)
 
 
