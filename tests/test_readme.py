@@ -57,9 +57,3 @@ def test_code(place):
 def test_the_tables_are_those_of_data(name):
     """The promises' one has the number of cases in it, for which all tests are collected."""
     assert readme.readme(README, [name]) == README, "make readme writes it anew"
-
-
-def test_what_a_notebook_regenerates():
-    assert readme.regenerated("06") == "Table 8"
-    assert readme.regenerated("15") == "thesis: Tables 1, 9; Figures 3, 4, 5, 6, 7, 8, 9"
-    assert readme.regenerated("18") == ""

@@ -138,6 +138,7 @@ for train in (th.train_wordpiece, th.train_sentencepiece_bpe, th.train_byte_leve
 model = th.new_model("small-llama", base.get_vocab_size(), "causal-lm", hidden_size=6)
 print(th.transfer_embeddings(model, base, longer).get_input_embeddings().weight.shape)
 """
+
 HUB = """
 import tokhelpers as th
 try:
@@ -148,7 +149,7 @@ except OSError as error:
 
 
 @pytest.mark.long
-def test_the_main_paths_need_no_network_and_a_name_of_the_hub_does(offline, tmp_path):
+def test_the_main_paths_need_no_network(offline, tmp_path):
     texts = [f"note {i}" for i in range(30)]
     (tmp_path / "a.text").write_text("\n".join(texts))
     (tmp_path / "a.jsonl").write_text("".join(json.dumps({"text": t}) + "\n" for t in texts))
@@ -156,6 +157,10 @@ def test_the_main_paths_need_no_network_and_a_name_of_the_hub_does(offline, tmp_
     printed, asked = offline(MAIN_PATHS, tmp_path)
     assert asked == ""
     assert printed.count("True") == 2 and "train_unigram" in printed
+
+
+@pytest.mark.long
+def test_a_name_of_the_hub_is_asked_of_the_network(offline):
     printed, asked = offline(HUB)
     assert "'org/model' cannot be loaded from the hub: it cannot be reached" in printed
     assert "huggingface.co" in asked
