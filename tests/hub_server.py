@@ -38,6 +38,7 @@ class Repository:
 class Hub:
     """The server's address, what it holds, what it was asked, and what goes wrong with it.
 
+    Repositories are called `models/ORG/NAME` or `datasets/ORG/NAME`.
     ``faults`` gives a method and file (`GET a.json`, `HEAD *`, or `api`) a fault, how many requests
     it strikes, and after how many others: "drop" ends the connection in the middle of the content,
     "cut" sends half of it as if it were all, "silent" says nothing, "page" answers like a page that
@@ -45,7 +46,7 @@ class Hub:
     """
 
     url: str
-    repositories: dict[str, Repository]
+    repositories: dict[str, Repository] = field(default_factory=dict)
     asked: Counter = field(default_factory=Counter)
     faults: dict[str, tuple] = field(default_factory=dict)
     closing: Event = field(default_factory=Event)
@@ -62,11 +63,11 @@ class Hub:
 
 
 @contextmanager
-def serve(repositories: dict[str, Repository]) -> Iterator[Hub]:
-    """Run the hub on a free port of 127.0.0.1; keys are `models/ORG/NAME` or `datasets/ORG/NAME`."""
+def serve() -> Iterator[Hub]:
+    """Run an empty hub on a free port of 127.0.0.1."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
-    server.hub = hub = Hub(f"http://127.0.0.1:{server.server_port}", repositories)
+    server.hub = hub = Hub(f"http://127.0.0.1:{server.server_port}")
     thread = Thread(target=server.serve_forever, args=(0.05,))
     thread.start()
     try:
@@ -125,16 +126,13 @@ class Handler(BaseHTTPRequestHandler):
             return
         commit, files = found
         if file not in files:
-            self.refuse(404, "EntryNotFound", "Entry not found", {"X-Repo-Commit": commit})
+            self.refuse(404, "EntryNotFound", "Entry not found", **{"X-Repo-Commit": commit})
             return
         content = files[file]
         headers = {"ETag": f'"{oid(content)}"', "X-Repo-Commit": commit, "Accept-Ranges": "bytes"}
         status, start, end = 200, 0, len(content)
         if asked := re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers.get("Range", "")):
             start, end = int(asked[1]), min(int(asked[2] or end) + bool(asked[2]), end)
-            if start >= len(content):
-                self.refuse(416, "", "", {"Content-Range": f"bytes */{len(content)}"})
-                return
             status = 206
             headers["Content-Range"] = f"bytes {start}-{end - 1}/{len(content)}"
         fault = self.server.hub.fault(f"{self.command} {file}", f"{self.command} *")
@@ -145,15 +143,13 @@ class Handler(BaseHTTPRequestHandler):
             return
         commit, files = found
         if what == "tree":
-            folders = {file[:at] for file in files for at in range(len(file)) if file[at] == "/"}
-            here = [{"type": "directory", "path": f, "oid": oid(f.encode())} for f in folders]
-            here += [
-                {"type": "file", "path": f, "size": len(content), "oid": oid(content)}
-                for f, content in files.items()
-            ]
-            deep = "recursive=true" in self.path.lower()
-            here.sort(key=lambda entry: entry["path"])
-            answer = [entry for entry in here if below(entry["path"], inside, deep)]
+            start, answer = f"{inside}/" if inside else "", []
+            below = (file.removeprefix(start) for file in files if file.startswith(start))
+            for path in sorted({start + rest.partition("/")[0] for rest in below}):
+                content = files.get(path, b"")
+                kind = "file" if path in files else "directory"
+                known = {"type": kind, "path": path, "size": len(content), "oid": oid(content)}
+                answer.append(known)
         else:
             listed = [{"rfilename": file} for file in files]
             answer = {"id": name.partition("/")[2], "sha": commit, "private": False}
@@ -161,9 +157,8 @@ class Handler(BaseHTTPRequestHandler):
         headers = {"Content-Type": "application/json", "X-Repo-Commit": commit}
         self.send(200, json.dumps(answer).encode(), headers, self.server.hub.fault("api"))
 
-    def refuse(self, status: int, code: str, said: str = "", headers: dict | None = None) -> None:
-        told = {"X-Error-Code": code, "X-Error-Message": said} if code else {}
-        self.send(status, b"", told | (headers or {}))
+    def refuse(self, status: int, code: str, said: str = "", **headers: str) -> None:
+        self.send(status, b"", {"X-Error-Code": code, "X-Error-Message": said} | headers)
 
     def send(self, status: int, content: bytes, headers: dict, fault=None):
         if fault == "silent":
@@ -187,8 +182,3 @@ class Handler(BaseHTTPRequestHandler):
             self.wfile.flush()
             self.connection.shutdown(socket.SHUT_RDWR)
             self.close_connection = True
-
-
-def below(path: str, folder: str, deep: bool) -> bool:
-    inside = path.removeprefix(f"{folder}/") if folder else path
-    return (not folder or inside != path) and (deep or "/" not in inside)
