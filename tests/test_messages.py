@@ -11,10 +11,12 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 import pytest
+from matplotlib.figure import Figure
 
 import tokhelpers as th
 
 TEXT = ["low lower lowest newest widest"] * 5
+NUMBERS = pd.DataFrame({"n": [1, 2]})
 # An imperative at the start of a clause; a rule; a list to choose from; or an example.
 ADVICE = re.compile(
     r"(?:^|[:;,] |\bor )(?:give|use|set|ask|put|load|leave|train|bring|count|prune|choose|write)\b"
@@ -28,17 +30,12 @@ def base():
 
 
 @cache
-def wordpiece():
-    return th.train_wordpiece(TEXT, vocab_size=25)
-
-
-@cache
 def model():
     return th.new_model("small-llama", 265, "causal-lm", hidden_size=6)
 
 
 def load(**options):
-    return list(th.load_corpus("icd-10-cm", **{"chars": 2_000} | options))
+    return list(th.load_corpus("wordfreq:fi", **{"chars": 2_000} | options))
 
 
 def count(documents=TEXT, **options):
@@ -49,10 +46,6 @@ def extend(tokens, *n, **options):
     return th.extend(base(), th.Extension(tokens=tokens), *n, **options)
 
 
-def leaves():
-    return th.pruning_order(base(), by="leaf-id")
-
-
 def trained(**options):
     return th.train_byte_level_bpe(TEXT, **{"vocab_size": 257} | options)
 
@@ -60,14 +53,6 @@ def trained(**options):
 def memory(**options):
     sizes = {"vocab_size": 265, "head": "causal-lm", "batch": 1, "length": 8}
     return th.training_memory(model().config, **sizes | options)
-
-
-def figure(name):
-    from matplotlib.figure import Figure
-
-    drawn = Figure()
-    drawn.subplots().plot([1, 2])
-    th.save_figure(drawn, pd.DataFrame({"n": [1, 2]}), name)
 
 
 class Case(NamedTuple):
@@ -96,7 +81,11 @@ CASES = {
     "tokenizer": Case(th.load_tokenizer, "mistral-v9", "mistral-v1"),
     "source": Case(lambda x: th.load_tokenizer("mistral-v1", source=x), "disk", "package"),
     "family": Case(
-        lambda x: th.to_tiktoken(x()), wordpiece, base, given="WordPiece", accepted="BPE"
+        lambda x: th.to_tiktoken(x()),
+        lambda: th.train_wordpiece(TEXT, vocab_size=25),
+        base,
+        given="WordPiece",
+        accepted="BPE",
     ),
     "vocab_size": Case(lambda x: trained(vocab_size=x), 3, 256),
     "min_frequency": Case(lambda x: trained(min_frequency=x), 1_000, 15),
@@ -112,7 +101,7 @@ CASES = {
         lambda x: th.unreachable(base(), [x]), "zzz", "low", accepted="its vocabulary"
     ),
     "by": Case(lambda x: th.pruning_order(base(), TEXT, by=x), "luck", "leaf-id"),
-    "how many": Case(lambda x: th.prune(base(), leaves(), x), 99, 9),
+    "how many": Case(lambda x: th.prune(base(), th.pruning_order(base(), by="leaf-id"), x), 99, 9),
     "architecture": Case(lambda x: th.parameter_count(x, 9, "causal-lm"), "lama", "small-llama"),
     "head": Case(lambda x: th.parameter_count("small-llama", 9, x), "tail", "causal-lm"),
     "rows": Case(
@@ -123,7 +112,7 @@ CASES = {
     "length": Case(lambda x: memory(length=x), 10**6, 512),
     "table": Case(th.published, "paper_table_99", "adaptbpe_table_01"),
     "measurement": Case(th.measured, "nothing", "training_costs"),
-    "figure": Case(figure, "8_gain", "08_compression"),
+    "figure": Case(lambda x: th.save_figure(Figure(), NUMBERS, x), "8_gain", "08_compression"),
 }
 
 

@@ -9,11 +9,14 @@ import sys
 from collections.abc import Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import nullcontext
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 
 import pandas as pd
 import pytest
+from matplotlib import rc_context
+from matplotlib.figure import Figure
 from tokenizers import Tokenizer
 
 import tokhelpers as th
@@ -32,54 +35,20 @@ CHILDREN = [  # hash seed, threads, who counts; each has the documents in anothe
 ]
 
 
-def documents() -> list[str]:
-    """Medical English and two other scripts."""
-    return [
-        *th.load_corpus("hpo", chars=60_000),
-        *th.load_corpus("wordfreq:el", chars=20_000),
-        *th.load_corpus("wordfreq:ko", chars=10_000),
-    ]
-
-
 # --- what each process does -------------------------------------------------------------------------
-def steps(text: list[str], executor: Executor | None, folder: Path) -> Iterator[tuple]:
-    """Train, count, extend, prune, measure, save, transfer: the name and result of each step."""
-    yield from trained(text)
-    llama = th.load_tokenizer("llama-3")
-    yield "load", llama
-    yield from counted(text, llama, executor, folder)
-    extension = th.continue_bpe(llama, text, 100)
-    longer = th.extend(llama, extension)
-    times = [int(n) for n in extension.frequencies]
-    yield "continue_bpe", [extension.tokens, extension.merges, times]
-    yield "extend", longer
-    yield "evaluate", th.evaluate(longer, text, added=extension.tokens)
-    yield "unreachable", th.unreachable(longer)
-    order = th.pruning_order(longer, text, by="leaf-frequency")
-    yield "pruning_order", order
-    yield "prune", th.prune(longer, order, 1_000)
-    options = {"vocab_size": 1_500, "pre_tokenizer": llama.pre_tokenizer}
-    naive = th.naive_extension(llama, th.train_byte_level_bpe(text, **options), 100)
-    yield "naive_extension", [naive.tokens, naive.merges]
-    yield "extend, naive", th.extend(llama, naive)
-    adapted = th.adapt_bpe(llama, naive.tokens)
-    yield "adapt_bpe", adapted.ids_batch(sorted(text))
-    yield "evaluate, AdaptBPE", th.evaluate(adapted, text, added=naive.tokens)
-    yield from with_a_model(text, folder)
-
-
 def trained(text: list[str]) -> Iterator[tuple]:
+    """The name and result of each step."""
     for family in ("wordpiece", "sentencepiece_bpe", "byte_level_bpe", "unigram"):
         made = getattr(th, f"train_{family}")(text, vocab_size=2_000, special_tokens=["<end>"])
         yield f"train_{family}", made
         for by in ORDERS if family.endswith("bpe") else ():
-            order = th.pruning_order(made, text, by=by)
-            yield f"pruning_order, {family}, {by}", order
-            yield f"prune, {family}, {by}", th.prune(made, order, len(order) // 2)
+            yield f"pruning_order, {family}, {by}", th.pruning_order(made, text, by=by)
 
 
-def counted(text: list[str], llama, executor, folder: Path) -> Iterator[tuple]:
+def counted(text: list[str], executor: Executor | None, folder: Path) -> Iterator[tuple]:
     """The same documents from memory, and from a file in parts through runs on disk."""
+    llama = th.load_tokenizer("llama-3")
+    yield "load", llama
     file = folder / "documents.txt"
     file.write_text("".join(f"{document}\n" for document in text), "utf-8")
     corpus = th.load_corpus(f"text:{file}")
@@ -87,6 +56,21 @@ def counted(text: list[str], llama, executor, folder: Path) -> Iterator[tuple]:
     how = {"folder": folder / "counts", "memory": 50_000, "shard_bytes": 10_000}
     yield "counts, through runs", th.count_pretokens(corpus, llama, executor=executor, **how)
     yield "counts.parquet", folder / "counts" / "counts.parquet"
+
+
+def adapted(text: list[str]) -> Iterator[tuple]:
+    llama = th.load_tokenizer("llama-3")
+    extension = th.continue_bpe(llama, text, 100)
+    longer = th.extend(llama, extension)
+    yield "extend", longer
+    yield "evaluate", th.evaluate(longer, text, added=extension.tokens)
+    yield "unreachable", th.unreachable(longer)
+    order = th.pruning_order(longer, text, by="leaf-frequency")
+    yield "prune", th.prune(longer, order, 1_000)
+    options = {"vocab_size": 1_500, "pre_tokenizer": llama.pre_tokenizer}
+    naive = th.naive_extension(llama, th.train_byte_level_bpe(text, **options), 100)
+    yield "naive_extension", [naive.tokens, naive.merges]
+    yield "adapt_bpe", th.adapt_bpe(llama, naive.tokens).ids_batch(sorted(text))
 
 
 def with_a_model(text: list[str], folder: Path) -> Iterator[tuple]:
@@ -97,12 +81,9 @@ def with_a_model(text: list[str], folder: Path) -> Iterator[tuple]:
 
     base = th.train_byte_level_bpe(text, vocab_size=1_000, special_tokens=["<end>"])
     longer = th.extend(base, th.continue_bpe(base, text, 50))
-    yield "merge_skipping", th.with_merge_skipping(longer, True)
     model = th.new_model("small-llama", 1_000, **TINY)
-    yield "new_model", model
     sizes = th.recommend_size(base, text, model.config, sizes=[25, 50])
     yield "recommend_size", sizes
-    yield "reachability", th.reachability(longer)
     about = {"base": {"base": base}, "texts": {"text": text}, "measures": sizes.iloc[0]}
     th.save_pretrained(longer, folder / "saved", calls=["continue_bpe(base, text, 50)"], **about)
     for file in sorted((folder / "saved").iterdir()):
@@ -135,25 +116,30 @@ def canonical(result) -> bytes:
     return json.dumps(result).encode()
 
 
-def child(order: int, workers: str, folder: Path, all_steps: bool) -> None:
+def child(number: int, folder: Path, all_steps: bool) -> None:
     """Print the SHA-256 of each step, or of trainings on some of the text, and one over all."""
-    text = documents() if all_steps else documents()[::10]
-    random.Random(order).shuffle(text)
+    chars = {"hpo": 60_000, "wordfreq:el": 20_000, "wordfreq:ko": 10_000}  # three scripts
+    text = [document for name in chars for document in th.load_corpus(name, chars=chars[name])]
+    text = text if all_steps else text[::10]
+    random.Random(number).shuffle(text)
     pools = {
-        "one process": nullcontext(),
-        "processes": ProcessPoolExecutor(2, mp_context=get_context("spawn")),
-        "threads": ThreadPoolExecutor(3),
+        "one process": nullcontext,
+        "processes": partial(ProcessPoolExecutor, 2, mp_context=get_context("spawn")),
+        "threads": partial(ThreadPoolExecutor, 3),
     }
-    with pools[workers] as executor:
-        found = steps(text, executor, folder) if all_steps else trained(text)
-        digests = {name: hashlib.sha256(canonical(r)).hexdigest() for name, r in found}
+    found = dict(trained(text))
+    if all_steps:
+        with pools[CHILDREN[number][2]]() as executor:
+            found |= dict(counted(text, executor, folder))
+        found |= dict(adapted(text)) | dict(with_a_model(text, folder))
+    digests = {name: hashlib.sha256(canonical(r)).hexdigest() for name, r in found.items()}
     print(json.dumps({**digests, "all": hashlib.sha256(canonical(digests)).hexdigest()}))
 
 
 # --- many of them -----------------------------------------------------------------------------------
 def run(code: list[str], hash_seed: str, threads: int, **more: str) -> str:
     """What a process of its own prints."""
-    told = {name: str(threads) for name in THREADS} | {"MPLBACKEND": "agg"}
+    told = {name: str(threads) for name in THREADS}
     told |= {"PYTHONHASHSEED": hash_seed, "TOKENIZERS_PARALLELISM": str(threads > 1).lower()}
     command = [sys.executable, *code]
     done = subprocess.run(command, capture_output=True, env={**os.environ, **told, **more})
@@ -161,59 +147,27 @@ def run(code: list[str], hash_seed: str, threads: int, **more: str) -> str:
     return done.stdout.decode()
 
 
-def digests(number: int, folder: Path, all_steps: bool = True) -> dict[str, str]:
-    hash_seed, threads, workers = CHILDREN[number]
+def digests(number: int, folder: Path, steps: str) -> dict[str, str]:
     here = folder / str(number)
     here.mkdir()
     # the last one also converts the vendor's tokenizer anew
     more = {"TOKHELPERS_CACHE": str(here / "cache")} if number == len(CHILDREN) - 1 else {}
-    given = [str(number), workers, str(here), "all" * all_steps]
-    return json.loads(run([__file__, *given], hash_seed, threads, **more))
+    return json.loads(run([__file__, str(number), str(here), steps], *CHILDREN[number][:2], **more))
 
 
 def test_two_processes_learn_the_same(tmp_path):
-    one, other = (digests(number, tmp_path, all_steps=False) for number in (0, 3))
-    assert len(one) > 20 and one == other
+    one, other = (digests(number, tmp_path, "some") for number in (0, 3))
+    assert one == other
 
 
 @pytest.mark.long
 def test_six_processes_come_to_one_result(tmp_path):
     with ThreadPoolExecutor(2) as pool:
-        first, *others = pool.map(lambda number: digests(number, tmp_path), range(len(CHILDREN)))
+        all_of = pool.map(lambda number: digests(number, tmp_path, "all"), range(len(CHILDREN)))
+    first, *others = all_of
     unlike = [name for name in first if any(other[name] != first[name] for other in others)]
     assert unlike == [], "these steps depend on hash seed, threads, workers or order of documents"
-    assert (
-        all(other == first for other in others) and first["counts"] == first["counts, through runs"]
-    )
-
-
-# --- figures ----------------------------------------------------------------------------------------
-def draw(names: list[str]) -> None:
-    """Save these figures, in this order, into the folder that TOKHELPERS_FIGURES names."""
-    import matplotlib.pyplot as plt
-
-    table = pd.DataFrame({"tokens": range(50), "gain": [1 / (n + 3) for n in range(50)]})
-    th.set_style()
-    for name in names:
-        figure, axes = plt.subplots()
-        axes.plot(table.tokens, table.gain, label=name)
-        axes.fill_between(table.tokens, table.gain, alpha=0.2)
-        th.label_lines(axes)
-        axes.scatter(table.tokens, table.gain, marker="x")
-        axes.bar(table.tokens, table.gain / 2, hatch="//")
-        th.save_figure(figure, table, name)
-
-
-@pytest.mark.long
-def test_figures_are_the_same_bytes_whatever_was_drawn_before(tmp_path):
-    names = ["01_lines", "02_points"]
-    for hash_seed, order in (("0", names), ("99", names[::-1])):
-        folder = str(tmp_path / hash_seed)
-        run([__file__, "draw", *order], hash_seed, 1, TOKHELPERS_FIGURES=folder)
-    one, other = (
-        {f.name: f.read_bytes() for f in folder.iterdir()} for folder in tmp_path.iterdir()
-    )
-    assert len(one) == 4 and [name for name in one if one[name] != other[name]] == []
+    assert first["counts"] == first["counts, through runs"]
 
 
 @pytest.mark.long
@@ -225,8 +179,25 @@ def test_kernels_of_notebooks_compute_alike_on_all_processors(monkeypatch):
     assert run(["-c", code], "0", 1, **environment()) == "DEFAULT\n"
 
 
+# --- figures ----------------------------------------------------------------------------------------
+def test_figures_are_the_same_bytes_whatever_was_drawn_before(tmp_path, monkeypatch):
+    table = pd.DataFrame({"tokens": range(50), "gain": [1 / (n + 3) for n in range(50)]})
+    monkeypatch.setenv("TOKHELPERS_FIGURES", str(tmp_path))
+    with rc_context():
+        th.set_style()
+        for name in ("01_lines", "02_points", "01_lines"):
+            before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
+            figure = Figure()
+            axes = figure.subplots()
+            axes.plot(table.tokens, table.gain, label=name)
+            axes.fill_between(table.tokens, table.gain, alpha=0.2)
+            th.label_lines(axes)
+            axes.scatter(table.tokens, table.gain, marker="x")
+            axes.bar(table.tokens, table.gain / 2, hatch="//")
+            th.save_figure(figure, table, name)
+    assert len(before) == 4
+    assert before == {file.name: file.read_bytes() for file in tmp_path.iterdir()}
+
+
 if __name__ == "__main__":
-    if sys.argv[1] == "draw":
-        draw(sys.argv[2:])
-    else:
-        child(int(sys.argv[1]), sys.argv[2], Path(sys.argv[3]), sys.argv[4] == "all")
+    child(int(sys.argv[1]), Path(sys.argv[2]), sys.argv[3] == "all")
