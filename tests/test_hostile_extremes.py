@@ -1,17 +1,15 @@
 """Single extremes: a character ten thousand times, one endless line, archives that unfold, depth."""
 
-import gzip
 import json
-import lzma
-import os
-import subprocess
-import sys
 import warnings
-from pathlib import Path
+from concurrent.futures import ProcessPoolExecutor
+from itertools import islice
+from multiprocessing import get_context
 
 import pyarrow as pa
 import pytest
-from hostile_files import LINES
+from hostile import peak
+from hostile_files import PACK
 from hostile_text import (
     NAMES,
     adapt,
@@ -22,27 +20,15 @@ from hostile_text import (
     train_and_continue,
 )
 from pyarrow import parquet
+from strategies import one_fast
 
 import tokhelpers as th
 from tokhelpers.text import readers
 
-CHARACTERS = {
-    "a letter": "a", "a digit": "0", "a space": " ", "a newline": "\n", "CR": "\r", "a tab": "\t",
-    "NUL": "\0", "an apostrophe": "'", "a slash": "/", "#": "#", "an umlaut": "ä", "CJK": "漢",
-    "a Hangul syllable": "한", "a combining mark": "\u0301", "an emoji": "😀", "ZWJ": "\u200d",
-    "a right-to-left mark": "\u200f", "BOM": "\ufeff", "U+FFFD": "\ufffd", "unassigned": "\u0378",
-    "the space symbol": "▁", "the byte-level space": "Ġ",
-}  # fmt: skip
-FAST = {"a space", "a combining mark"}
+CHARACTERS = " \u0301a0\n\r\t\0'/#ä漢한😀\u200d\u200f\ufeff\ufffd\u0378▁Ġ"
 
 
-@pytest.mark.parametrize(
-    "character",
-    [
-        pytest.param(character, id=name, marks=() if name in FAST else pytest.mark.long)
-        for name, character in CHARACTERS.items()
-    ],
-)
+@pytest.mark.parametrize("character", one_fast(*CHARACTERS), ids=ascii)
 def test_ten_thousand_of_a_character(character):
     text = 10_000 * character
     for name in NAMES:
@@ -59,46 +45,44 @@ def test_ten_thousand_of_a_character(character):
     train_and_continue([text])
 
 
-def in_a_process(program: str, *arguments, mended="") -> list[str]:
-    """What a program prints, and by how many MB its memory grew after it had been warmed up."""
-    program = (
-        "import sys; import tokhelpers as th; from tokhelpers.text import readers\n"
-        f"from hostile import peak\n{mended}\n{program}\nprint(peak() - before)"
-    )
-    command = [sys.executable, "-c", program, *map(str, arguments)]
-    here = os.environ | {"PYTHONPATH": str(Path(__file__).parent)}
-    done = subprocess.run(command, env=here, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr[-2000:]
-    return done.stdout.splitlines()
-
-
 def documents(kind: str, file) -> list[str]:
     """All of a file's, of both splits."""
     return list(readers.read_files(kind, str(file), "text", "strict"))
 
 
 # --- sizes ----------------------------------------------------------------------------------------
+def measured(job, *args) -> tuple:
+    before = peak()
+    return job(*args), peak() - before
+
+
+def in_a_process(job, *args) -> tuple:
+    """What a job gives, and by how many MB the memory of a process grew in which nothing else ran."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        return pool.submit(measured, job, *args).result()
+
+
+def count_lines(file) -> dict[str, int]:
+    lines = readers.read_files("text", str(file), "text", "strict")
+    return dict(th.count_pretokens(lines, encoder("byte-level")))
+
+
 @pytest.mark.long
 def test_a_line_of_a_hundred_megabytes(tmp_path):
     """It is one document, counted right, in memory that is a small multiple of its size."""
-    tokenizer, sentence = encoder("byte-level"), "the cats sat on 12 mats, "
-    tokenizer.save(str(tmp_path / "tokenizer.json"))
-    times = 100_000_000 // len(sentence)
+    sentence, times = " the cats sat on 12 mats,", 4_000_000
     (tmp_path / "line.txt").write_text(times * sentence)
-    program = (
-        "tokenizer = th.load_tokenizer(sys.argv[1])\n"
-        "th.count_pretokens(['a text'], tokenizer)\n"
-        "before = peak()\n"
-        "lines = readers.read_files('text', sys.argv[2], 'text', 'strict')\n"
-        "print(sorted(th.count_pretokens(lines, tokenizer).items()))"
-    )
-    told, grown = in_a_process(program, tmp_path / "tokenizer.json", tmp_path / "line.txt")
-    few, more = (th.count_pretokens([n * sentence], tokenizer) for n in (1, 2))
-    expected = {
-        word: few.get(word, 0) + (times - 1) * (n - few.get(word, 0)) for word, n in more.items()
-    }
-    assert told == f"{sorted(expected.items())}"
-    assert int(grown) < 1500  # 15 bytes a byte
+    counts, grown = in_a_process(count_lines, tmp_path / "line.txt")
+    one = th.count_pretokens([sentence], encoder("byte-level"))
+    assert counts == {word: times * n for word, n in one.items()}
+    assert grown < 1500  # 15 bytes a byte
+
+
+def refuse(kind: str, file) -> str:
+    readers.MAX_BYTES = 30_000_000
+    with pytest.raises(ValueError) as told:
+        th.load_counts(file) if kind == "counts" else list(th.load_corpus(f"{kind}:{file}"))
+    return str(told.value)
 
 
 @pytest.mark.long
@@ -106,20 +90,13 @@ def test_a_line_of_a_hundred_megabytes(tmp_path):
 @pytest.mark.parametrize("ending", [".gz", ".xz"])
 def test_a_small_archive_of_an_endless_line(kind, ending, tmp_path):
     """Ten GB of zeros in one line: it is read up to the limit, which is named, and no further."""
-    pack = {".gz": gzip.compress, ".xz": lzma.compress}[ending]
     file = tmp_path / f"bomb{ending}"
-    file.write_bytes(1000 * pack(bytes(10_000_000)))
+    file.write_bytes(1000 * PACK[ending](bytes(10_000_000)))
     assert file.stat().st_size < 20_000_000
-    program = (
-        "before = peak()\n"
-        "kind, file = sys.argv[1:]\n"
-        "try: th.load_counts(file) if kind == 'counts' else list(th.load_corpus(f'{kind}:{file}'))\n"
-        "except ValueError as error: print(error)"
-    )
-    told, grown = in_a_process(program, kind, file, mended="readers.MAX_BYTES = 30_000_000")
+    told, grown = in_a_process(refuse, kind, file)
     limit = "the line that begins at byte 0 has more than 30,000,000 bytes"
     assert told.startswith(f"{file}: {limit}: cut it")
-    assert int(grown) < 300
+    assert grown < 300
 
 
 def test_the_limit_of_a_line(tmp_path, monkeypatch):
@@ -134,6 +111,11 @@ def test_the_limit_of_a_line(tmp_path, monkeypatch):
         documents("text", file)
 
 
+def read_forty(file) -> int:
+    rows = readers.read_files("parquet", str(file), "text", "strict")
+    return sum(map(len, islice(rows, 40)))
+
+
 @pytest.mark.long
 def test_a_small_table_of_long_strings(tmp_path):
     """A hundred thousand rows that share one long string: a few at a time are in memory."""
@@ -142,15 +124,8 @@ def test_a_small_table_of_long_strings(tmp_path):
     file = tmp_path / "bomb.parquet"
     parquet.write_table(pa.table({"text": column}), file, compression="zstd")
     assert file.stat().st_size < 10_000
-    program = (
-        "from itertools import islice\n"
-        "before = peak()\n"
-        "rows = readers.read_files('parquet', sys.argv[1], 'text', 'strict')\n"
-        "print(sum(map(len, islice(rows, 40))))"
-    )
-    told, grown = in_a_process(program, file)
-    assert told == "400000000"
-    assert int(grown) < 1500
+    read, grown = in_a_process(read_forty, file)
+    assert read == 400_000_000 and grown < 1500
 
 
 # --- depth ----------------------------------------------------------------------------------------
@@ -177,24 +152,16 @@ def test_deep_json(deep, tmp_path):
 
 
 # --- marks and line ends --------------------------------------------------------------------------
-def test_marks_and_line_ends_are_no_text(tmp_path):
-    """A byte order mark and CRLF are no text; NUL is a character like others."""
-    lines = ["first, é", "a\0b", "", "\ufeff inside", *LINES]
-    for mark, end in [("", "\n"), ("\ufeff", "\r\n")]:
-        (tmp_path / "a.txt").write_bytes((mark + end.join(lines)).encode())
-        assert documents("text", tmp_path / "a.txt") == lines
-        for size in (1, 7, 1000):
-            parts = th.load_corpus(f"text:{tmp_path}/a.txt").parts(size)
-            assert {text for part in parts for text in part} <= set(lines)
-        (tmp_path / "a.tsv").write_bytes(f"{mark}word\t2{end}\0\t1{end}".encode())
-        assert th.load_counts(tmp_path / "a.tsv") == {"word": 2, "\0": 1}
-        (tmp_path / "a.jsonl").write_bytes(f'{mark}{{"text": "a\\u0000"}}{end}'.encode())
-        assert documents("jsonl", tmp_path / "a.jsonl") == ["a\0"]
-        (tmp_path / "a.json").write_text(mark + encoder("byte-level").to_str(), "utf-8")
-        assert th.load_tokenizer(tmp_path / "a.json").to_str() == encoder("byte-level").to_str()
-    (tmp_path / "a.txt").write_text("text", "utf-16")
-    with pytest.raises(ValueError, match=r"a\.txt: invalid UTF-8 at byte 0"):
-        documents("text", tmp_path / "a.txt")
+def test_a_byte_order_mark_and_crlf_are_no_text(tmp_path):
+    lines = tmp_path / "a.jsonl"
+    lines.write_bytes(b'\xef\xbb\xbf{"text": "a\\u0000"}\r\n')
+    assert documents("jsonl", lines) == ["a\0"]  # NUL is a character like others
+    counts = tmp_path / "a.tsv"
+    counts.write_bytes(b"\xef\xbb\xbfword\t2\r\n\0\t1\r\n")
+    assert th.load_counts(counts) == {"word": 2, "\0": 1}
+    file = tmp_path / "a.json"
+    file.write_text(encoder("byte-level").to_str(), "utf-8-sig")
+    assert th.load_tokenizer(file).to_str() == encoder("byte-level").to_str()
 
 
 # --- what once got through ------------------------------------------------------------------------
