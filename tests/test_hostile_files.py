@@ -1,7 +1,8 @@
-"""Places that are hard to read from or write to: names, symlinks, pipes, read-only and full disks."""
+"""Places that are hard to read from or write to: names, symlinks, pipes, full disks."""
 
 import os
 import resource
+import shutil
 import subprocess
 import tempfile
 from contextlib import contextmanager
@@ -13,10 +14,9 @@ import pandas as pd
 import pytest
 from hostile_files import LINES, table
 from hostile_text import encoder, small_model, words
-from typer.testing import CliRunner
+from matplotlib.figure import Figure
 
 import tokhelpers as th
-from tokhelpers.__main__ import app
 from tokhelpers.tokenizer import files
 
 LATIN = os.fsdecode(b"caf\xe9")  # a name that is not UTF-8
@@ -59,11 +59,6 @@ def tree(folder: Path) -> dict[str, bytes]:
 
 # --- what is written ------------------------------------------------------------------------------
 @cache
-def longer():
-    return th.extend(encoder("byte-level"), th.Extension(tokens=["Ġunbelievable"]))
-
-
-@cache
 def counts(large: bool):
     return th.count_pretokens(words()[: 40 if large else 1], encoder("byte-level"))
 
@@ -80,7 +75,7 @@ def save_sentencepiece(path, large=False):
 
 
 def save_pretrained(path, large=False):
-    th.save_pretrained(longer() if large else encoder("byte-level"), path)
+    th.save_pretrained(encoder("wordpiece" if large else "byte-level"), path)
 
 
 def count(path, large=False):
@@ -96,34 +91,18 @@ def record(path, large=False):
 
 
 def figure(path, large=False):
-    from matplotlib.figure import Figure
-
     drawn = Figure()
     drawn.subplots().plot(numbers(large))
     th.save_figure(drawn, numbers(large), "99_figure")
 
 
-def extend(path, large=False):
-    base, corpus = Path(path).parent / "base.json", Path(path).parent / "corpus.txt"
-    if not base.exists():
-        encoder("byte-level").save(str(base))
-        corpus.write_text("\n".join(words()[:40]))
-    arguments = ["extend", base, f"text:{corpus}", "--tokens", 30 if large else 1, "--out", path]
-    done = CliRunner().invoke(app, [str(a) for a in arguments])
-    if done.exit_code == 2:
-        [said] = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
-        raise OSError(said)
-    assert done.exit_code == 0
-
-
-WRITERS = [save_counts, save_sentencepiece, save_pretrained, count, record, figure, extend]
+WRITERS = [save_counts, save_sentencepiece, save_pretrained, count, record, figure]
 TO_A_FILE = [save_counts, save_sentencepiece]
-TO_A_FOLDER = [save_pretrained, count]
 name_of = pytest.mark.parametrize("name", NAMES, ids=ascii)
-of_both = pytest.mark.parametrize("write", TO_A_FILE + TO_A_FOLDER)
+of_both = pytest.mark.parametrize("write", [*TO_A_FILE, save_pretrained, count])
 
 
-# --- disks that are full or read-only -------------------------------------------------------------
+# --- disks that are full --------------------------------------------------------------------------
 @contextmanager
 def no_large_files(folder):
     """No file may grow beyond 1,000 bytes."""
@@ -147,28 +126,14 @@ def full(folder):
         filler.unlink()
 
 
-@contextmanager
-def read_only(folder):
-    disk = str(folder.parent)
-    subprocess.run(["mount", "-o", "remount,ro", disk], check=True)
-    try:
-        yield
-    finally:
-        subprocess.run(["mount", "-o", "remount,rw", disk], check=True)
-
-
 @pytest.fixture
 def disk(place):
     """A file system of four MB of its own."""
     mounted = place / "disk"
     mounted.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(mounted)]
-    try:
-        done = subprocess.run(mount, capture_output=True, text=True)
-    except FileNotFoundError:
-        pytest.skip("there is no command mount here")
-    if done.returncode:
-        pytest.skip(f"a file system cannot be mounted here: {done.stderr.strip()}")
+    if not shutil.which("mount") or subprocess.run(mount, stderr=subprocess.DEVNULL).returncode:
+        pytest.skip("no file system can be mounted here")
     yield mounted
     subprocess.run(["umount", str(mounted)], check=True)
 
@@ -195,9 +160,8 @@ def test_files_that_may_not_grow(write, place, monkeypatch):
 
 
 @pytest.mark.parametrize("write", WRITERS)
-@pytest.mark.parametrize("trouble", [full, read_only])
-def test_a_disk_that_is_full_or_read_only(write, trouble, disk, monkeypatch):
-    stays_as_it_was(write, disk / "in", trouble, monkeypatch)
+def test_a_disk_that_is_full(write, disk, monkeypatch):
+    stays_as_it_was(write, disk / "in", full, monkeypatch)
 
 
 def test_several_files_are_written_all_or_none(place):
@@ -256,6 +220,7 @@ def test_places_that_cannot_be_written_to(write, place):
         ("/dev/full", OSError, "/dev/full"),
         ("file/in", OSError, "file/in"),
         ("/proc/none/in", OSError, "/proc/none"),
+        ("/proc/in", OSError, "/proc/in"),
         (300 * "x", OSError, 300 * "x", "File name too long"),
         ("a\0b", ValueError, "'a\\x00b' has a character that no file name may have"),
         ("a\ud800", ValueError, "'a\\ud800' has a character that no file name may have"),
