@@ -85,12 +85,17 @@ def tried_until(name: str, ends: float, number: int) -> tuple[int, int, str]:
     return seen, peak(), ""
 
 
-def soak(minutes: float) -> tuple[int, pd.DataFrame]:
-    """All targets in turn, each for its share of the time: how many failed, and what each saw."""
+def main() -> int:
+    """Try all targets in turn, each for its share of the time."""
+    options = argparse.ArgumentParser(description=__doc__)
+    minutes = float(os.environ.get("TOKHELPERS_SOAK_MINUTES", 30))
+    options.add_argument("--minutes", type=float, default=minutes)
+    options.add_argument("--keep", action="store_true", help="keep the counts in data/measured")
+    given = options.parse_args()
     failed, first, rows = 0, random.SystemRandom().randrange(2**32), []
-    print(f"{minutes:g} minutes for {len(TARGETS)} targets, seeds from {first}", flush=True)
+    print(f"{given.minutes:g} minutes for {len(TARGETS)} targets, seeds from {first}", flush=True)
     for name in TARGETS:
-        ends = time.time() + 60 * minutes / len(TARGETS)
+        ends = time.time() + 60 * given.minutes / len(TARGETS)
         with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
             try:
                 *saw, why = pool.submit(tried_until, name, ends, first).result()
@@ -98,23 +103,11 @@ def soak(minutes: float) -> tuple[int, pd.DataFrame]:
                 saw, why = [0, 0], "the process ended"
         failed += bool(why)
         rows.append((name, *saw))
-        print(
-            "{}: {:,} examples, {:,} MB".format(name, *saw),
-            f"\nFAILED {why}" * bool(why),
-            flush=True,
-        )
-    return failed, pd.DataFrame(rows, columns=["target", "examples", "peak_mb"])
-
-
-def main() -> int:
-    options = argparse.ArgumentParser(description=__doc__)
-    minutes = float(os.environ.get("TOKHELPERS_SOAK_MINUTES", 30))
-    options.add_argument("--minutes", type=float, default=minutes)
-    options.add_argument("--keep", action="store_true", help="keep the counts in data/measured")
-    given = options.parse_args()
-    failed, table = soak(given.minutes)
+        told = f"\nFAILED {why}" if why else ""
+        print("{}: {:,} examples, {:,} MB".format(name, *saw) + told, flush=True)
     if given.keep and not failed:
         command = f"python tests/hostile.py --minutes {given.minutes:g} --keep"
+        table = pd.DataFrame(rows, columns=["target", "examples", "peak_mb"])
         record_measured(table, "soak", command=command, seconds=60 * given.minutes)
     return 1 if failed else 0
 

@@ -105,14 +105,6 @@ def pruned_and_extended():
             yield f"{name} {column}", row[column], size
 
 
-def measured_in_table_8():
-    for row in table(6):
-        trained = row["training"] != "none"
-        [same] = where(table(8), tokenizer=row["training"] if trained else "default")
-        for column in ("et_bytes_per_token", *["training_tokens"] * trained):
-            yield f"{row['training']} {column}", row[column], same[column]
-
-
 def fits(n, score, interval):
     """Whether some number of right answers to n questions gives an accuracy and its interval."""
     near = round(n * float(score) / 100)
@@ -213,7 +205,6 @@ def stated_averages(number, stated):
 
 RECOMPUTED = {
     "paper_table_01.csv": means_of_tables_12_and_13,
-    "paper_table_06.csv": measured_in_table_8,
     "paper_table_08.csv": pruned_and_extended,
     "paper_table_10.csv": sizes_that_fit_table_6,
     "thesis_table_06.csv": extended_vocabularies,
