@@ -21,8 +21,6 @@ from tokhelpers.tokenizer import files
 
 LATIN = os.fsdecode(b"caf\xe9")  # a name that is not UTF-8
 NAMES = ["with spaces", "ä 👩‍🚀", "new\nline", "~x", "-x", "*", "[a]", LATIN, 200 * "y"]
-
-
 FOLDER = tempfile.TemporaryDirectory()
 
 
@@ -38,8 +36,6 @@ def model() -> Path:
 def place(tmp_path, monkeypatch):
     """An empty folder, which is the working directory."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("TOKHELPERS_MEASURED", str(tmp_path / "in"))
-    monkeypatch.setenv("TOKHELPERS_FIGURES", str(tmp_path / "in"))
     return tmp_path
 
 
@@ -138,30 +134,22 @@ def disk(place):
     subprocess.run(["umount", str(mounted)], check=True)
 
 
-def stays_as_it_was(write, folder, trouble, monkeypatch):
+@pytest.mark.parametrize("write", WRITERS)
+@pytest.mark.parametrize("trouble", [no_large_files, full])
+def test_a_full_disk(write, trouble, place, request, monkeypatch):
     """Nothing is written, in part or beside; then, without the trouble, all is."""
+    folder = (request.getfixturevalue("disk") if trouble is full else place) / "in"
     folder.mkdir()
     for name in ("TOKHELPERS_MEASURED", "TOKHELPERS_FIGURES"):
         monkeypatch.setenv(name, str(folder))
-    path = folder / "out"
-    write(path)
+    write(folder / "out")
     before = tree(folder)
     with trouble(folder):
-        refused(lambda: write(path, large=True), (OSError, RuntimeError), folder)
+        refused(lambda: write(folder / "out", large=True), (OSError, RuntimeError), folder)
         assert tree(folder) == before
-    write(path, large=True)
+    write(folder / "out", large=True)
     assert tree(folder) != before
     assert not [name for name in tree(folder) if ".tmp" in name]
-
-
-@pytest.mark.parametrize("write", WRITERS)
-def test_files_that_may_not_grow(write, place, monkeypatch):
-    stays_as_it_was(write, place / "in", no_large_files, monkeypatch)
-
-
-@pytest.mark.parametrize("write", WRITERS)
-def test_a_disk_that_is_full(write, disk, monkeypatch):
-    stays_as_it_was(write, disk / "in", full, monkeypatch)
 
 
 def test_several_files_are_written_all_or_none(place):
