@@ -125,11 +125,14 @@ def read_tokenizer(content: bytes, ending: str) -> None:
 
 
 # --- counts ---------------------------------------------------------------------------------------
-SIZES = ("chars", "bytes", "spaced_words", "documents", "rules")
+def everything(counts) -> tuple:
+    """What counts hold, to compare."""
+    names = ("chars", "bytes", "spaced_words", "documents", "rules")
+    return dict(counts), *(getattr(counts, name, None) for name in names)
 
 
 @cache
-def our_counts() -> tuple[bytes, dict, list]:
+def our_counts() -> tuple[bytes, tuple]:
     """A file of counts of several row groups, and what it holds."""
     counts = th.count_pretokens(words()[:3], encoder("byte-level"))
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
@@ -137,15 +140,13 @@ def our_counts() -> tuple[bytes, dict, list]:
         th.save_counts(counts, Path(folder, "counts.parquet"))
         content = Path(folder, "counts.parquet").read_bytes()
     assert parquet.ParquetFile(io.BytesIO(content)).num_row_groups > 2
-    return content, dict(counts), [getattr(counts, name) for name in SIZES]
+    return content, everything(counts)
 
 
 def read_our_counts(content: bytes) -> None:
     """As they were saved, or refused: no damage goes unnoticed."""
     with written(content, ".parquet") as file:
-        counts = th.load_counts(file)
-        sizes = [getattr(counts, name, None) for name in SIZES]
-        assert (dict(counts), sizes) == our_counts()[1:]
+        assert everything(th.load_counts(file)) == our_counts()[1]
 
 
 def table(lines=LINES, names=("text", "n")) -> bytes:
