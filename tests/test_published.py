@@ -254,17 +254,3 @@ def test_slips_of_the_lecture():
         "bpe funny split": (printed, split),
         "stated probability of hu": ("15/155", f"{seed['su']}/{sum(seed.values())}"),
     }
-
-
-def test_what_the_lecture_repeats_at_each_step():
-    for name in ("bpe_corpus", "wordpiece_corpus", "unigram_words"):
-        frequencies = {}
-        for r in rows(f"lecture_{name}.csv"):
-            assert r["split"].replace(", ", "").replace("##", "") == r["word"]
-            assert frequencies.setdefault(r["word"], r["frequency"]) == r["frequency"]
-    for step in "12":
-        found = where(rows("lecture_unigram_tokens.csv"), iteration=step)
-        total = sum(int(r["frequency"]) for r in found)
-        for r in found:
-            share = Decimal(r["frequency"]) / total
-            assert r["probability"] == rounded(share, r["probability"])
