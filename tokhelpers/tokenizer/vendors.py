@@ -10,7 +10,6 @@ import hashlib
 import json
 import os
 from contextlib import suppress
-from importlib import import_module
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -169,8 +168,11 @@ def _converted(name: str, content: bytes) -> Tokenizer:
 def _special(name: str) -> dict[str, int]:
     """The ids of a vendor's special tokens; Meta's package lists its own."""
     if name.startswith("llama"):
-        meta = import_module(f"llama_models.{name.replace('-', '')}.tokenizer")
-        return meta.Tokenizer(source_file(name)).special_tokens
+        from llama_models.llama3 import tokenizer as llama_3
+        from llama_models.llama4 import tokenizer as llama_4
+
+        vendors = {"llama-3": llama_3, "llama-4": llama_4}[name]
+        return vendors.Tokenizer(source_file(name)).special_tokens
     found = (enumerate(names, first) for first, names in SPECIAL[name].items())
     return {f"<|{token}|>": i for some in found for i, token in some}
 
