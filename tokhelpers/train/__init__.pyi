@@ -1,15 +1,3 @@
-__all__ = [
-    "PieceRules",
-    "learn_tokens",
-    "learn_unigram",
-    "learn_vocabulary",
-    "piece_rules",
-    "train_byte_level_bpe",
-    "train_sentencepiece_bpe",
-    "train_unigram",
-    "train_wordpiece",
-]
-
 from .merges import learn_tokens as learn_tokens, learn_vocabulary as learn_vocabulary
 from .sentencepiece import PieceRules as PieceRules, piece_rules as piece_rules
 from .trainers import (
@@ -18,4 +6,3 @@ from .trainers import (
     train_unigram as train_unigram,
     train_wordpiece as train_wordpiece,
 )
-from .unigram import learn_unigram as learn_unigram

@@ -15,11 +15,16 @@ from ..tokenizer.token_bytes import code_points
 
 
 class Text(NamedTuple):
-    """Words as numbers, a zero after each; ``characters[n - 1]`` is written as ``n``."""
+    """Words one after the other, with a zero after each: as numbers and as a string."""
 
-    codes: np.ndarray  # int32
+    codes: np.ndarray  # int32: characters, numbered from 1 on in code-point order
     starts: np.ndarray  # int64: where each word begins, and one more for the end of the text
-    characters: str  # in code-point order
+    string: str
+
+    def read(self, places: np.ndarray, lengths: np.ndarray) -> list[str]:
+        """Read the substrings of the given lengths that begin at the given places."""
+        ends = (places + lengths).tolist()
+        return [self.string[i:end] for i, end in zip(places.tolist(), ends, strict=True)]
 
 
 class Matches(NamedTuple):
@@ -34,26 +39,17 @@ class Matches(NamedTuple):
 
 
 def write_text(words: Sequence[str]) -> Text:
-    """Write words as numbers, the characters numbered from 1 on in code-point order.
+    r"""Write words one after the other.
 
     >>> write_text(["cab", "a"])
-    Text(codes=array([3, 1, 2, 0, 1, 0], dtype=int32), starts=array([0, 4, 6]), characters='abc')
+    Text(codes=array([3, 1, 2, 0, 1, 0], dtype=int32), starts=array([0, 4, 6]), string='cab\x00a\x00')
     """
     raw, offsets = code_points(words)
     used = np.zeros(raw.max(initial=0) + 1, bool)
     used[raw] = True
     codes, word = np.zeros(len(raw) + len(words), np.int32), np.arange(len(offsets))
     codes[np.arange(len(raw)) + np.repeat(word[:-1], np.diff(offsets))] = np.cumsum(used)[raw]
-    return Text(codes, offsets + word, "".join(map(chr, np.flatnonzero(used).tolist())))
-
-
-def read_text(text: Text, places: np.ndarray, lengths: np.ndarray) -> list[str]:
-    """Read the substrings of the given lengths that begin at the given places."""
-    spelt, codes = " " + text.characters, text.codes
-    return [
-        "".join([spelt[code] for code in codes[i : i + n].tolist()])
-        for i, n in zip(places.tolist(), lengths.tolist(), strict=True)
-    ]
+    return Text(codes, offsets + word, "".join(f"{word}\0" for word in words))
 
 
 @njit(cache=True, nogil=True)
@@ -181,10 +177,10 @@ def find_repeats(
 
     >>> text = write_text(["hat", "that"])
     >>> places, totals, matches = find_repeats(text, np.array([1, 2]), 100, 16)
-    >>> dict(zip(read_text(text, places, matches.lengths), totals.tolist()))
+    >>> dict(zip(text.read(places, matches.lengths), totals.tolist()))
     {'a': 3, 'h': 3, 'hat': 3, 't': 5, 'that': 2}
     """
-    codes, n_characters = text.codes, len(text.characters)
+    codes, n_characters = text.codes, int(text.codes.max())
     rest = _rests(codes, max_length)
     places = np.flatnonzero(codes).astype(np.int32)
     order = _sort(codes, rest, places, max_length, n_characters + 1)

@@ -187,8 +187,8 @@ def train_unigram(
     """Train a Unigram tokenizer: begin with many substrings, prune those whose loss costs least.
 
     First come ``unk``, the special tokens and 256 byte tokens (with ``byte_fallback``), then tokens
-    by falling probability; a ``vocab_size`` of None prunes nothing. For ``shrinking`` see
-    ``th.train.learn_unigram``. All else is as for ``train_sentencepiece_bpe``.
+    by falling probability; a ``vocab_size`` of None prunes nothing. Each pruning keeps the share
+    ``shrinking`` of the tokens of several characters. All else is as for ``train_sentencepiece_bpe``.
 
     Source: Kudo 2018; the lecture, section Unigram Tokenization.
 

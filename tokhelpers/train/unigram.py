@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 from numba import njit
 
-from .substrings import Matches, find_repeats, read_text, write_text
+from .substrings import Matches, find_repeats, write_text
 
 FAINT = 1e-9  # differences below it are those of rounding
 ROUNDS = 2  # of EM between two prunings, as in sentencepiece
@@ -173,8 +173,7 @@ def learn_unigram(
     whose loss costs the best segmentations most. All characters stay. Returns token -> natural log
     probability, the most probable first (ties, to ten digits: code points); fewer than ``size``
     when the words have fewer, or when the expected count of some is 0. Memory: about 65 bytes per
-    character of the unique words. Raises ValueError for no words, for counts below 1, for a
-    ``size`` below the number of characters, and for options out of range.
+    character of the unique words. Raises ValueError for options out of range.
 
     Source: Kudo 2018, section 3.2; the lecture; `textbook.train_unigram` (``drop=1 - shrinking``).
 
@@ -187,21 +186,9 @@ def learn_unigram(
             f"shrinking={shrinking}, max_token_length={max_token_length}: give a share between 0 and 1, "
             "such as 0.75, and a whole number from 1 on"
         )
-    words, counts = _in_order(words, counts)
-    text = write_text(words)
-    if size < len(text.characters):
-        raise ValueError(
-            f"size={size} is smaller than the {len(text.characters)} characters of the words, which "
-            f"all stay: give at least {len(text.characters)}"
-        )
-    scores = _train(text, counts, size, max_token_length, 1 - shrinking)
-    scores = sorted(scores.items(), key=lambda item: (-float(f"{item[1]:.9e}"), item[0]))
-    return {token: math.log(p) for token, p in scores if p > 0}
-
-
-def _train(text, counts, size, max_length, drop) -> dict[str, float]:
-    """The rounds of EM and the prunings: the probabilities of the tokens that stay."""
-    places, weights, matches = find_repeats(text, counts, SEED_SIZE, max_length)
+    order = sorted(range(len(words)), key=words.__getitem__)  # theirs must not decide
+    text, counts = write_text([words[i] for i in order]), counts[order]
+    places, weights, matches = find_repeats(text, counts, SEED_SIZE, max_token_length)
     p = weights / math.fsum(weights)
     fixed = matches.lengths == 1
     while True:
@@ -211,25 +198,14 @@ def _train(text, counts, size, max_length, drop) -> dict[str, float]:
             p = expected / math.fsum(expected)
         free = np.flatnonzero(~fixed)[::-1]  # of equals, the last in code-point order goes first
         if len(p) <= size or len(free) == 0:
-            return dict(zip(read_text(text, places, matches.lengths), p.tolist(), strict=True))
+            break
         losses = _losses(matches, p, text.starts, counts, fixed)
         order = free[np.argsort(np.round(losses[free], 9), kind="stable")]
+        drop = max(1, int((1 - shrinking) * len(free)))
         kept = np.ones(len(p), bool)
-        kept[order[: min(max(1, int(drop * len(free))), len(p) - size)]] = False
+        kept[order[: min(drop, len(p) - size)]] = False
         p, places, fixed = p[kept], places[kept], fixed[kept]
         matches = _only(matches, kept)
-
-
-def _in_order(words, counts):
-    """The words in code-point order, without the empty one, and their counts."""
-    counts = np.asarray(counts, np.int64)
-    if len(words) != len(counts):
-        raise ValueError(f"{len(words)} words and {len(counts)} counts: give one for each")
-    order = [i for i in sorted(range(len(words)), key=words.__getitem__) if words[i]]
-    if not order:
-        raise ValueError("there are no words: give at least one with a character in it")
-    words, counts = [words[i] for i in order], counts[order]
-    if counts.min() < 1:
-        word, count = words[counts.argmin()], counts.min()
-        raise ValueError(f"the word {word[:20]!r} has count {count}: give counts from 1 on")
-    return words, counts
+    learned = zip(text.read(places, matches.lengths), p.tolist(), strict=True)
+    learned = sorted(learned, key=lambda item: (-float(f"{item[1]:.9e}"), item[0]))
+    return {token: math.log(p) for token, p in learned if p > 0}
