@@ -133,26 +133,23 @@ def learn_pieces(
     """Continue the training of a SentencePiece BPE tokenizer on counted pre-tokens.
 
     New characters come first (see ``PieceRules``; they count among the ``n_tokens``), then merges
-    are learned as by ``learn_tokens``. Byte tokens and the unknown token end a word: nothing merges
-    with them. Characters and pairs below ``min_frequency`` are left out. Returns tokens, merges,
-    the frequency of each merge, and how many of the tokens are characters.
+    are learned as by ``learn_tokens``; nothing merges with byte tokens and the unknown token.
+    Characters and pairs below ``min_frequency`` are left out. Returns tokens, merges, the frequency
+    of each merge, and how many of the tokens are characters.
 
     Source: Purason et al. 2025, section 3.1.
     """
     texts, counts = _normalised(words, parts) if rules.nfkc else (words.strings, words.counts)
     characters = _new_characters(texts, counts, parts, rules, min_frequency)[:n_tokens]
     wider = parts_with_tokens(parts, characters)
-    vocab, apart = wider.vocab, parts.apart
-    ids, offsets = segment(*symbols_of(texts, wider), merges_of(wider))
-    ids, offsets, counts = _without(ids, offsets, counts, [vocab[t] for t in apart if t in vocab])
     tokens, merges, frequencies = learn_vocabulary(
-        ids,
-        offsets,
+        *segment(*symbols_of(texts, wider), merges_of(wider)),
         counts,
-        vocab,
+        wider.vocab,
         n_tokens - len(characters),
         known=merges_of(wider),
-        valid=piece_check(rules, apart),
+        valid=piece_check(rules, parts.apart),
+        apart=parts.apart,
         min_frequency=min_frequency,
     )
     return characters + tokens, merges, frequencies, len(characters)
@@ -190,16 +187,3 @@ def _new_characters(texts, counts, parts: Parts, rules: PieceRules, least: int) 
         taken.append(character)
         left -= often[character]
     return taken
-
-
-def _without(ids, offsets, counts, apart: list[int]):
-    """Words cut at the tokens that stand apart, without these."""
-    kept = ~np.isin(ids, apart)
-    if kept.all():
-        return ids, offsets, counts
-    first = np.zeros(len(ids), bool)
-    first[offsets[:-1][np.diff(offsets) > 0]] = True
-    first[1:] |= ~kept[:-1]
-    word = np.repeat(np.arange(len(counts)), np.diff(offsets))
-    starts = np.flatnonzero(first[kept])
-    return ids[kept], np.append(starts, kept.sum()), counts[word[kept][starts]]

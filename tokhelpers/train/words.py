@@ -4,8 +4,6 @@ Compiled. Numba does not notice when a compiled function of another module chang
 this module touch `pairs` and `merge_loop`.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 from numba import njit
 
@@ -26,15 +24,9 @@ PLACE_MASK = (1 << PLACE_BITS) - 1
 MOST_PLACES = PLACE_MASK  # symbols of a word
 
 
-class Words(NamedTuple):
-    """Unique words: their symbols (int32, flat), where each begins (int64), and their counts (int64)."""
-
-    symbols: np.ndarray
-    offsets: np.ndarray
-    counts: np.ndarray
-
-
-def alike_together(symbols: np.ndarray, offsets: np.ndarray, counts: np.ndarray) -> Words:
+def alike_together(
+    symbols: np.ndarray, offsets: np.ndarray, counts: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Put words that begin alike side by side.
 
     The result of learning does not depend on the order. But most pairs then occur in words that are
@@ -48,7 +40,7 @@ def alike_together(symbols: np.ndarray, offsets: np.ndarray, counts: np.ndarray)
     order = np.argsort(_beginnings(symbols, offsets, bits), kind="stable")
     sizes = np.diff(offsets)[order]
     gathered = _gather(symbols, offsets, order)
-    return Words(gathered, np.concatenate([[0], np.cumsum(sizes)]), counts[order])
+    return gathered, np.concatenate([[0], np.cumsum(sizes)]), counts[order]
 
 
 @njit(cache=True)
