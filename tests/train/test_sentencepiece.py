@@ -108,7 +108,7 @@ def test_the_rules_are_those_of_sentencepiece(options, tmp_path):
     words = [word for line in LINES for word in BEFORE_META.split("▁" + line.replace(" ", "▁"))]
     ids = np.array([vocab[c] for c in "".join(words)], np.int32)
     flat = ids, np.cumsum([0, *map(len, words)]), np.full(len(words), 20)
-    valid = piece_check(piece_rules(path), set())
+    valid = piece_check(piece_rules(path))
     learned, _, _ = learn_vocabulary(*flat, vocab, 1_000, valid=valid, best="token")
     assert len(learned) > 50
     made = {piece for piece in pieces if len(piece) > 1}
@@ -125,7 +125,7 @@ def test_continued_mistral(mistral, language, tmp_path):
     assert len(extension.tokens) == 1_500
     new = th.extend(mistral, extension)
     assert th.unreachable(new) == []
-    valid = piece_check(PieceRules(), set())
+    valid = piece_check(PieceRules())
     assert [t for t in extension.tokens[extension.characters :] if not valid(t)] == []
     assert {len(t) for t in extension.tokens[: extension.characters]} <= {1}
     save_sentencepiece(new, tmp_path / "new.model", model=MISTRAL)
@@ -198,12 +198,13 @@ def continued_by_hand(texts, n, rules) -> list[str]:
     """The definition, slowly: sentencepiece tokenizes, the most frequent pair merges, ids break ties."""
     encoder = sentencepiece.SentencePieceProcessor(model_file=str(MISTRAL))
     ids = {encoder.id_to_piece(i): i for i in range(len(encoder))}
-    valid = piece_check(rules, {"<unk>", "<s>", "</s>", *(p for p in ids if p.startswith("<0x"))})
+    valid, apart = piece_check(rules), {"<unk>", "<s>", "</s>"}
     words = Counter(tuple(encoder.encode(text, out_type=str)) for text in texts)
     tokens = []
     while len(tokens) < n:
         pairs = textbook.count_pairs(words.items())
-        allowed = [p for p in pairs if valid(p[0] + p[1]) and not any("<0x" in part for part in p)]
+        allowed = [p for p in pairs if valid(p[0] + p[1]) and not {*p, p[0] + p[1]} & apart]
+        allowed = [p for p in allowed if not any("<0x" in part for part in p)]
         a, b = min(allowed, key=lambda p: (-pairs[p], ids[p[0]], ids[p[1]]))
         ids[a + b] = len(ids)
         tokens.append(a + b)

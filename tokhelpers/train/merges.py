@@ -3,7 +3,7 @@
 Words are flat: one array of symbol ids, and the offsets at which each word begins.
 """
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator, Set
 
 import numpy as np
 
@@ -96,7 +96,7 @@ def learn_vocabulary(
     known: np.ndarray | MergeTable | None = None,
     prefix: str = "",
     valid: Callable[[str], bool] | None = None,
-    apart: Collection[str] = (),
+    apart: Set[str] = frozenset(),
     **options,
 ) -> tuple[list[str], list[tuple[str, str]], list[int]]:
     """Learn merges until there are ``n_tokens`` new tokens, or earlier when no pair is left.
@@ -105,8 +105,8 @@ def learn_vocabulary(
     the symbols. A merge into a token of ``vocab`` is kept and counts as no new token.
     ``known`` are the merges by which the words were segmented, to continue from there (see
     ``learn_merges``). The right part loses ``prefix`` when it is joined; a token that is not
-    ``valid`` is never built, and nothing merges with the tokens ``apart``. Returns tokens, merges
-    and the frequency of each merge, in learned order.
+    ``valid`` is never built, and no merge uses or builds one of those that stand ``apart``. Returns
+    tokens, merges and the frequency of each merge, in learned order.
 
     >>> import numpy as np
     >>> words = np.array([0, 1, 0, 1, 2], np.int32), np.array([0, 2, 5]), np.array([5, 1])
@@ -119,7 +119,9 @@ def learn_vocabulary(
 
     def becomes(left: int, right: int) -> int:
         token = name[left] + name[right][cut:]
-        if name[left] in apart or name[right] in apart or not (valid is None or valid(token)):
+        if not apart.isdisjoint((name[left], name[right], token)):
+            return -1
+        if valid is not None and not valid(token):
             return -1
         result = vocab.get(token)
         if result is None:

@@ -77,19 +77,19 @@ def default_rules(parts: Parts) -> PieceRules | None:
 
 
 # --- which pieces are allowed -------------------------------------------------------------------
-def piece_check(rules: PieceRules, reserved: set[str]) -> Callable[[str], bool]:
-    """Make a function that says whether a merged piece keeps to the rules and is no reserved token.
+def piece_check(rules: PieceRules) -> Callable[[str], bool]:
+    """Make a function that says whether a merged piece keeps to the rules.
 
     Source: sentencepiece's trainer (its ``IsValidSentencePiece``).
 
-    >>> valid = piece_check(PieceRules(), {"</s>"})
-    >>> [valid(piece) for piece in ("▁cat", "cat▁", "▁▁", "▁7", "aж", "</s>", "食べる")]
-    [True, False, True, False, False, False, True]
+    >>> valid = piece_check(PieceRules())
+    >>> [valid(piece) for piece in ("▁cat", "cat▁", "▁▁", "▁7", "aж", "食べる")]
+    [True, False, True, False, False, True]
     """
     limit = rules.max_sentencepiece_length or float("inf")
 
     def valid(piece: str) -> bool:
-        if len(piece) > limit or piece in reserved:
+        if len(piece) > limit:
             return False
         body = piece.lstrip("▁")
         if not body:
@@ -148,7 +148,7 @@ def learn_pieces(
         wider.vocab,
         n_tokens - len(characters),
         known=merges_of(wider),
-        valid=piece_check(rules, parts.apart),
+        valid=piece_check(rules),
         apart=parts.apart,
         min_frequency=min_frequency,
     )

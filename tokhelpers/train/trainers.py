@@ -6,8 +6,7 @@ the counts, and puts the model into the shell.
 
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +19,7 @@ from ..text.readers import SURROGATE
 from ..tokenizer.parts import BYTE_TOKENS
 from ..tokenizer.token_bytes import byte_alphabet, code_points
 from .merges import learn_vocabulary
-from .sentencepiece import NO_RULES, PieceRules, piece_check
+from .sentencepiece import PieceRules, piece_check
 from .unigram import learn_unigram
 from .words import alike_together
 
@@ -31,7 +30,6 @@ def train_wordpiece(
     vocab_size: int | None,
     min_frequency: int = 0,
     prefix: str = "##",
-    unk: str = "[UNK]",
     special_tokens: Sequence[str] = (),
     normalizer=None,
     pre_tokenizer=None,
@@ -46,9 +44,9 @@ def train_wordpiece(
     ``corpus`` iterates over documents (or maps them to counts), or is counts by the same
     ``normalizer`` and ``pre_tokenizer`` (``tokenizers`` objects; by default those of cased BERT);
     ``isolate_digits`` and ``isolate_punctuation`` cut text there as well. ``vocab_size`` counts
-    ``unk``, special tokens, characters and merged tokens; with None there are as many as
+    ``[UNK]``, special tokens, characters and merged tokens; with None there are as many as
     ``min_frequency`` allows (pairs below it are no candidates). Pre-tokens of more than
-    ``max_word_length`` characters are left out with a warning; they become ``unk`` when text is
+    ``max_word_length`` characters are left out with a warning; they become ``[UNK]`` when text is
     tokenized. Warns when the text yields fewer tokens. Raises ValueError for a vocabulary that is
     too small, special tokens given twice, a pre-token with the prefix in it, a minimum frequency
     above every count, counts above 2^52 in all, and an empty corpus.
@@ -70,13 +68,10 @@ def train_wordpiece(
             f"the pre-token {with_prefix[0].as_py()!r} holds the prefix {prefix!r}, which marks the "
             "tokens inside words: give another prefix, or a pre_tokenizer that cuts there"
         )
-    special, start = _start(special_tokens, unk)
-    vocab, _ = _grown(
-        words, counts, start, vocab_size, min_frequency,
-        valid=lambda token: token not in start, best="score", prefix=prefix,
-    )  # fmt: skip
+    special, start = _start(special_tokens, "[UNK]")
+    vocab, _ = _grown(words, counts, start, vocab_size, min_frequency, best="score", prefix=prefix)
     options = {"continuing_subword_prefix": prefix, "max_input_chars_per_word": max_word_length}
-    model = models.WordPiece(vocab, unk_token=unk, **options)
+    model = models.WordPiece(vocab, unk_token="[UNK]", **options)
     return _finished(shell, model, decoders.WordPiece(prefix=prefix, cleanup=False), special)
 
 
@@ -86,7 +81,6 @@ def train_sentencepiece_bpe(
     vocab_size: int | None,
     min_frequency: int = 0,
     byte_fallback: bool = True,
-    unk: str = "<unk>",
     special_tokens: Sequence[str] = (),
     normalizer=None,
     isolate_digits: bool = False,
@@ -100,7 +94,7 @@ def train_sentencepiece_bpe(
 
     Spaces become ``▁``, one more is put before the text, and a token begins with one ``▁`` at most.
     Ties go to the shorter token, then by code points. First come the special tokens and 256 byte
-    tokens (with ``byte_fallback``; without it, ``unk``), then characters, then merged tokens.
+    tokens (with ``byte_fallback``; without it, ``<unk>``), then characters, then merged tokens.
     ``split_by_script`` allows no token of two scripts (Han and kana count as one), and with
     ``split_by_number`` none of digits and letters: both are sentencepiece's defaults, as is the
     ``max_token_length``, in characters. Decoding gives the normalised text back, a literal ``▁`` as
@@ -116,11 +110,11 @@ def train_sentencepiece_bpe(
     """
     shell = _spaced_shell(normalizer, isolate_digits, isolate_punctuation)
     words, counts = _short_enough(counted(corpus, shell), max_word_length)
-    unk = None if byte_fallback else unk
+    unk = None if byte_fallback else "<unk>"
     special, start = _start(special_tokens, unk, BYTE_TOKENS * byte_fallback)
     rules = PieceRules(max_token_length, split_by_script, split_by_number, split_digits=False)
-    valid = piece_check(rules, set(start))
-    vocab, merges = _grown(words, counts, start, vocab_size, min_frequency, valid, best="token")
+    options = {"valid": piece_check(rules), "best": "token"}
+    vocab, merges = _grown(words, counts, start, vocab_size, min_frequency, **options)
     model = models.BPE(
         vocab, merges, byte_fallback=byte_fallback, unk_token=unk, fuse_unk=not byte_fallback
     )
@@ -137,15 +131,13 @@ def train_byte_level_bpe(
     special_tokens: Sequence[str] = (),
     isolate_digits: bool = False,
     isolate_punctuation: bool = False,
-    max_token_length: int | None = None,
     max_word_length: int = 1_000,
 ) -> Tokenizer:
     """Train a byte-level BPE tokenizer: begin with the 256 bytes, merge the most frequent pair.
 
     ``pre_tokenizer`` must end in ``ByteLevel``, and is GPT-2's by default; ``isolate_digits`` and
     ``isolate_punctuation`` cut text before it. First come the special tokens, then the 256 bytes,
-    then merged tokens. ``max_token_length`` and ``max_word_length`` are in bytes. All else is as
-    for ``train_wordpiece``.
+    then merged tokens. ``max_word_length`` is in bytes. All else is as for ``train_wordpiece``.
 
     Source: Radford et al. 2019; thesis, Algorithm 3 (its tokenization is Algorithm 6); ties as in
     the Hugging Face trainer.
@@ -164,8 +156,7 @@ def train_byte_level_bpe(
     shell = _shell(normalizer, [*_isolating(isolate_digits, isolate_punctuation), pre_tokenizer])
     words, counts = _short_enough(counted(corpus, shell), max_word_length)
     special, start = _start(special_tokens, None, sorted(byte_alphabet()))
-    valid = piece_check(replace(NO_RULES, max_sentencepiece_length=max_token_length), set(start))
-    vocab, merges = _grown(words, counts, start, vocab_size, min_frequency, valid)
+    vocab, merges = _grown(words, counts, start, vocab_size, min_frequency)
     shell.post_processor = processors.ByteLevel(trim_offsets=False)
     return _finished(shell, models.BPE(vocab, merges), decoders.ByteLevel(), special)
 
@@ -175,7 +166,6 @@ def train_unigram(
     *,
     vocab_size: int | None,
     byte_fallback: bool = True,
-    unk: str = "<unk>",
     special_tokens: Sequence[str] = (),
     normalizer=None,
     isolate_digits: bool = False,
@@ -186,7 +176,7 @@ def train_unigram(
 ) -> Tokenizer:
     """Train a Unigram tokenizer: begin with many substrings, prune those whose loss costs least.
 
-    First come ``unk``, the special tokens and 256 byte tokens (with ``byte_fallback``), then tokens
+    First come ``<unk>``, the special tokens and 256 byte tokens (with ``byte_fallback``), then tokens
     by falling probability; a ``vocab_size`` of None prunes nothing. Each pruning keeps the share
     ``shrinking`` of the tokens of several characters. All else is as for ``train_sentencepiece_bpe``.
 
@@ -199,7 +189,7 @@ def train_unigram(
     shell = _spaced_shell(normalizer, isolate_digits, isolate_punctuation)
     words, counts = _short_enough(counted(corpus, shell), max_word_length)
     words = words.to_pylist()
-    special, start = _start(special_tokens, unk, BYTE_TOKENS * byte_fallback)
+    special, start = _start(special_tokens, "<unk>", BYTE_TOKENS * byte_fallback)
     size = _checked_size(vocab_size, start, set("".join(words))) - len(start)
     options = {"max_token_length": max_token_length, "shrinking": shrinking}
     scores = learn_unigram(words, counts, size, **options)
@@ -209,7 +199,7 @@ def train_unigram(
     _warn_of_fewer(vocab_size, len(scores))
     # ten decimals: the library's JSON reader may miss the last digit of longer numbers
     pieces = [(token, round(score, 10)) for token, score in scores.items()]
-    model = models.Unigram(pieces, unk_id=start.index(unk), byte_fallback=byte_fallback)
+    model = models.Unigram(pieces, unk_id=start.index("<unk>"), byte_fallback=byte_fallback)
     return _finished(shell, model, _spaced_decoder(), special)
 
 
@@ -305,17 +295,17 @@ def _warn_of_fewer(vocab_size: int | None, yielded: int, least: int = 1, level: 
 
 
 def _grown(
-    words, counts, start, vocab_size, min_frequency, valid: Callable[[str], bool], *,
-    best="pair", prefix="",
-) -> tuple[dict[str, int], list[tuple[str, str]]]:  # fmt: skip
+    words, counts, start, vocab_size, min_frequency, *, valid=None, best="pair", prefix=""
+) -> tuple[dict[str, int], list[tuple[str, str]]]:
     """The vocabulary and merges that the words lead to, from the tokens in `start` and characters."""
     characters, places, offsets = _characters(words, prefix)
     size = _checked_size(vocab_size, start, set(characters))
     vocab = {token: i for i, token in enumerate(dict.fromkeys([*start, *characters]))}
     symbols = np.array([vocab[c] for c in characters], np.int32)[places]
     flat, wanted = alike_together(symbols, offsets, counts), size - len(vocab)
+    options = {"prefix": prefix, "valid": valid, "apart": {*start} - {*characters}, "best": best}
     tokens, merges, _ = learn_vocabulary(
-        *flat, vocab, wanted, prefix=prefix, valid=valid, min_frequency=min_frequency, best=best
+        *flat, vocab, wanted, min_frequency=min_frequency, **options
     )
     if wanted and not merges and min_frequency > 1:
         _, _, frequencies = learn_vocabulary(*flat, vocab, 1)
