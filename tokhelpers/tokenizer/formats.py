@@ -175,7 +175,7 @@ def _without_pieces(parts: Parts):
             )
     trained.model_type, trained.byte_fallback = trained.BPE, model["byte_fallback"]
     trained.unk_piece = model["unk_token"] or "<unk>"
-    ids = parts.vocab | {t["content"]: t["id"] for t in parts.settings["added_tokens"]}
+    ids = parts.vocab | parts.added
     if trained.unk_piece not in ids:
         raise ValueError(
             "a SentencePiece model needs the piece '<unk>', and the tokenizer has none: train it with "
@@ -188,9 +188,7 @@ def _without_pieces(parts: Parts):
 
 def _kept_and_new(parts: Parts, pieces) -> tuple[list, list[str]]:
     """The model's pieces that were not pruned, and the tokens after them, in order of their ids."""
-    added = parts.settings["added_tokens"]
-    ids = parts.tokens | {t["id"]: t["content"] for t in added}
-    kept = []
+    ids, kept = parts.tokens | {i: token for token, i in parts.added.items()}, []
     for piece in pieces:
         there = ids.get(len(kept))
         if there == piece.piece:
@@ -200,7 +198,7 @@ def _kept_and_new(parts: Parts, pieces) -> tuple[list, list[str]]:
                 f"the tokenizer does not come from this model: id {len(kept)} is {there!r}, not "
                 f"{piece.piece!r}; give the .model it was converted from"
             )
-    cutting = [t["content"] for t in added if t["id"] >= len(kept) and not t["special"]]
+    cutting = [t for t, i in parts.added.items() if i >= len(kept) and t not in parts.special]
     if cutting:
         raise ValueError(
             f"{len(cutting):,} tokens, first {cutting[0]!r}, cut the raw text, which a SentencePiece "
@@ -235,7 +233,7 @@ def _check_scores(parts: Parts, scores: dict[str, float]) -> None:
 
 
 # --- tiktoken -----------------------------------------------------------------------------------
-def to_tiktoken(tokenizer: Tokenizer, *, name: str = "tokhelpers") -> tiktoken.Encoding:
+def to_tiktoken(tokenizer: Tokenizer) -> tiktoken.Encoding:
     """Convert a byte-level BPE tokenizer to a ``tiktoken.Encoding`` that gives the same ids.
 
     ``encode(text, allowed_special="all")`` gives what ``encode(text, add_special_tokens=False)``
@@ -253,16 +251,15 @@ def to_tiktoken(tokenizer: Tokenizer, *, name: str = "tokhelpers") -> tiktoken.E
     True
     """
     parts = read_parts(tokenizer)
-    added = parts.settings["added_tokens"]
-    special = {token["content"]: token["id"] for token in added}
-    ordinary = [token for token in parts.vocab if token not in special]
+    ordinary = [token for token in parts.vocab if token not in parts.added]
     pattern = proven_pattern(
         json.dumps({"normalizer": None, "pre_tokenizer": parts.settings["pre_tokenizer"]})
     )
     _check_settings(parts, pattern, ordinary)
     _check_merges(parts, ordinary)
     ranks = {bytes(map(byte_of().__getitem__, token)): parts.vocab[token] for token in ordinary}
-    return tiktoken.Encoding(name, pat_str=pattern, mergeable_ranks=ranks, special_tokens=special)
+    options = {"mergeable_ranks": ranks, "special_tokens": parts.added}
+    return tiktoken.Encoding("tokhelpers", pat_str=pattern, **options)
 
 
 def tiktoken_merges(tokenizer: Tokenizer) -> Tokenizer:
@@ -291,7 +288,6 @@ def _check_settings(parts: Parts, pattern: str | None, ordinary: list[str]) -> N
     """Refuse what has no counterpart in tiktoken."""
     settings, added = parts.settings, parts.settings["added_tokens"]
     model, alphabet = settings["model"], byte_of().keys()
-    contents, ids = sorted(t["content"] for t in added), [t["id"] for t in added]
     flags = ("single_word", "lstrip", "rstrip")
     around = ("continuing_subword_prefix", "end_of_word_suffix")
     obstacles = {
@@ -303,10 +299,10 @@ def _check_settings(parts: Parts, pattern: str | None, ordinary: list[str]) -> N
         "added tokens that are not special": any(not t["special"] for t in added),
         f"special tokens with one of {', '.join(flags)}": any(t[f] for t in added for f in flags),
         "a special token with which another begins": any(
-            b.startswith(a) for a, b in pairwise(contents)
+            b.startswith(a) for a, b in pairwise(sorted(parts.added))
         ),
-        "merges of special tokens": np.isin(parts.merges, ids).any(),
-        "no token for some bytes": not alphabet <= parts.vocab.keys() - set(contents),
+        "merges of special tokens": np.isin(parts.merges, [*parts.added.values()]).any(),
+        "no token for some bytes": not alphabet <= parts.vocab.keys() - parts.added.keys(),
         "tokens outside the byte alphabet": any(not alphabet >= set(token) for token in ordinary),
     }
     if found := ", ".join(what for what, there in obstacles.items() if there):

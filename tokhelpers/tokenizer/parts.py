@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import chain
+from operator import itemgetter
 
 import numpy as np
 from tokenizers import AddedToken, Tokenizer, models
@@ -61,16 +62,20 @@ class Parts:
         return {t["content"] for t in self.settings["added_tokens"] if t["special"]}
 
     @cached_property
+    def added(self) -> dict[str, int]:
+        """The added tokens, special ones among them, and their ids."""
+        return {token["content"]: token["id"] for token in self.settings["added_tokens"]}
+
+    @cached_property
     def apart(self) -> set[str]:
         """Tokens that no merge uses or builds: added ones, the unknown token, bytes."""
-        added = {token["content"] for token in self.settings["added_tokens"]}
-        return added | set(BYTE_TOKENS) | {self.settings["model"].get("unk_token")} - {None}
+        unknown = {self.settings["model"].get("unk_token")} - {None}
+        return unknown.union(self.added, BYTE_TOKENS)
 
     @cached_property
     def next_id(self) -> int:
         """The smallest id above all that are in use, added tokens included."""
-        added = (t["id"] for t in self.settings["added_tokens"])
-        return 1 + max(max(self.vocab.values(), default=-1), max(added, default=-1))
+        return 1 + max(chain(self.vocab.values(), self.added.values()), default=-1)
 
     def pairs(self) -> list[tuple[str, str]]:
         """The merges as pairs of tokens."""
@@ -195,10 +200,8 @@ def build_tokenizer(parts: Parts) -> Tokenizer:
     True
     """
     settings = parts.settings
-    in_order = sorted(settings["added_tokens"], key=lambda token: token["id"])
-    added = {token["content"]: token["id"] for token in in_order}
     top = max(parts.vocab.values(), default=-1)
-    vocab = parts.vocab | {content: i for content, i in added.items() if i < top}
+    vocab = parts.vocab | {content: i for content, i in parts.added.items() if i < top}
     options = {k: v for k, v in settings["model"].items() if k != "type" and v is not None}
     # vocabulary and merges go in as objects: written as JSON and read again they take twice as long
     empty = {"type": "BPE", "vocab": {}, "merges": []}
@@ -207,11 +210,12 @@ def build_tokenizer(parts: Parts) -> Tokenizer:
         made.model = models.WordPiece(vocab, **options)
     else:
         made.model = models.BPE(vocab, parts.pairs(), **options)
+    in_order = sorted(settings["added_tokens"], key=itemgetter("id"))
     made.add_tokens([AddedToken(**{k: v for k, v in t.items() if k != "id"}) for t in in_order])
-    if moved := [t for t, i in added.items() if made.token_to_id(t) != i]:
+    if moved := [t for t, i in parts.added.items() if made.token_to_id(t) != i]:
         raise ValueError(
-            f"{len(moved)} added tokens would change their id, first {moved[0]!r} "
-            f"({added[moved[0]]} to {made.token_to_id(moved[0])}): ids must have no holes below them"
+            f"{len(moved)} added tokens would change their id, first {moved[0]!r} ({parts.added[moved[0]]} "
+            f"to {made.token_to_id(moved[0])}): ids must have no holes below them"
         )
     return made
 

@@ -159,7 +159,7 @@ def ordinary_tokens(tokenizer: Tokenizer | Parts) -> dict[int, str]:
     {0: 'a', 1: 'b'}
     """
     if isinstance(tokenizer, Parts):
-        vocab, added = tokenizer.vocab, {t["id"] for t in tokenizer.settings["added_tokens"]}
+        vocab, added = tokenizer.vocab, set(tokenizer.added.values())
     else:
         backend = backend_of(tokenizer)
         vocab = backend.get_vocab(with_added_tokens=False)
