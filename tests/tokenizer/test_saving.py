@@ -15,7 +15,6 @@ from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
-import sentencepiece
 from hypothesis import given, strategies as st
 from strategies import examples, one_fast, tokenizers_with_gaps
 from tokenizers import AddedToken, Tokenizer, models, normalizers, pre_tokenizers, processors
@@ -108,17 +107,6 @@ def test_same_ids_after_saving(name, texts, tmp_path, monkeypatch):
         encoding = th.to_tiktoken(tokenizer)
         assert encoding.encode_batch(mixed, allowed_special="all", num_threads=1) == expected
         assert max(tokenizer.get_vocab().values()) == encoding.max_token_value
-
-
-def test_same_ids_in_a_sentencepiece_model(texts, mistral, tmp_path):
-    new = th.extend(mistral, th.continue_bpe(mistral, texts[:3000], 100))
-    th.save_pretrained(new, tmp_path / "saved")
-    loaded = th.load_tokenizer(tmp_path / "saved")
-    th.save_sentencepiece(loaded, tmp_path / "new.model", model=source_file("mistral-v1"))
-    loaded.encode_special_tokens = True  # in a text they are plain text to sentencepiece
-    processor = sentencepiece.SentencePieceProcessor(model_file=str(tmp_path / "new.model"))
-    expected = [e.ids for e in loaded.encode_batch_fast(texts, add_special_tokens=False)]
-    assert processor.encode(texts) == expected
 
 
 # --- what is kept of another folder ---------------------------------------------------------------
@@ -466,47 +454,28 @@ def test_every_small_tokenizer_is_refused_or_equal(made, skipping, in_order, tex
         assert encoding.encode_ordinary(text) == tokenizer.encode(text).ids
 
 
-@pytest.mark.parametrize(
-    ("merges", "tokens", "skipping", "said"),
-    [
-        ("a+bc a+b", "ab bc abc", False, "the merge into 'ab' comes later than its id says"),
-        ("a+b", "ab abc", True, "1 tokens, first 'abc', are not what merges make"),
-        ("a+b", "ab dab", False, "1 tokens, first 'dab', are not what merges make"),
-    ],
-)
-def test_merges_that_tiktoken_would_not_make(merges, tokens, skipping, said):
-    pairs = [tuple(merge.split("+")) for merge in merges.split()]
-    with pytest.raises(ValueError, match=said):
-        th.to_tiktoken(ab(pairs, tokens.split(), ignore_merges=skipping))
-
-
 SPACED = pre_tokenizers.ByteLevel(add_prefix_space=True)
 DIGITS = pre_tokenizers.Sequence([pre_tokenizers.Digits(), pre_tokenizers.ByteLevel(False)])
 
 
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        (lambda t: setattr(t, "normalizer", normalizers.NFC()), "a normalizer"),
-        (lambda t: setattr(t, "pre_tokenizer", SPACED), "the pre-tokenizer .*ByteLevel.*"),
-        (lambda t: setattr(t, "pre_tokenizer", DIGITS), "the pre-tokenizer .*Digits.*"),
-        (lambda t: t.add_tokens(["bats"]), "added tokens that are not special"),
-        (
-            lambda t: t.add_special_tokens([AddedToken("<x>", lstrip=True)]),
-            "special tokens with one of single_word, lstrip, rstrip",
-        ),
-        (
-            lambda t: t.add_special_tokens(["<x>", "<x>y"]),
-            "a special token with which another begins",
-        ),
-        (lambda t: setattr(t.model, "dropout", 0.1), "merge dropout"),
-        (lambda t: t.enable_padding(), "truncation or padding"),
-    ],
-)
-def test_what_tiktoken_cannot_express(change, said):
+STRIPPING = AddedToken("<x>", lstrip=True)
+NOT_IN_TIKTOKEN = {
+    "a normalizer": lambda t: setattr(t, "normalizer", normalizers.NFC()),
+    "the pre-tokenizer .*ByteLevel.*": lambda t: setattr(t, "pre_tokenizer", SPACED),
+    "the pre-tokenizer .*Digits.*": lambda t: setattr(t, "pre_tokenizer", DIGITS),
+    "added tokens that are not special": lambda t: t.add_tokens(["bats"]),
+    "special tokens with one of .* rstrip": lambda t: t.add_special_tokens([STRIPPING]),
+    "a special token with which another": lambda t: t.add_special_tokens(["<x>", "<x>y"]),
+    "merge dropout": lambda t: setattr(t.model, "dropout", 0.1),
+    "truncation or padding": lambda t: t.enable_padding(),
+}
+
+
+@pytest.mark.parametrize(("said", "change"), NOT_IN_TIKTOKEN.items(), ids=NOT_IN_TIKTOKEN)
+def test_what_tiktoken_cannot_express(said, change):
     tokenizer = ab([("a", "b")], ["ab"])
     change(tokenizer)
-    with pytest.raises(ValueError, match=f"the tokenizer has {said}, which tiktoken cannot exp"):
+    with pytest.raises(ValueError, match=f"the tokenizer has {said}.*, which tiktoken cannot exp"):
         th.to_tiktoken(tokenizer)
 
 

@@ -5,7 +5,6 @@ import functools
 import gzip
 import hashlib
 import importlib.util
-import io
 import json
 import os
 import random
@@ -20,6 +19,7 @@ import regex
 import sentencepiece
 import tiktoken
 from sentencepiece.sentencepiece_model_pb2 import ModelProto
+from spm import train_spm
 from strategies import loaded, one_fast
 from tiktoken_ext import openai_public
 from tokenizers import Tokenizer, models, normalizers
@@ -320,13 +320,6 @@ def test_source_says_what_a_name_is(tmp_path, monkeypatch):
         load_tokenizer("gpt-5", source="package")
 
 
-@pytest.mark.parametrize("name", ["absent/tokenizer.json", "absent.model", "absent"])
-def test_missing_path(tmp_path, name):
-    source = "path" if name == "absent" else "auto"
-    with pytest.raises(FileNotFoundError, match=f"no file or folder .*{name}: give the path"):
-        load_tokenizer(tmp_path / name, source=source)
-
-
 NO_JSON = r"tokenizer\.json cannot be read as a tokenizer: \S"
 NO_MODEL = "no SentencePiece model; for Llama-3's .* name 'llama-3'"
 
@@ -341,10 +334,13 @@ NO_MODEL = "no SentencePiece model; for Llama-3's .* name 'llama-3'"
         ("tokenizer.bin", b"pickled", FileNotFoundError, "neither tokenizer.json nor tokenizer.m"),
     ],
 )
-def test_folders_that_hold_no_tokenizer(file, content, error, said, tmp_path):
+def test_paths_that_hold_no_tokenizer(file, content, error, said, tmp_path):
     (tmp_path / file).write_bytes(content or source_file("llama-3").read_bytes())
     with pytest.raises(error, match=said):
         load_tokenizer(tmp_path)
+    for name in ("absent.json", "absent.model", "absent/absent"):
+        with pytest.raises(FileNotFoundError, match=f"no file or folder .*{name}: give the path"):
+            load_tokenizer(tmp_path / name, source="path" if "/" in name else "auto")
 
 
 def test_a_file_over_which_the_library_panics(tmp_path, capfd):
@@ -364,11 +360,7 @@ def spm_model(**options):
     """A small SentencePiece model of English words, digits and runs of spaces, as its file's bytes."""
     spaces = ["a  b   c", "\t\tif x:\n\n  ====", "12 345"] * 20
     lines = chain(th.load_corpus("hpo", chars=60_000), spaces)
-    options = {"vocab_size": 700, "normalization_rule_name": "identity"} | options
-    options |= {"model_type": options.get("model_type", "bpe"), "minloglevel": 2, "num_threads": 1}
-    model = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(sentence_iterator=lines, model_writer=model, **options)
-    return model.getvalue()
+    return train_spm(lines, 700, **{"character_coverage": 0.9995, "num_threads": 1} | options)
 
 
 SWITCHES = ("byte_fallback", "add_dummy_prefix", "remove_extra_whitespaces")
@@ -413,10 +405,9 @@ def test_ids_and_decoding_are_sentencepieces(options):
         ({"model_type": "unigram"}, "not of type BPE: only those are converted"),
     ],
 )
-def test_settings_that_would_change_ids_are_refused(options, named, tmp_path):
-    (tmp_path / "own.model").write_bytes(spm_model(**options))
-    with pytest.raises(ValueError, match=f"own.model cannot be read as a tokenizer: .*{named}"):
-        load_tokenizer(tmp_path / "own.model")
+def test_settings_that_would_change_ids_are_refused(options, named):
+    with pytest.raises(ValueError, match=named):
+        from_spm(spm_model(**options))
 
 
 def test_unescaped_spaces_and_unused_pieces_are_refused():

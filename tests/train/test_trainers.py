@@ -4,7 +4,6 @@ import json
 import math
 import unicodedata
 import warnings
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from hypothesis import given, strategies as st
@@ -150,18 +149,6 @@ def test_a_normalizer_comes_first():
         for text in ("", *documents, "  e\u0301 ﬃ "):
             expected = unicodedata.normalize("NFKC", text)
             assert tokenizer.decode(tokenizer.encode(text).ids) == expected
-
-
-# --- nothing but the text decides (see test_repeatability.py) ----------------------------------------
-@each_trainer
-def test_counts_give_what_their_documents_give(name):
-    """In whatever order they are counted, and by however many workers."""
-    text = [word for d in th.load_corpus("hpo", chars=150_000) for word in d.split()]
-    assert len(text) > 20_000  # more than one batch
-    once = TRAINERS[name](text, vocab_size=1_000)
-    with ThreadPoolExecutor(3) as pool:
-        counts = th.count_pretokens(reversed(text), once, executor=pool)
-    assert TRAINERS[name](counts, vocab_size=1_000).to_str() == once.to_str()
 
 
 # --- options --------------------------------------------------------------------------------------
