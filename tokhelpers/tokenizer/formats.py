@@ -22,6 +22,8 @@ from .pretokenization import proven_pattern
 from .segmentation import merges_of, segment, symbols_of
 from .token_bytes import byte_of
 
+SPACED_WORDS = pre_tokenizers.Split("▁", "merged_with_next")  # how our trainers cut such text
+
 
 def _check_order(parts: Parts, order, advice: str) -> None:
     """Refuse merges of which one has a smaller number in ``order`` than the one before it."""
@@ -56,10 +58,7 @@ def from_spm(content: bytes, *, symbols_special: bool = False) -> Tokenizer:
     options["byte_fallback"] = trained.byte_fallback
     tokenizer = Tokenizer(models.BPE(vocab, generate_merges(vocab, scores), **options))
     tokenizer.normalizer = _spm_normalizer(spec)
-    undo = [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()]
-    tokenizer.decoder = decoders.Sequence(
-        [*undo, decoders.Strip(" ", 1, 0)] if spec.add_dummy_prefix else undo
-    )
+    tokenizer.decoder = spaced_decoder(spec.add_dummy_prefix)
     apart = (kinds.UNKNOWN, kinds.CONTROL, kinds.USER_DEFINED)
     special = [p.piece for p in proto.pieces if p.type in apart]
     tokenizer.add_special_tokens([AddedToken(t, normalized=False, special=True) for t in special])
@@ -111,9 +110,19 @@ def _spm_proto(content: bytes, symbols: bool = False):
     return proto
 
 
+def spaced_steps(prefix: bool = True) -> list:
+    """List what SentencePiece does to text: spaces become ▁, and with a prefix one stands before it."""
+    return [normalizers.Prepend("▁")] * prefix + [normalizers.Replace(" ", "▁")]
+
+
+def spaced_decoder(prefix: bool = True) -> decoders.Decoder:
+    """Make what undoes `spaced_steps`: ▁ and byte tokens become text, without the prefix."""
+    undo = [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()]
+    return decoders.Sequence(undo + [decoders.Strip(" ", 1, 0)] * prefix)
+
+
 def _spm_normalizer(spec):
-    prefix = [normalizers.Prepend("▁")] if spec.add_dummy_prefix else []
-    steps = [*prefix, normalizers.Replace(" ", "▁")]
+    steps = spaced_steps(spec.add_dummy_prefix)
     if spec.remove_extra_whitespaces:  # spaces alone, and at the end the space symbol as well
         first, runs, last = (Regex(found) for found in (r"\A +", " +", r"▁+\z"))
         fewer = [normalizers.Replace(first, ""), normalizers.Replace(runs, " ")]
@@ -166,8 +175,7 @@ def _without_pieces(parts: Parts):
     trained, spec, model = proto.trainer_spec, proto.normalizer_spec, parts.settings["model"]
     spec.name, spec.add_dummy_prefix, spec.escape_whitespaces = "identity", True, True
     spec.remove_extra_whitespaces = False
-    cut = pre_tokenizers.Split("▁", "merged_with_next")
-    for what, ours in (("normalizer", _spm_normalizer(spec)), ("pre_tokenizer", cut)):
+    for what, ours in (("normalizer", _spm_normalizer(spec)), ("pre_tokenizer", SPACED_WORDS)):
         if parts.settings[what] != json.loads(ours.__getstate__()):
             raise ValueError(
                 "without model, what train_sentencepiece_bpe trains by default can be written, and "

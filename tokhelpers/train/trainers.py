@@ -16,6 +16,7 @@ from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers 
 from ..text.counting import counted
 from ..text.pretokens import Pretokens
 from ..text.readers import SURROGATE
+from ..tokenizer.formats import SPACED_WORDS, spaced_decoder, spaced_steps
 from ..tokenizer.parts import BYTE_TOKENS
 from ..tokenizer.token_bytes import byte_alphabet, code_points
 from .merges import learn_vocabulary
@@ -71,8 +72,9 @@ def train_wordpiece(
     special, start = _start(special_tokens, "[UNK]")
     vocab, _ = _grown(words, counts, start, vocab_size, min_frequency, best="score", prefix=prefix)
     options = {"continuing_subword_prefix": prefix, "max_input_chars_per_word": max_word_length}
-    model = models.WordPiece(vocab, unk_token="[UNK]", **options)
-    return _finished(shell, model, decoders.WordPiece(prefix=prefix, cleanup=False), special)
+    shell.model = models.WordPiece(vocab, unk_token="[UNK]", **options)
+    shell.decoder = decoders.WordPiece(prefix=prefix, cleanup=False)
+    return _finished(shell, special, vocab_size, min_frequency)
 
 
 def train_sentencepiece_bpe(
@@ -115,10 +117,9 @@ def train_sentencepiece_bpe(
     rules = PieceRules(max_token_length, split_by_script, split_by_number, split_digits=False)
     options = {"valid": piece_check(rules), "best": "token"}
     vocab, merges = _grown(words, counts, start, vocab_size, min_frequency, **options)
-    model = models.BPE(
-        vocab, merges, byte_fallback=byte_fallback, unk_token=unk, fuse_unk=not byte_fallback
-    )
-    return _finished(shell, model, _spaced_decoder(), special)
+    options = {"byte_fallback": byte_fallback, "unk_token": unk, "fuse_unk": not byte_fallback}
+    shell.model, shell.decoder = models.BPE(vocab, merges, **options), spaced_decoder()
+    return _finished(shell, special, vocab_size, min_frequency)
 
 
 def train_byte_level_bpe(
@@ -157,8 +158,9 @@ def train_byte_level_bpe(
     words, counts = _short_enough(counted(corpus, shell), max_word_length)
     special, start = _start(special_tokens, None, sorted(byte_alphabet()))
     vocab, merges = _grown(words, counts, start, vocab_size, min_frequency)
+    shell.model, shell.decoder = models.BPE(vocab, merges), decoders.ByteLevel()
     shell.post_processor = processors.ByteLevel(trim_offsets=False)
-    return _finished(shell, models.BPE(vocab, merges), decoders.ByteLevel(), special)
+    return _finished(shell, special, vocab_size, min_frequency)
 
 
 def train_unigram(
@@ -196,11 +198,11 @@ def train_unigram(
     scores = {token: score for token, score in scores.items() if token not in set(start)}
     never = 10 * (min(scores.values()) - 10)  # text that spells a special token is not taken for it
     scores = dict.fromkeys(start, never) | scores
-    _warn_of_fewer(vocab_size, len(scores))
     # ten decimals: the library's JSON reader may miss the last digit of longer numbers
     pieces = [(token, round(score, 10)) for token, score in scores.items()]
-    model = models.Unigram(pieces, unk_id=start.index("<unk>"), byte_fallback=byte_fallback)
-    return _finished(shell, model, _spaced_decoder(), special)
+    options = {"unk_id": start.index("<unk>"), "byte_fallback": byte_fallback}
+    shell.model, shell.decoder = models.Unigram(pieces, **options), spaced_decoder()
+    return _finished(shell, special, vocab_size)
 
 
 # --- how text is cut ------------------------------------------------------------------------------
@@ -223,15 +225,8 @@ def _isolating(digits: bool, punctuation: bool) -> list:
 def _spaced_shell(normalizer, digits: bool, punctuation: bool) -> Tokenizer:
     """As SentencePiece cuts: spaces become ▁, one is put before the text, and each begins a word."""
     first = [] if normalizer is None else [normalizer]
-    steps = [*first, normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")]
-    words = cut.Split("▁", "merged_with_next")
-    return _shell(normalizers.Sequence(steps), [words, *_isolating(digits, punctuation)])
-
-
-def _spaced_decoder() -> decoders.Decoder:
-    """What undoes `_spaced_shell`: ▁ and byte tokens become text, without the first space."""
-    parts = [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()]
-    return decoders.Sequence([*parts, decoders.Strip(" ", 1, 0)])
+    steps = normalizers.Sequence([*first, *spaced_steps()])
+    return _shell(steps, [SPACED_WORDS, *_isolating(digits, punctuation)])
 
 
 # --- from counts to a tokenizer -------------------------------------------------------------------
@@ -284,16 +279,6 @@ def _checked_size(vocab_size: int | None, start: list[str], alphabet: set[str]) 
     return sys.maxsize if vocab_size is None else vocab_size
 
 
-def _warn_of_fewer(vocab_size: int | None, yielded: int, least: int = 1, level: int = 3) -> None:
-    if vocab_size is not None and yielded < vocab_size:
-        at = f" at min_frequency={least:,}" if least > 1 else ""
-        warnings.warn(
-            f"asked for a vocabulary of {vocab_size:,}; this text yields {yielded:,}{at}: ask for "
-            "fewer tokens or bring more text",
-            stacklevel=level,
-        )
-
-
 def _grown(
     words, counts, start, vocab_size, min_frequency, *, valid=None, best="pair", prefix=""
 ) -> tuple[dict[str, int], list[tuple[str, str]]]:
@@ -314,7 +299,6 @@ def _grown(
                 f"min_frequency={min_frequency:,} is larger than every count: the most frequent pair "
                 f"occurs {frequencies[0]:,} times, give at most that"
             )
-    _warn_of_fewer(vocab_size, len(vocab) + len(tokens), min_frequency, level=4)
     return vocab | {token: len(vocab) + i for i, token in enumerate(tokens)}, merges
 
 
@@ -333,8 +317,15 @@ def _characters(words: pa.Array, prefix: str) -> tuple[list[str], np.ndarray, np
     return [tokens[i] for i in order], place[keys], offsets
 
 
-def _finished(shell: Tokenizer, model, decoder, special: list[str]) -> Tokenizer:
-    """The shell with its model, decoder and special tokens."""
-    shell.model, shell.decoder = model, decoder
+def _finished(shell: Tokenizer, special: list[str], asked: int | None, least: int = 1) -> Tokenizer:
+    """The tokenizer with its special tokens; warns when it has fewer tokens than were asked for."""
     shell.add_special_tokens(special)
+    yielded = shell.get_vocab_size()
+    if asked is not None and yielded < asked:
+        at = f" at min_frequency={least:,}" if least > 1 else ""
+        warnings.warn(
+            f"asked for a vocabulary of {asked:,}; this text yields {yielded:,}{at}: ask for fewer "
+            "tokens or bring more text",
+            stacklevel=3,
+        )
     return shell
