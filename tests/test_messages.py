@@ -89,7 +89,6 @@ CASES = {
     ),
     "vocab_size": Case(lambda x: trained(vocab_size=x), 3, 256),
     "min_frequency": Case(lambda x: trained(min_frequency=x), 1_000, 15),
-    "shrinking": Case(lambda x: th.train_unigram(TEXT, vocab_size=268, shrinking=x), 2, 0.75),
     "extension": Case(
         lambda x: th.extend(base(), x), ["ab"], th.Extension(tokens=["ab"]), "list", "Extension("
     ),

@@ -231,7 +231,7 @@ def test_without_a_size_the_minimum_frequency_decides(name):
     text = ["the cat sat on the mat", "a bat, a hat; that cat!"] * 3
     train, options = TRAINERS[name], {"min_frequency": 5}
     if name == "unigram":
-        options = {"byte_fallback": False, "max_token_length": 4}
+        options = {"byte_fallback": False}
     made = train(text, vocab_size=None, **options)
     size = made.get_vocab_size()
     assert made.to_str() == train(text, vocab_size=size, **options).to_str()

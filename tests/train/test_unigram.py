@@ -103,11 +103,6 @@ def test_repeats_equal_their_definition(corpus, max_length, most):
     ]
 
 
-def test_bad_input():
-    with pytest.raises(ValueError, match="max_token_length=0: give a share .* whole number"):
-        learn({"abc": 1}, 9, max_token_length=0)
-
-
 # ---- sentencepiece -----------------------------------------------------------------------------
 
 

@@ -161,11 +161,8 @@ def _normalised(words: Pretokens, parts: Parts) -> tuple[list[str], np.ndarray]:
     cut = library_cutter(json.dumps(rules))
     normal = Counter()
     for word, n in zip(words.words, words.counts.tolist(), strict=True):
-        if word.isascii() or unicodedata.is_normalized("NFKC", word):
-            normal[word] += n
-            continue
-        text = unicodedata.normalize("NFKC", word).replace(" ", "▁")
-        for piece in cut(text):
+        text = unicodedata.normalize("NFKC", word)
+        for piece in [word] if text == word else cut(text.replace(" ", "▁")):
             normal[piece] += n
     return list(normal), np.fromiter(normal.values(), np.int64, len(normal))
 

@@ -172,15 +172,13 @@ def train_unigram(
     normalizer=None,
     isolate_digits: bool = False,
     isolate_punctuation: bool = False,
-    max_token_length: int = 16,
     max_word_length: int = 1_000,
-    shrinking: float = 0.75,
 ) -> Tokenizer:
     """Train a Unigram tokenizer: begin with many substrings, prune those whose loss costs least.
 
     First come ``<unk>``, the special tokens and 256 byte tokens (with ``byte_fallback``), then tokens
-    by falling probability; a ``vocab_size`` of None prunes nothing. Each pruning keeps the share
-    ``shrinking`` of the tokens of several characters. All else is as for ``train_sentencepiece_bpe``.
+    by falling probability; a ``vocab_size`` of None prunes nothing. Tokens have 16 characters at
+    most. All else is as for ``train_sentencepiece_bpe``.
 
     Source: Kudo 2018; the lecture, section Unigram Tokenization.
 
@@ -193,8 +191,7 @@ def train_unigram(
     words = words.to_pylist()
     special, start = _start(special_tokens, "<unk>", BYTE_TOKENS * byte_fallback)
     size = _checked_size(vocab_size, start, set("".join(words))) - len(start)
-    options = {"max_token_length": max_token_length, "shrinking": shrinking}
-    scores = learn_unigram(words, counts, size, **options)
+    scores = learn_unigram(words, counts, size)
     scores = {token: score for token, score in scores.items() if token not in set(start)}
     never = 10 * (min(scores.values()) - 10)  # text that spells a special token is not taken for it
     scores = dict.fromkeys(start, never) | scores

@@ -173,7 +173,7 @@ def learn_unigram(
     whose loss costs the best segmentations most. All characters stay. Returns token -> natural log
     probability, the most probable first (ties, to ten digits: code points); fewer than ``size``
     when the words have fewer, or when the expected count of some is 0. Memory: about 65 bytes per
-    character of the unique words. Raises ValueError for options out of range.
+    character of the unique words.
 
     Source: Kudo 2018, section 3.2; the lecture; `textbook.train_unigram` (``drop=1 - shrinking``).
 
@@ -181,11 +181,6 @@ def learn_unigram(
     >>> {token: round(math.exp(score), 3) for token, score in scores.items()}
     {'u': 0.265, 'n': 0.192, 'fun': 0.19, 's': 0.147, 'b': 0.073, 'g': 0.073, 'r': 0.044, 'f': 0.015}
     """
-    if not 0 < shrinking < 1 or max_token_length < 1:
-        raise ValueError(
-            f"shrinking={shrinking}, max_token_length={max_token_length}: give a share between 0 and 1, "
-            "such as 0.75, and a whole number from 1 on"
-        )
     order = sorted(range(len(words)), key=words.__getitem__)  # theirs must not decide
     text, counts = write_text([words[i] for i in order]), counts[order]
     places, weights, matches = find_repeats(text, counts, SEED_SIZE, max_token_length)
