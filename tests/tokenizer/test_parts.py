@@ -6,6 +6,7 @@ import pytest
 from strategies import loaded, one_fast
 from tokenizers import AddedToken, Tokenizer, models
 
+import tokhelpers as th
 from tokhelpers.tokenizer.parts import (
     BYTE_TOKENS,
     Parts,
@@ -49,6 +50,13 @@ def test_reading_follows_a_tokenizer_that_was_changed():
     assert read_parts(tokenizer).merge_skipping is True
     tokenizer.add_special_tokens(["<x>"])
     assert read_parts(tokenizer).special == {"<x>"} and read_parts(tokenizer).next_id == 4
+
+
+def test_merge_skipping_is_a_copy(llama):
+    off = th.with_merge_skipping(llama, False)
+    assert llama.model.ignore_merges and not off.model.ignore_merges
+    text = " điều"  # no merges lead to its token
+    assert llama.encode(text).tokens == ["ĠÄĳiá»ģu"] != off.encode(text).tokens
 
 
 def test_copies_share_the_index_of_merges(llama):

@@ -454,6 +454,20 @@ def test_every_small_tokenizer_is_refused_or_equal(made, skipping, in_order, tex
         assert encoding.encode_ordinary(text) == tokenizer.encode(text).ids
 
 
+@pytest.mark.parametrize(
+    ("merges", "tokens", "skipping", "said"),
+    [
+        ("a+bc a+b", "ab bc abc", False, "the merge into 'ab' comes later than its id says"),
+        ("a+b", "ab abc", True, "1 tokens, first 'abc', are not what merges make"),
+        ("a+b", "ab dab", False, "1 tokens, first 'dab', are not what merges make"),
+    ],
+)
+def test_merges_that_tiktoken_would_not_make(merges, tokens, skipping, said):
+    pairs = [tuple(merge.split("+")) for merge in merges.split()]
+    with pytest.raises(ValueError, match=said):
+        th.to_tiktoken(ab(pairs, tokens.split(), ignore_merges=skipping))
+
+
 SPACED = pre_tokenizers.ByteLevel(add_prefix_space=True)
 DIGITS = pre_tokenizers.Sequence([pre_tokenizers.Digits(), pre_tokenizers.ByteLevel(False)])
 
