@@ -49,10 +49,11 @@ def rows():
 def drawn(rows):
     """A task whose labels are drawn."""
 
-    def row(i, rng):
-        return {"ids": rows[i], "labels": np.where(rng.random(len(rows[i])) < 0.5, 3, NO_LABEL)}
+    def draw(example, rng):
+        ids = example["ids"]
+        return {"ids": ids, "labels": np.where(rng.random(len(ids)) < 0.5, 3, NO_LABEL)}
 
-    return Task(len(rows), row, lm_loss, "drawn")
+    return Task([{"ids": ids} for ids in rows], lm_loss, draw)
 
 
 def same(one, other) -> bool:

@@ -89,6 +89,25 @@ def new_model(
             raise ValueError(missing) from error
 
 
+def head_of(model, *wanted: str) -> str:
+    """Return what a model's head is for: "masked-lm", "causal-lm" or "text-classification".
+
+    Raises ValueError for a head that is not among ``wanted``.
+
+    >>> head_of(new_model("small-llama", 300), "masked-lm", "causal-lm")
+    'causal-lm'
+    """
+    name, found = type(model).__name__, None
+    if name.endswith("ForSequenceClassification"):
+        found = "text-classification"
+    elif model.get_output_embeddings() is not None and not model.config.is_encoder_decoder:
+        found = "masked-lm" if name.endswith("MaskedLM") else "causal-lm"
+    if found not in wanted:
+        classes = " or ".join(HEADS[head] for head in wanted)
+        raise ValueError(f"{name} has no head for this task: load the model with {classes}")
+    return found
+
+
 def load_model(
     name: str | os.PathLike,
     kind=None,

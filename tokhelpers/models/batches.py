@@ -22,15 +22,34 @@ LENGTH = 2_048  # most ids of a sequence, where the caller sets no other; thesis
 class Task(NamedTuple):
     """What a model is trained on: examples, and the loss on some of them.
 
-    ``row(number, rng)`` gives one example: ``ids``, and ``labels``, which are one number or one per
-    place (``NO_LABEL``: none). ``loss(model, batch)`` is the sum over the labels of collated rows.
-    ``mark`` identifies the examples: a training is resumed only with the same ones.
+    An example has ``ids``, and ``labels``, which are one number or one per place (``NO_LABEL``:
+    none). ``loss(model, batch)`` is the sum over the labels of collated examples. ``draw(example,
+    rng)`` hides a part of an example, another one each time. A training is resumed only with the
+    same examples and the same ``settings``.
     """
 
-    size: int
-    row: Callable[[int, np.random.Generator], dict]
+    examples: list[dict]
     loss: Callable[[torch.nn.Module, dict], torch.Tensor]
-    mark: str = ""
+    draw: Callable[[dict, np.random.Generator], dict] | None = None
+    settings: tuple = ()
+
+    @property
+    def size(self) -> int:
+        """How many examples there are."""
+        return len(self.examples)
+
+    def row(self, number: int, rng: np.random.Generator) -> dict:
+        """Return an example as the model sees it."""
+        example = self.examples[number]
+        return self.draw(example, rng) if self.draw else example
+
+    def mark(self) -> str:
+        """Return a mark by which to know the same task again."""
+        found = hashlib.sha256(repr(self.settings).encode())
+        for example in self.examples:
+            for name, value in example.items():
+                found.update(name.encode() + np.asarray(value, np.int64).tobytes())
+        return f"{self.size} {found.hexdigest()[:16]}"
 
 
 def encode_texts(tokenizer, texts: Iterable[str]) -> list[list[int]]:
@@ -189,9 +208,3 @@ def sequence_length(model, length: int | None = None) -> int:
     if limit is not None and length > limit:
         raise ValueError(f"length={length}: the model has {limit} positions, so give that at most")
     return length
-
-
-def texts_digest(*arrays) -> str:
-    """Return a mark by which to know the same examples again."""
-    raw = (np.asarray(array, np.int64).tobytes() for array in arrays)
-    return hashlib.sha256(b"|".join(raw)).hexdigest()[:16]

@@ -8,12 +8,12 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import torch
-import transformers
 from tokenizers import Tokenizer
 
 from ..measure.quality import evaluate
+from .architectures import head_of, new_model
 from .batches import NO_LABEL, around, encode_texts, sequence_length
-from .classification import class_scores, finetune_classes, head
+from .classification import class_scores, finetune_classes
 from .finetuning import label_logits, loss_per_byte, pretrain
 from .optimisation import scores
 from .questions import LETTERS, Question, format_question
@@ -49,7 +49,7 @@ def finetune_choices(
     0               0       0  False   True
     """
     questions = list(questions)
-    if _choosing_head(model) == "classes":
+    if _is_classifier(model):
         texts, labels = map(format_question, questions), [q.answer for q in questions]
         return finetune_classes(model, tokenizer, texts, labels, epochs=epochs, **options)
     told = questions if explanation else [replace(q, explanation="") for q in questions]
@@ -57,9 +57,9 @@ def finetune_choices(
     return pretrain(model, tokenizer, texts, epochs=epochs, packed=False, **options)
 
 
-def _choosing_head(model) -> str:
-    found = head(model, "causal", "classes")
-    if found == "classes" and model.config.num_labels != 4:
+def _is_classifier(model) -> bool:
+    found = head_of(model, "causal-lm", "text-classification") == "text-classification"
+    if found and model.config.num_labels != 4:
         raise ValueError(
             f"the model has {model.config.num_labels} classes, and questions four options: load it "
             "with num_labels=4"
@@ -96,7 +96,7 @@ def answer_questions(
     questions = list(questions)
     if model.dtype != torch.float32:
         model = deepcopy(model).float()
-    if _choosing_head(model) == "classes":
+    if _is_classifier(model):
         texts = map(format_question, questions)
         found = class_scores(model, tokenizer, texts, length, separator)
     else:
@@ -193,7 +193,7 @@ def two_stages(
     model = transfer_embeddings(model, old, new)
     model, history = pretrain(model, new, texts, **pretraining)
     loss = loss_per_byte(model, new, held_out, **read(pretraining))
-    if head(model) == "masked":
+    if head_of(model, "causal-lm", "masked-lm") == "masked-lm":
         model = as_classifier(model, 4, seed=choices.get("seed", 42))
     model, more = finetune_choices(model, new, train, **choices)
     answers = answer_questions(model, new, test, **read(choices))
@@ -220,10 +220,6 @@ def as_classifier(model, classes: int, *, seed: int = 42):
     >>> as_classifier(th.new_model("small-bert", 300, "masked-lm"), 4).classifier.weight.shape
     torch.Size([4, 192])
     """
-    config = deepcopy(model.config)
-    config.num_labels = classes
-    with torch.random.fork_rng():
-        torch.manual_seed(seed)
-        made = transformers.AutoModelForSequenceClassification.from_config(config)
+    made = new_model(model.config, head="text-classification", seed=seed, num_labels=classes)
     made.base_model.load_state_dict(model.base_model.state_dict(), strict=False)
     return made.to(model.dtype).to(model.device)

@@ -7,6 +7,7 @@ import pandas as pd
 import torch
 import torch.nn.functional as F
 
+from .architectures import head_of
 from .batches import (
     Task,
     around,
@@ -15,16 +16,9 @@ from .batches import (
     encode_texts,
     sequence_length,
     sequences,
-    texts_digest,
 )
 from .optimisation import optimise, scores
 from .rows import id_map
-
-HEADS = {  # by what they are for, the classes of transformers that have them
-    "causal": "AutoModelForCausalLM",
-    "masked": "AutoModelForMaskedLM",
-    "classes": "AutoModelForSequenceClassification and num_labels",
-}
 
 
 def finetune_classes(
@@ -65,12 +59,15 @@ def finetune_classes(
     >>> classify(trained, tokenizer, ["at", "ag"]).tolist()
     [0, 1]
     """
+    head_of(model, "text-classification")
     texts, old = list(texts), None
-    rows = _framed(model, tokenizer, texts, length, separator)
+    rows = _framed(model, tokenizer, encode_texts(tokenizer, texts), length, separator)
     if contrast is not None:
         if not temperature > 0:
             raise ValueError(f"temperature={temperature!r}: give a number above 0")
-        old = _framed(model, tokenizer, texts, length, separator, by=contrast)
+        read = _read_by(contrast, tokenizer, texts)
+        old = _framed(model, tokenizer, read, length, separator)
+        check_ids(model, old)
         options.setdefault("micro_batch", options.get("batch_size", len(rows)))
     task = _class_task(model, rows, labels, old, temperature, weight)
     return optimise(model, task, epochs=epochs, **options)
@@ -99,7 +96,9 @@ def classify(
 
 def class_scores(model, tokenizer, texts, length=None, separator=None) -> np.ndarray:
     """Return the logits of each text's classes (texts, classes), float32."""
-    rows = [{"ids": ids} for ids in _framed(model, tokenizer, texts, length, separator)]
+    head_of(model, "text-classification")
+    rows = _framed(model, tokenizer, encode_texts(tokenizer, texts), length, separator)
+    rows = [{"ids": ids} for ids in rows]
     return scores(model, rows, lambda m, b: states(m, b["ids"], b["mask"])[1])
 
 
@@ -157,39 +156,14 @@ def states(model, ids: torch.Tensor, mask: torch.Tensor) -> tuple[torch.Tensor, 
     return found.hidden_states[-1][:, 0], found.logits
 
 
-def head(model, *wanted: str) -> str:
-    """Return what a model's head is for: "causal", "masked" or "classes".
-
-    Raises ValueError for a head that is not among ``wanted`` (default: any), and for none.
-    """
-    name, found = type(model).__name__, None
-    if name.endswith("ForSequenceClassification"):
-        found = "classes"
-    elif model.get_output_embeddings() is not None and not model.config.is_encoder_decoder:
-        found = "masked" if name.endswith("MaskedLM") else "causal"
-    if found not in (wanted or HEADS):
-        classes = " or ".join(HEADS[kind] for kind in wanted or HEADS)
-        raise ValueError(f"{name} has no head for this task: load the model with {classes}")
-    return found
+def _framed(model, tokenizer, documents, length, separator) -> list[np.ndarray]:
+    """Each text's ids with the separators around them, cut off at a length."""
+    return sequences(documents, sequence_length(model, length), *around(tokenizer, separator))
 
 
-def _framed(model, tokenizer, texts, length, separator, by=None) -> list[np.ndarray]:
-    """Each text's ids with the separators around them, cut off at a length; checked.
-
-    ``by`` is another tokenizer that cuts the texts; its ids are replaced by those that the same
-    tokens have under ``tokenizer``.
-    """
-    head(model, "classes")
-    length = sequence_length(model, length)
-    documents = encode_texts(by or tokenizer, texts)
-    if by is not None:
-        documents = _translated(documents, backend(by), backend(tokenizer))
-    rows = sequences(documents, length, *around(tokenizer, separator))
-    check_ids(model, rows)
-    return rows
-
-
-def _translated(documents: list[list[int]], old, new) -> list[list[int]]:
+def _read_by(old, new, texts: list[str]) -> list[list[int]]:
+    """Texts as the old tokenizer cuts them, in the ids that its tokens have under the new one."""
+    documents, old, new = encode_texts(old, texts), backend(old), backend(new)
     ids = id_map(old, new)
     if lost := {i for document in documents for i in document} - ids.keys():
         raise ValueError(
@@ -210,10 +184,6 @@ def _class_task(
     if wrong:
         raise ValueError(f"the label {wrong[0]!r} is no class of this model: it has 0 to {n - 1}")
 
-    def row(i: int, rng) -> dict:
-        found = {"ids": rows[i], "labels": labels[i]}
-        return found if old is None else found | {"old_ids": old[i]}
-
     def loss(model, batch: dict) -> torch.Tensor:
         pooled, logits = states(model, batch["ids"], batch["mask"])
         total = F.cross_entropy(logits.float(), batch["labels"], reduction="sum")
@@ -222,5 +192,8 @@ def _class_task(
             total = total + weight * len(pooled) * nt_xent(pooled, before, temperature)
         return total
 
-    contrast = [] if old is None else [*old, np.array([temperature, weight], float).view(np.int64)]
-    return Task(len(rows), row, loss, texts_digest(labels, *rows, *contrast))
+    examples = [{"ids": ids, "labels": n} for ids, n in zip(rows, labels, strict=True)]
+    if old is None:
+        return Task(examples, loss)
+    examples = [e | {"old_ids": ids} for e, ids in zip(examples, old, strict=True)]
+    return Task(examples, loss, settings=(temperature, weight))

@@ -9,7 +9,7 @@ import torch
 from tokenizers import Tokenizer
 
 from ..tokenizer.checks import positive
-from .batches import NO_LABEL, Task, collated, encode_texts, sequence_length, texts_digest
+from .batches import NO_LABEL, Task, encode_texts, sequence_length
 from .optimisation import optimise
 from .rows import row_sources
 from .transfer import MAX_PADDING, transfer_embeddings
@@ -87,29 +87,25 @@ def _blocks(documents, is_new, pieces, snippets: int, most: int) -> list[np.ndar
 
 
 def _task(teacher, blocks: list[np.ndarray], is_new, pieces) -> Task:
-    """Examples are blocks; a place's label is where its token's last piece stands."""
-    cut = [np.array([i for token in block for i in pieces[token]]) for block in blocks]
+    """Examples are blocks and their pieces; a place's label is where its token's last piece stands."""
 
-    def row(number: int, rng) -> dict:
-        block = blocks[number]
-        labels = np.cumsum([len(pieces[token]) for token in block]) - 1
+    def example(block: np.ndarray) -> dict:
+        cut = [pieces[token] for token in block]
+        labels = np.cumsum([len(some) for some in cut]) - 1
         labels[: is_new[block].argmax()] = NO_LABEL
-        return {"ids": block, "labels": labels, "number": number}
+        return {"ids": block, "labels": labels, "old_ids": [i for some in cut for i in some]}
 
     def loss(student, batch: dict) -> torch.Tensor:
-        teacher.to(batch["ids"].device)
-        by_pieces = collated([{"ids": cut[i]} for i in batch["number"].tolist()])
         with torch.no_grad():
-            wanted = _states(teacher, {k: v.to(batch["ids"].device) for k, v in by_pieces.items()})
-        found, places = _states(student, batch), batch["labels"]
+            wanted = _states(teacher.to(student.device), batch["old_ids"], batch["old_mask"])
+        found, places = _states(student, batch["ids"], batch["mask"]), batch["labels"]
         rows, columns = torch.nonzero(places != NO_LABEL, as_tuple=True)
         error = found[rows, columns].float() - wanted[rows, places[rows, columns]].float()
         return error.square().mean(1).sum()
 
-    return Task(len(blocks), row, loss, texts_digest(*blocks))
+    return Task([example(block) for block in blocks], loss)
 
 
-def _states(model, batch: dict) -> torch.Tensor:
+def _states(model, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
     """The last hidden states, without dropout."""
-    found = model.eval().base_model(input_ids=batch["ids"], attention_mask=batch["mask"])
-    return found.last_hidden_state
+    return model.eval().base_model(input_ids=ids, attention_mask=mask).last_hidden_state

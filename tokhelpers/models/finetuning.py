@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F
 
 from ..tokenizer.checks import positive
+from .architectures import head_of
 from .batches import (
     NO_LABEL,
     Task,
@@ -21,9 +22,7 @@ from .batches import (
     sequence_length,
     sequences,
     special_ids,
-    texts_digest,
 )
-from .classification import head
 from .optimisation import optimise, total_loss
 
 CHOSEN = 0.15  # share of a text's tokens that a masked model guesses
@@ -68,7 +67,7 @@ def pretrain(
 
 
 def _text_task(model, tokenizer, texts, length, separator, packed=True) -> Task:
-    causal = head(model, "causal", "masked") == "causal"
+    causal = head_of(model, "causal-lm", "masked-lm") == "causal-lm"
     length = sequence_length(model, length)
     documents = encode_texts(tokenizer, texts)
     before, after = around(tokenizer, separator)
@@ -76,7 +75,6 @@ def _text_task(model, tokenizer, texts, length, separator, packed=True) -> Task:
         rows = blocks(documents, length, (after or before)[-1], causal=causal)
     else:
         rows = sequences(documents, length + causal, before, after)
-    check_ids(model, rows)
     return causal_task(rows) if causal else masked_task(model, tokenizer, rows)
 
 
@@ -86,11 +84,7 @@ def causal_task(rows: list[np.ndarray]) -> Task:
     >>> causal_task([np.array([7, 8, 9])]).row(0, None)["labels"].tolist()
     [8, 9]
     """
-
-    def row(i: int, rng) -> dict:
-        return {"ids": rows[i][:-1], "labels": rows[i][1:]}
-
-    return Task(len(rows), row, lm_loss, texts_digest(*rows))
+    return Task([{"ids": row[:-1], "labels": row[1:]} for row in rows], lm_loss)
 
 
 def masked_task(model, tokenizer, rows: list[np.ndarray], *, all_masked: bool = False) -> Task:
@@ -114,8 +108,8 @@ def masked_task(model, tokenizer, rows: list[np.ndarray], *, all_masked: bool = 
     size = min(model.get_input_embeddings().num_embeddings, max(inner.get_vocab().values()) + 1)
     ordinary = np.setdiff1d(np.arange(size), special)
 
-    def row(number: int, rng: np.random.Generator) -> dict:
-        ids = rows[number]
+    def masked(example: dict, rng: np.random.Generator) -> dict:
+        ids = example["ids"]
         places = np.flatnonzero(np.isin(ids, special, invert=True))
         n = min(len(places), max(1, round(CHOSEN * len(places))))
         chosen = rng.choice(places, n, replace=False) if n else places
@@ -126,7 +120,7 @@ def masked_task(model, tokenizer, rows: list[np.ndarray], *, all_masked: bool = 
         hidden[chosen] = np.where((dice < MASKED) | all_masked, masks[0], new)
         return {"ids": hidden, "labels": labels}
 
-    return Task(len(rows), row, lm_loss, texts_digest(masks, *rows))
+    return Task([{"ids": row} for row in rows], lm_loss, masked, tuple(masks))
 
 
 def lm_loss(model, batch: dict) -> torch.Tensor:
@@ -176,7 +170,7 @@ def loss_per_byte(
     (3.7019..., 3.7019...)
     """
     texts = list(texts)
-    causal = head(model, "causal", "masked") == "causal"
+    causal = head_of(model, "causal-lm", "masked-lm") == "causal-lm"
     length = sequence_length(model, length)
     documents = encode_texts(tokenizer, texts)
     size = sum(len(text.encode()) for text in texts)
@@ -231,16 +225,18 @@ def search_learning_rate(
             f"there are {task.size} examples and held_out={held_out}: give more text, or hold out less"
         )
     order = np.random.default_rng([seed, 3]).permutation(task.size)
-    learned = order[held_out:]
-    part = task._replace(size=len(learned), row=lambda i, rng: task.row(learned[i], rng))
+    unseen, learned = (
+        task._replace(examples=[task.examples[i] for i in numbers])
+        for numbers in (order[:held_out], order[held_out:])
+    )
     options |= {"steps": steps, "seed": seed}
 
     def loss_with(rate: float) -> float:
         try:
-            trained, _ = optimise(model, part, learning_rate=rate, inplace=False, **options)
+            trained, _ = optimise(model, learned, learning_rate=rate, inplace=False, **options)
         except FloatingPointError:
             return math.inf
-        total, items = total_loss(trained, task, order[:held_out], seed=seed)
+        total, items = total_loss(trained, unseen, seed=seed)
         return total / items if math.isfinite(total) else math.inf
 
     return pd.DataFrame({"rate": list(rates), "loss": [loss_with(rate) for rate in rates]})

@@ -6,7 +6,7 @@ import json
 import math
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -96,6 +96,7 @@ def optimise(
     began = time.perf_counter()
     sizes = {"batch_size": batch_size, "epochs": epochs, "save_every": save_every}
     _check(task, learning_rate, sizes | {"micro_batch": micro_batch, "steps": steps})
+    check_ids(model, (example["ids"] for example in task.examples))
     steps = steps or epochs * math.ceil(task.size / batch_size)
     device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
     half = _half(dtype, device)
@@ -110,7 +111,7 @@ def optimise(
         "warmup": warmup,
         "floor": floor,
         "seed": seed,
-        "examples": f"{task.size} {task.mark}",
+        "examples": folder and task.mark(),
         "model": folder and hashlib.sha256(save(_tensors(model))).hexdigest()[:16],
         "learned": sum(p.numel() for p in model.parameters() if p.requires_grad),
     }
@@ -267,16 +268,13 @@ def _check_finite(losses: torch.Tensor, model, numbers: list[list[int]], step: i
         )
 
 
-def total_loss(
-    model, task: Task, numbers: Iterable[int] | None = None, *, seed: int = 42
-) -> tuple[float, int]:
+def total_loss(model, task: Task, *, seed: int = 42) -> tuple[float, int]:
     """Return the sum of the losses of a task's examples, without training, and their labels' number.
 
-    ``numbers`` are the examples (None: all); masks are drawn from the seed. Raises ValueError for
-    ids outside the model's table.
+    Masks are drawn from the seed. Raises ValueError for ids outside the model's table.
     """
     rng = np.random.default_rng([seed, 2])
-    rows = [task.row(int(i), rng) for i in (range(task.size) if numbers is None else numbers)]
+    rows = [task.row(i, rng) for i in range(task.size)]
     _, losses = _evaluated(model, rows, task.loss)
     return math.fsum(loss.item() for loss in losses), _labels(rows)
 
