@@ -8,72 +8,61 @@ import numpy as np
 import pandas as pd
 import torch
 from tokenizers import Tokenizer
-from torch.nn.functional import embedding_bag, normalize
+from torch.nn.functional import normalize
 
 from .batches import encode_texts
 
 INITS = ("fvt", "mean", "normal", "zero", "first-last", "focus")
 WINDOW, DIMENSIONS = 5, 100  # of FOCUS: places to either side, and directions of a token's vector
 
-# For each new token the old ids to average, and their weights (None: all alike).
-Recipe = list[tuple[tuple[int, ...], np.ndarray | None]]
+# For each new token the old ids to average, and their weights.
+Recipe = list[tuple[tuple[int, ...], np.ndarray]]
 
 
 def recipes(init: str, sources: pd.DataFrame, new: Tokenizer, corpus) -> tuple[Recipe, Recipe]:
     """Return what to average for each new token: in the input table, and in an untied head.
 
-    ``sources`` is what ``row_sources`` gives. Raises ValueError for "focus" without a corpus, or
-    with one that holds no new token. Warns of new tokens that have no old piece.
+    ``sources`` is what ``row_sources`` gives. An ``init`` without pieces averages nothing. Raises
+    ValueError for "focus" without a corpus, or with one that holds no new token. Warns of new tokens
+    that have no old piece.
     """
     made = sources[sources.origin == "new"]
+    if init in ("mean", "normal", "zero"):
+        nothing = [((), np.ones(0))] * len(made)
+        return nothing, nothing
     without = made.token[made.pieces.map(len) == 0].tolist()
-    if without and init not in ("mean", "normal", "zero"):
+    if without:
         warnings.warn(
             f"{len(without)} new tokens, {without[0]!r} the first, have no piece under the old "
             "tokenizer: their rows start as the mean of all rows",
             stacklevel=4,
         )
     if init == "first-last":
-        return [(p[-1:], None) for p in made.pieces], [(p[:1], None) for p in made.pieces]
+        one = np.ones(1)
+        return [(p[-1:], one) for p in made.pieces], [(p[:1], one) for p in made.pieces]
     if init == "focus" and corpus is None:
         raise ValueError("init='focus' compares tokens by their text: give it as corpus=")
     found = focus_weights(sources, new, corpus) if init == "focus" else {}
-    recipe = [found.get(i, (p, None)) for i, p in made.pieces.items()]
+    recipe = [found.get(i, (p, np.ones(len(p)))) for i, p in made.pieces.items()]
     return recipe, recipe
 
 
-def first_rows(init: str, recipe: Recipe, seed: int, lengthened: int, rows, tokens, mean):
-    """Compute the new tokens' rows from all rows, the tokens' rows, and the mean of the latter.
-
-    The first ``lengthened`` columns get the old rows' length.
-    """
-    n = len(recipe)
+def first_rows(init: str, recipe: Recipe, seed: int, rows, tokens, mean) -> torch.Tensor:
+    """Compute the new tokens' rows from all rows, the tokens' rows, and the mean of the latter."""
     if init == "normal":
-        found = draws(tokens, mean, n, seed)
-    elif init in ("mean", "zero"):
-        found = (mean if init == "mean" else torch.zeros_like(mean)).repeat(n, 1)
-    else:
-        found = averages(rows, recipe, mean)
-    if lengthened:  # averages are shorter than what they average
-        median = tokens[:, :lengthened].float().norm(dim=1).median()
-        lengths = found[:, :lengthened].norm(dim=1, keepdim=True).clamp(min=1e-30)
-        found[:, :lengthened] *= median / lengths
-    return found
-
-
-def averages(rows, recipe: Recipe, mean: torch.Tensor) -> torch.Tensor:
-    """Compute the weighted mean of each new token's old rows; ``mean`` where it has none."""
-    found = mean.repeat(len(recipe), 1)
+        return draws(tokens, mean, len(recipe), seed)
+    found = (torch.zeros_like(mean) if init == "zero" else mean).repeat(len(recipe), 1)
     for i, (ids, weights) in enumerate(recipe):
-        if not ids:
-            continue
-        some = rows[list(ids)].to(mean.dtype)
-        options = {"mode": "mean"}
-        if weights is not None:
-            weights = torch.from_numpy(weights[None]).to(some)
-            options = {"mode": "sum", "per_sample_weights": weights}
-        found[i] = embedding_bag(torch.arange(len(ids), device=rows.device)[None], some, **options)
+        if ids:
+            shares = torch.from_numpy(weights).to(mean)
+            found[i] = shares @ rows[list(ids)].to(mean.dtype) / shares.sum()
     return found
+
+
+def stretch(found: torch.Tensor, tokens: torch.Tensor) -> None:
+    """Give rows the tokens' median length, in place: averages are shorter than what they average."""
+    median = tokens.float().norm(dim=1).median()
+    found *= median / found.norm(dim=1, keepdim=True).clamp(min=1e-30)
 
 
 @contextmanager

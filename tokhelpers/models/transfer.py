@@ -4,7 +4,6 @@ import math
 import warnings
 from collections.abc import Iterable
 from copy import deepcopy
-from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -12,7 +11,7 @@ import torch
 from tokenizers import Tokenizer
 
 from ..tokenizer.parts import backend_of
-from .initialisation import INITS, first_rows, one_thread, recipes
+from .initialisation import INITS, first_rows, one_thread, recipes, stretch
 from .rows import row_sources
 
 # Most released tables have up to about 900 rows more than their tokenizer has tokens (phi-2: 905).
@@ -155,14 +154,17 @@ def transfer_embeddings(
     model = model if inplace else deepcopy(model)
     spare = sorted(set(range(plan["table_rows"])) - set(old.get_vocab().values()))
     with torch.no_grad(), one_thread():  # the same rows, however many threads there are
-        made, by_pieces = [], recipes(init, sources, new, corpus)
-        for parts, recipe in zip(_tables(model, plan), by_pieces, strict=False):
+        tables, made = _tables(model, plan), []
+        for parts, recipe in zip(tables, recipes(init, sources, new, corpus), strict=False):
             rows = torch.cat([part.reshape(plan["table_rows"], -1) for part in parts], dim=1)
             _check_finite(rows)
-            lengthened = plan["width"] if rescale and not made else 0
-            start = partial(first_rows, init, recipe, seed, lengthened)
-            made.append(_new_rows(rows, sources, spare, plan["new_rows"], start))
-        for parts, rows in zip(_tables(model, plan), made, strict=True):
+            tokens = rows[np.delete(np.arange(len(rows)), spare)] if spare else rows
+            mean = tokens.mean(0, dtype=torch.float64).float()
+            found = first_rows(init, recipe, seed, rows, tokens, mean)
+            if rescale and not made:
+                stretch(found[:, : plan["width"]], tokens[:, : plan["width"]])
+            made.append(_new_rows(rows, found, mean, sources, spare, plan["new_rows"]))
+        for parts, rows in zip(tables, made, strict=True):
             _write(parts, rows, plan["table_rows"])
     _set_size(model, plan["new_rows"])
     _move_ids(model, old, new)
@@ -217,18 +219,14 @@ def _set_size(model, n: int) -> None:
     model.config.get_text_config().vocab_size = model.vocab_size = n
 
 
-def _new_rows(rows, sources: pd.DataFrame, spare, n: int, start) -> torch.Tensor:
-    """The new table's rows from the old ones, as the sources say."""
+def _new_rows(rows, found, mean, sources: pd.DataFrame, spare, n: int) -> torch.Tensor:
+    """The new table: copied rows, those found for new tokens, and what has no token."""
     made = torch.empty((n, rows.shape[1]), dtype=rows.dtype, device=rows.device)
     copied, new, unused = (
         np.flatnonzero(sources.origin == origin).tolist() for origin in ("copied", "new", "unused")
     )
     made[copied] = rows[[sources.pieces[i][0] for i in copied]]
-    taken = torch.ones(len(rows), dtype=torch.bool, device=rows.device)
-    taken[spare] = False
-    tokens = rows[taken] if spare else rows
-    mean = tokens.mean(0, dtype=torch.float64).float()
-    made[new] = start(rows, tokens, mean).to(made.dtype)
+    made[new] = found.to(made.dtype)
     unused += range(len(sources), n)
     old = rows[[spare[i % len(spare)] for i in range(len(unused))]] if spare else mean
     made[unused] = old.to(made.dtype)
