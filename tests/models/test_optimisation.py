@@ -69,8 +69,6 @@ def test_schedule_by_hand():
     assert learning_rate_schedule(1, 1) == 1
     other = [learning_rate_schedule(s, 10, warmup=0.2, floor=0) for s in (1, 2, 6, 10)]
     assert other == pytest.approx([0.5, 1, 0.5, 0], abs=1e-12)
-    with pytest.raises(ValueError, match="give one from 0 to 10"):
-        learning_rate_schedule(11, 10)
 
 
 # --- one step ------------------------------------------------------------------------------------
@@ -222,7 +220,7 @@ def test_gradients_that_are_not_finite_stop_it(llama_model, rows):
         ({"micro_batch": 1.5}, "micro_batch must be .*: give"),
         ({"learning_rate": 0}, "learning_rate=0: give a number above 0"),
         ({"learning_rate": math.nan}, "learning_rate=nan: give a number above 0"),
-        ({"dtype": "half"}, "dtype is 'half': use float32, bfloat16, or None"),
+        ({"dtype": "half"}, "dtype is 'half': use bfloat16 or float32"),
     ],
     ids=str,
 )

@@ -160,3 +160,10 @@ def load_model(
             "it was saved as"
         )
     return model
+
+
+def dtype_of(name: str) -> torch.dtype:
+    """Return torch's type of this name, or raise ValueError for one that nothing is trained in."""
+    if name not in ("bfloat16", "float32"):
+        raise ValueError(f"dtype is {name!r}: use bfloat16 or float32")
+    return getattr(torch, name)

@@ -10,7 +10,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from ..tokenizer.checks import positive
-from .architectures import configuration, new_model
+from .architectures import configuration, dtype_of, new_model
 
 KINDS = ["weights", "gradients", "adamw", "activations", "logits"]
 
@@ -171,10 +171,3 @@ def inputs_for(config, head, batch, length, device) -> dict[str, torch.Tensor]:
     ids = torch.randint(config.vocab_size, (batch, length), device=device)
     classes = torch.randint(config.num_labels, (batch,), device=device)
     return {"input_ids": ids, "labels": classes if head == "text-classification" else ids}
-
-
-def dtype_of(name: str) -> torch.dtype:
-    """Return torch's type of this name, or raise ValueError for one that no step is modelled in."""
-    if name not in ("bfloat16", "float32"):
-        raise ValueError(f"dtype is {name!r}: use bfloat16 or float32")
-    return getattr(torch, name)

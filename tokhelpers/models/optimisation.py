@@ -18,6 +18,7 @@ from safetensors.torch import save, save_file
 
 from ..tokenizer.checks import positive
 from ..tokenizer.files import write_whole
+from .architectures import dtype_of
 from .batches import NO_LABEL, Task, check_ids, collated
 
 CHECKPOINT = "checkpoint.safetensors"  # weights, AdamW's state, and the run as metadata
@@ -31,16 +32,13 @@ def learning_rate_schedule(
     """Return the share of the peak learning rate at a step, counted from 1 to ``steps``.
 
     It is the library's schedule: linear from 0 to 1 over the first ``warmup`` of the steps (one at
-    least), then half a cosine down to ``floor``, which the last step has. Raises ValueError for a
-    step outside 0 to ``steps``.
+    least), then half a cosine down to ``floor``, which the last step has.
 
     Source: thesis, section 5.2.2.
 
     >>> [round(learning_rate_schedule(step, 200), 4) for step in (1, 2, 101, 200)]
     [0.5, 1.0, 0.505, 0.01]
     """
-    if not 0 <= step <= steps:
-        raise ValueError(f"step {step} of {steps}: give one from 0 to {steps}")
     rising = max(1, math.ceil(round(warmup * steps, 9)))
     peak_of_one = torch.optim.SGD([torch.zeros(1)], lr=1.0)
     schedule = transformers.get_cosine_with_min_lr_schedule_with_warmup(
@@ -147,11 +145,7 @@ def _half(dtype: str | None, device: torch.device) -> bool:
     """Whether to compute in bfloat16; without hardware for it torch would emulate it slowly."""
     if dtype is None:
         return device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
-    if dtype not in ("float32", "bfloat16"):
-        raise ValueError(
-            f"dtype is {dtype!r}: use float32, bfloat16, or None for what the device has"
-        )
-    return dtype == "bfloat16"
+    return dtype_of(dtype) is torch.bfloat16
 
 
 def _check(task: Task, learning_rate: float, sizes: dict) -> None:

@@ -7,6 +7,7 @@ category's codes, by side and by encounter) is always in the same split, whateve
 
 import re
 from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from importlib import metadata
@@ -125,7 +126,7 @@ def hpo_questions(n: int | None = None, *, split: str = "train", seed: int = 0) 
         for branch in terms[code].branches:
             below[branch].append(code)
     questions = []
-    for code in sorted(here, key=lambda code: digest(f"{seed} {code}")):
+    for code in _shuffled(here, seed):
         branches = terms[code].branches
         levels = [siblings[branches[0]], *(below[branch] for branch in branches)]
         wrong = _wrong_options(code, levels, terms, seed)
@@ -202,8 +203,7 @@ def _wrong_options(code: str, levels: list[list[str]], terms: dict, seed: int) -
     wrong = []
     for level in levels:
         pool = [other for other in level if other not in wrong and is_wrong(other)]
-        pool.sort(key=lambda other: digest(f"{seed} {code} {other}"))
-        wrong += pool[: 3 - len(wrong)]
+        wrong += _shuffled(pool, f"{seed} {code}")[: 3 - len(wrong)]
         if len(wrong) == 3:  # the larger branches have thousands of terms
             break
     return wrong
@@ -212,7 +212,7 @@ def _wrong_options(code: str, levels: list[list[str]], terms: dict, seed: int) -
 def _hpo_question(code: str, wrong: list[str], terms: dict, seed: int) -> Question:
     term = terms[code]
     # another digest than the draw's, which would favour places
-    places = sorted([code, *wrong], key=lambda c: digest(f"{seed} place {code} {c}"))
+    places = _shuffled([code, *wrong], f"{seed} place {code}")
     return Question(
         f"Which term of the Human Phenotype Ontology does this describe? {term.definition}",
         tuple(terms[c].name for c in places),
@@ -240,14 +240,10 @@ def icd_chapters(n: int | None = None, *, split: str = "train", seed: int = 0) -
     held_out = _test_groups(dict(zip(rows.code.str[:3], rows.chapter, strict=True)))
     rows = rows[rows.code.str[:3].isin(held_out) == (split == "test")]
     _check_enough(n, len(rows), split)
-    rows = _by_digest(rows, f"{seed}")
+    rows = rows.loc[_shuffled(rows.index, seed)]
     # in turn from each chapter; then another digest, since a large chapter's first are the smallest
     rank = rows.groupby("label").cumcount().sort_values(kind="stable")
-    return _by_digest(rows.loc[rank.index[:n]], f"{seed} order").reset_index(drop=True)
-
-
-def _by_digest(rows: pd.DataFrame, salt: str) -> pd.DataFrame:
-    return rows.sort_values("code", key=lambda c: c.map(lambda x: digest(f"{salt} {x}")))
+    return rows.loc[_shuffled(rank.index[:n], f"{seed} order")].reset_index(drop=True)
 
 
 @cache
@@ -262,13 +258,18 @@ def _icd_rows() -> pd.DataFrame:
         elif "-" not in code:  # a category that is also a block comes second
             rows[code] = (text, code, chapter, label)
     table = pd.DataFrame(rows.values(), columns=["text", "code", "chapter", "label"])
-    return table.drop_duplicates("text")
+    return table.drop_duplicates("text").set_index("code", drop=False)
+
+
+def _shuffled(names: Iterable[str], salt: str | int) -> list[str]:
+    """Names in an order that the salt decides."""
+    return sorted(names, key=lambda name: digest(f"{salt} {name}"))
 
 
 def _test_groups(strata: dict[str, str]) -> set[str]:
     """A tenth of each stratum's groups, rounded up; a stratum's only group stays in training."""
     groups = defaultdict(list)
-    for group in sorted(strata, key=lambda group: digest(f"split {group}")):
+    for group in _shuffled(strata, "split"):
         groups[strata[group]].append(group)
     return {g for members in groups.values() for g in members[:-1][: -(-len(members) // 10)]}
 

@@ -5,7 +5,6 @@ import re
 import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -13,8 +12,8 @@ import pandas as pd
 import torch
 
 from ..tokenizer.checks import positive
-from .architectures import configuration, new_model
-from .costs import dtype_of, inputs_for, trainable, training_memory
+from .architectures import configuration, dtype_of, new_model
+from .costs import inputs_for, trainable, training_memory
 
 MEASURED = ("seconds", "processor_seconds", "memory")
 # thesis, section 5.1: what each model is trained on, and how many tokens of input at most
@@ -48,8 +47,8 @@ def measure_step(
     "cpu" resident memory above what the process had before the model was built. Where a GPU's
     memory does not suffice, there is one row, and all three are NaN.
 
-    Raises ValueError as ``training_memory`` does, and RuntimeError where the process was killed,
-    most likely for its memory.
+    Raises ValueError as ``training_memory`` does, and ``concurrent.futures``' BrokenProcessPool where
+    the process was killed, most likely for its memory.
 
     >>> measure_step("small-bert", 500, head="none", batch=1, length=16)
     Traceback (most recent call last):
@@ -59,13 +58,7 @@ def measure_step(
     how = {"steps": positive("steps", steps), "device": device, "dtype": dtype_of(dtype)}
     threads = torch.get_num_threads()
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        try:
-            found = pool.submit(_measure, threads, config, head, batch, length, how).result()
-        except BrokenProcessPool:
-            raise RuntimeError(
-                f"the process was killed at batch={batch}, length={length:,}, most likely for its "
-                "memory: ask for less"
-            ) from None
+        found = pool.submit(_measure, threads, config, head, batch, length, how).result()
     what = {"vocab_size": config.vocab_size, "head": head, "batch": batch, "length": length}
     name = processor() if device == "cpu" else torch.cuda.get_device_name(device)
     what |= {"dtype": dtype, "device": name, "threads": threads}
