@@ -306,12 +306,6 @@ def test_sizes_of_the_new_table(old, rows, tokens, new_rows):
     assert plan.new_ids == list(range(282, tokens))
 
 
-def test_the_plan_names_the_modules_that_peft_trains(old, longer):
-    """Notebook 14 trains them."""
-    found = [th.plan_transfer(a_model(k), old, longer).modules for k in ("tied", "untied")]
-    assert found == [["model.embed_tokens"], ["model.embed_tokens", "lm_head"]]
-
-
 def test_ids_without_a_token_inside_the_vocabulary(old):
     parts = th.read_parts(old)
     vocab = {t: i + 5 if i > 270 else i for t, i in parts.vocab.items()}  # a hole of five ids
