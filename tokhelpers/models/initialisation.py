@@ -152,14 +152,13 @@ def token_vectors(documents: list[list[int]]) -> tuple[np.ndarray, torch.Tensor]
     if not pairs:
         raise ValueError("the text has no two tokens side by side: give more of it as corpus=")
     ids, places = np.unique(np.concatenate(pairs, axis=1), return_inverse=True)
-    places, n = places.reshape(2, -1), len(ids)
-    ones = torch.ones(places.shape[1], dtype=torch.float64)
-    counts = torch.sparse_coo_tensor(places, ones, (n, n), check_invariants=True).coalesce()
-    (one, two), times = counts.indices().numpy(), counts.values().numpy()
+    (one, two), n = places.reshape(2, -1), len(ids)
+    codes, times = np.unique(one * n + two, return_counts=True)
+    one, two = np.divmod(codes, n)
     of_token = np.bincount(one, times)
-    shared = np.log(times * times.sum() / (of_token[one] * of_token[two]))
-    kept = torch.from_numpy(shared > 0)
-    where, shared = counts.indices()[:, kept], torch.from_numpy(shared)[kept]
+    shared = np.log(times / (of_token[one] * of_token[two]) * times.sum())
+    where = np.stack([one, two])[:, shared > 0]
+    shared = shared[shared > 0]
     matrix = torch.sparse_coo_tensor(where, shared, (n, n), check_invariants=True)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
