@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable
 from copy import deepcopy
+from functools import partial
 
 import numpy as np
 import torch
@@ -52,7 +53,7 @@ def distill_embeddings(
     sources, most = row_sources(old, new), sequence_length(model)
     is_new, pieces = (sources.origin == "new").to_numpy(), sources.pieces.tolist()
     documents = encode_texts(new, corpus)
-    blocks = _blocks(documents, is_new, pieces, positive("snippets", snippets), most)
+    examples = _examples(documents, is_new, pieces, positive("snippets", snippets), most)
     student = transfer_embeddings(model, old, new, max_padding=max_padding)
     learned = [p.requires_grad for p in student.parameters()]
     student.requires_grad_(False)
@@ -60,7 +61,7 @@ def distill_embeddings(
     moved = torch.zeros(len(table), 1)  # AdamW leaves a row alone whose gradient is always 0
     moved[np.flatnonzero(is_new)] = 1
     hook = table.register_hook(lambda grad: grad * moved.to(grad))
-    task = _task(deepcopy(model).eval(), blocks, is_new, pieces)
+    task = Task(examples, partial(_loss, deepcopy(model).eval()))
     options = {"learning_rate": 1e-4, "batch_size": 16, "epochs": 1} | options
     student, _ = optimise(student, task, seed=seed, inplace=True, **options)
     hook.remove()
@@ -69,41 +70,36 @@ def distill_embeddings(
     return student.to(model.device)
 
 
-def _blocks(documents, is_new, pieces, snippets: int, most: int) -> list[np.ndarray]:
-    """Parts of documents, each with a new token that not enough parts before it had."""
+def _examples(documents, is_new, pieces, snippets: int, most: int) -> list[dict]:
+    """Parts of documents, each with a new token that not enough parts before it had.
+
+    ``old_ids`` are the tokens' pieces; a place's label is where its token's last piece stands.
+    """
     lengths = np.array([len(ids) for ids in pieces])
-    seen, blocks, length = Counter(), [], min(LENGTH, most)
+    seen, examples, length = Counter(), [], min(LENGTH, most)
     for document in documents:
         for start in range(0, len(document), length):
             block = np.array(document[start : start + length])
-            block = block[lengths[block].cumsum() <= most]  # the teacher reads all pieces
+            labels = lengths[block].cumsum() - 1
+            block, labels = block[labels < most], labels[labels < most]  # the teacher reads pieces
             found = set(block[is_new[block]].tolist())
             if any(seen[i] < snippets for i in found):
                 seen.update(found)
-                blocks.append(block)
-    if not blocks:
+                labels[: is_new[block].argmax()] = NO_LABEL
+                old_ids = np.array([i for token in block for i in pieces[token]])
+                examples.append({"ids": block, "labels": labels, "old_ids": old_ids})
+    if not examples:
         raise ValueError("the text holds no new token: give the text that they were learned from")
-    return blocks
+    return examples
 
 
-def _task(teacher, blocks: list[np.ndarray], is_new, pieces) -> Task:
-    """Examples are blocks and their pieces; a place's label is where its token's last piece stands."""
-
-    def example(block: np.ndarray) -> dict:
-        cut = [pieces[token] for token in block]
-        labels = np.cumsum([len(some) for some in cut]) - 1
-        labels[: is_new[block].argmax()] = NO_LABEL
-        return {"ids": block, "labels": labels, "old_ids": [i for some in cut for i in some]}
-
-    def loss(student, batch: dict) -> torch.Tensor:
-        with torch.no_grad():
-            wanted = _states(teacher.to(student.device), batch["old_ids"], batch["old_mask"])
-        found, places = _states(student, batch["ids"], batch["mask"]), batch["labels"]
-        rows, columns = torch.nonzero(places != NO_LABEL, as_tuple=True)
-        error = found[rows, columns].float() - wanted[rows, places[rows, columns]].float()
-        return error.square().mean(1).sum()
-
-    return Task([example(block) for block in blocks], loss)
+def _loss(teacher, student, batch: dict) -> torch.Tensor:
+    with torch.no_grad():
+        wanted = _states(teacher.to(student.device), batch["old_ids"], batch["old_mask"])
+    found, places = _states(student, batch["ids"], batch["mask"]), batch["labels"]
+    rows, columns = torch.nonzero(places != NO_LABEL, as_tuple=True)
+    error = found[rows, columns].float() - wanted[rows, places[rows, columns]].float()
+    return error.square().mean(1).sum()
 
 
 def _states(model, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
