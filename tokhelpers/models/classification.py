@@ -1,6 +1,7 @@
 """Text classification with encoders and decoders, with AVocaDo's contrastive regularisation."""
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -60,16 +61,18 @@ def finetune_classes(
     [0, 1]
     """
     head_of(model, "text-classification")
-    texts, old = list(texts), None
+    texts = list(texts)
     rows = _framed(model, tokenizer, encode_texts(tokenizer, texts), length, separator)
+    examples = _labelled(rows, labels, model.config.num_labels)
     if contrast is not None:
         if not temperature > 0:
             raise ValueError(f"temperature={temperature!r}: give a number above 0")
-        read = _read_by(contrast, tokenizer, texts)
-        old = _framed(model, tokenizer, read, length, separator)
+        old = _framed(model, tokenizer, _read_by(contrast, tokenizer, texts), length, separator)
         check_ids(model, old)
+        examples = [e | {"old_ids": ids} for e, ids in zip(examples, old, strict=True)]
         options.setdefault("micro_batch", options.get("batch_size", len(rows)))
-    task = _class_task(model, rows, labels, old, temperature, weight)
+    loss = partial(_loss, temperature=temperature, weight=weight)
+    task = Task(examples, loss, settings=(temperature, weight))
     return optimise(model, task, epochs=epochs, **options)
 
 
@@ -173,27 +176,21 @@ def _read_by(old, new, texts: list[str]) -> list[list[int]]:
     return [[ids[i] for i in document] for document in documents]
 
 
-def _class_task(
-    model, rows: list[np.ndarray], labels, old, temperature: float, weight: float
-) -> Task:
-    """The task to name the classes of rows of ids; ``old`` are the texts by the old tokenizer."""
-    labels, n = np.asarray(labels), model.config.num_labels
+def _labelled(rows: list[np.ndarray], labels, n: int) -> list[dict]:
+    """Examples of rows of ids and their labels, which are to be classes from 0 to n - 1."""
+    labels = np.asarray(labels)
     if labels.shape != (len(rows),):
         raise ValueError(f"{len(rows)} texts and {labels.size} labels: give one label per text")
     wrong = [x for x in labels.tolist() if type(x) is not int or not 0 <= x < n]
     if wrong:
         raise ValueError(f"the label {wrong[0]!r} is no class of this model: it has 0 to {n - 1}")
+    return [{"ids": ids, "labels": label} for ids, label in zip(rows, labels, strict=True)]
 
-    def loss(model, batch: dict) -> torch.Tensor:
-        pooled, logits = states(model, batch["ids"], batch["mask"])
-        total = F.cross_entropy(logits.float(), batch["labels"], reduction="sum")
-        if old is not None:
-            before, _ = states(model, batch["old_ids"], batch["old_mask"])
-            total = total + weight * len(pooled) * nt_xent(pooled, before, temperature)
-        return total
 
-    examples = [{"ids": ids, "labels": n} for ids, n in zip(rows, labels, strict=True)]
-    if old is None:
-        return Task(examples, loss)
-    examples = [e | {"old_ids": ids} for e, ids in zip(examples, old, strict=True)]
-    return Task(examples, loss, settings=(temperature, weight))
+def _loss(model, batch: dict, *, temperature: float, weight: float) -> torch.Tensor:
+    pooled, logits = states(model, batch["ids"], batch["mask"])
+    total = F.cross_entropy(logits.float(), batch["labels"], reduction="sum")
+    if "old_ids" in batch:
+        before, _ = states(model, batch["old_ids"], batch["old_mask"])
+        total = total + weight * len(pooled) * nt_xent(pooled, before, temperature)
+    return total
