@@ -85,8 +85,8 @@ def optimise(
     ``folder``, weights and AdamW's state are saved there every ``save_every`` steps and at the end,
     whole or not at all. A run that finds a checkpoint goes on from it; on the same machine its
     result is bit by bit that of a run that never stopped. Raises ValueError for a checkpoint of
-    another run, and for numbers below 1; FloatingPointError, with the step and the examples, for a
-    loss or gradients that are not finite.
+    another run, ids outside the model's table, and numbers below 1; FloatingPointError, with the
+    step and the examples, for a loss or gradients that are not finite.
 
     Source: thesis, section 5.2: AdamW with betas 0.9 and 0.999, epsilon 1e-8, no weight decay.
     Purason et al. 2025, Table 9, has 0.9, 0.95 and a weight decay of 0.1.
