@@ -221,20 +221,15 @@ def test_gradients_that_are_not_finite_stop_it(llama_model, rows):
         ({"learning_rate": 0}, "learning_rate=0: give a number above 0"),
         ({"learning_rate": math.nan}, "learning_rate=nan: give a number above 0"),
         ({"dtype": "half"}, "dtype is 'half': use bfloat16 or float32"),
+        ({"rows": []}, "no example to learn from"),
+        ({"rows": [np.array([1])]}, "no token to predict"),
     ],
     ids=str,
 )
-def test_settings_that_are_refused(llama_model, rows, wrong, message):
+def test_settings_and_examples_that_are_refused(llama_model, rows, wrong, message):
+    options = {"rows": rows, **RUN, **wrong}
     with pytest.raises(ValueError, match=message):
-        optimise(llama_model, causal_task(rows), **{**RUN, **wrong})
-
-
-@pytest.mark.parametrize(
-    "rows, message", [([], "no example to learn from"), ([np.array([1])], "no token to predict")]
-)
-def test_examples_that_teach_nothing_are_refused(llama_model, rows, message):
-    with pytest.raises(ValueError, match=message):
-        optimise(llama_model, causal_task(rows), **RUN)
+        optimise(llama_model, causal_task(options.pop("rows")), **options)
 
 
 # --- what is left alone --------------------------------------------------------------------------

@@ -113,24 +113,18 @@ def test_added_tokens_cut_the_text_that_is_measured(base, texts):
 
 # --- what is refused -----------------------------------------------------------------------------
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("given", "error", "message"),
     [
-        ({"sizes": [0, 10]}, "a size must be at least 1, not 0"),
-        ({"sizes": "1000"}, "a size must be a whole number, not '[01]'"),
-        ({"sizes": []}, "sizes is empty: give numbers"),
-        ({"test": []}, "no text in its 0 documents"),
+        ({"sizes": [0, 10]}, ValueError, "a size must be at least 1, not 0"),
+        ({"sizes": "1000"}, ValueError, "a size must be a whole number, not '[01]'"),
+        ({"sizes": []}, ValueError, "sizes is empty: give numbers"),
+        ({"test": []}, ValueError, "no text in its 0 documents"),
+        ({"model_config": {"hidden_size": 8}}, TypeError, "model_config is a dict: give the name"),
+        ({"corpus": "kissa"}, TypeError, "got one string: put it in a list"),
+        ({"corpus": ["kissa"] * 2}, ValueError, "1 different documents 0 would be held out: bring"),
     ],
     ids=str,
 )
-def test_refused(base, texts, options, message):
-    with pytest.raises(ValueError, match=message):
-        th.recommend_size(base, texts, "small-llama", **{**FEW, **options})
-
-
-def test_models_and_texts_that_are_none(base, texts):
-    with pytest.raises(TypeError, match="model_config is a dict: give the name"):
-        th.recommend_size(base, texts, {"hidden_size": 8})
-    with pytest.raises(TypeError, match="got one string: put it in a list"):
-        th.recommend_size(base, "kissa", "small-llama", **FEW)
-    with pytest.raises(ValueError, match="1 different documents 0 would be held out: bring more"):
-        th.recommend_size(base, ["kissa", "kissa"], "small-llama", **FEW)
+def test_refused(base, texts, given, error, message):
+    with pytest.raises(error, match=message):
+        th.recommend_size(base, **{"corpus": texts, "model_config": "small-llama", **FEW, **given})
