@@ -189,19 +189,6 @@ def test_focus_takes_the_row_of_a_token_in_the_same_company(kind, padding):
             th.transfer_embeddings(before, old, new, **focus, corpus=corpus)
 
 
-def test_drawn_rows_are_the_same_for_any_number_of_threads():
-    text = list(th.load_corpus("hpo", chars=50_000))
-    old = th.train_byte_level_bpe(text, vocab_size=1_000)
-    new = th.extend(old, th.continue_bpe(old, text, 50))
-    before, drawn = a_model("tied", 1_000), []
-    for n in (1, 2, 3):
-        torch.set_num_threads(n)
-        after = th.transfer_embeddings(before, old, new, init="normal")
-        drawn.append(after.get_input_embeddings().weight[1_000:])
-        assert torch.get_num_threads() == n
-    assert torch.equal(drawn[0], drawn[1]) and torch.equal(drawn[0], drawn[2])
-
-
 def test_normal_has_the_mean_and_covariance_of_the_old_rows(old):
     """With many new tokens the sample's moments come near; in each direction, not only on average."""
     before = a_model("tied")
