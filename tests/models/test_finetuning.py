@@ -164,6 +164,8 @@ def test_bad_input_for_pretraining(tokenizer):
             pretrain(small(other), tokenizer, TEXTS, **RUN)
     with pytest.raises(ValueError, match="length=65: the model has 64 positions"):
         pretrain(small(), tokenizer, TEXTS, length=65, **RUN)
+    with pytest.raises(ValueError, match="example 0 has the id 274, and .* has 270 rows, 0 to 269"):
+        pretrain(small(vocab_size=270), tokenizer, ["a bat", " ate the rat" * 20], **RUN)
     plain = th.train_byte_level_bpe(TEXTS, vocab_size=270, special_tokens=["<end>"])
     with pytest.raises(ValueError, match="'mask' in its name, and this tokenizer has 0: give"):
         pretrain(small("masked-lm"), plain, TEXTS, **RUN)
