@@ -54,8 +54,8 @@ def first_rows(init: str, recipe: Recipe, seed: int, rows, tokens, mean) -> torc
     found = (torch.zeros_like(mean) if init == "zero" else mean).repeat(len(recipe), 1)
     for i, (ids, weights) in enumerate(recipe):
         if ids:
-            shares = torch.from_numpy(weights).to(mean)
-            found[i] = shares @ rows[list(ids)].to(mean.dtype) / shares.sum()
+            shares = torch.from_numpy(weights).to(mean)[:, None]
+            found[i] = (shares * rows[list(ids)].to(mean.dtype)).sum(0) / shares.sum()
     return found
 
 
