@@ -1,6 +1,8 @@
 """What a vocabulary costs: published parameter counts, and the memory model against measurement."""
 
 import math
+import os
+import signal
 
 import numpy as np
 import pandas as pd
@@ -139,6 +141,17 @@ def test_measured_memory_is_somewhat_above_the_model(one_thread):
     assert (step.modelled / step.memory).between(0.7, 1).all() and step.memory.nunique() == 1
     assert (step[["seconds", "processor_seconds"]] > 0).all(axis=None) and len(step) == 2
     assert step.threads.eq(1).all() and step.device.all() and step["dtype"].eq("float32").all()
+
+
+@pytest.mark.long
+def test_a_killed_process_is_told(monkeypatch):
+    monkeypatch.setattr(timing, "_measure", _killed)
+    with pytest.raises(RuntimeError, match="the process was killed at batch=1, length=8"):
+        timing.measure_step("small-bert", 500, head="masked-lm", batch=1, length=8)
+
+
+def _killed(*_):
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def test_what_does_not_fit_on_a_gpu_is_no_number(monkeypatch, one_thread):

@@ -69,6 +69,8 @@ def test_schedule_by_hand():
     assert learning_rate_schedule(1, 1) == 1
     other = [learning_rate_schedule(s, 10, warmup=0.2, floor=0) for s in (1, 2, 6, 10)]
     assert other == pytest.approx([0.5, 1, 0.5, 0], abs=1e-12)
+    with pytest.raises(ValueError, match="give one from 0 to 10"):
+        learning_rate_schedule(11, 10)
 
 
 # --- one step ------------------------------------------------------------------------------------

@@ -32,13 +32,16 @@ def learning_rate_schedule(
     """Return the share of the peak learning rate at a step, counted from 1 to ``steps``.
 
     It is the library's schedule: linear from 0 to 1 over the first ``warmup`` of the steps (one at
-    least), then half a cosine down to ``floor``, which the last step has.
+    least), then half a cosine down to ``floor``, which the last step has. Raises ValueError for a
+    step outside 0 to ``steps``.
 
     Source: thesis, section 5.2.2.
 
     >>> [round(learning_rate_schedule(step, 200), 4) for step in (1, 2, 101, 200)]
     [0.5, 1.0, 0.505, 0.01]
     """
+    if not 0 <= step <= steps:
+        raise ValueError(f"step {step} of {steps}: give one from 0 to {steps}")
     rising = max(1, math.ceil(round(warmup * steps, 9)))
     peak_of_one = torch.optim.SGD([torch.zeros(1)], lr=1.0)
     schedule = transformers.get_cosine_with_min_lr_schedule_with_warmup(

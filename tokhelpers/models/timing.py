@@ -5,6 +5,7 @@ import re
 import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -47,8 +48,8 @@ def measure_step(
     "cpu" resident memory above what the process had before the model was built. Where a GPU's
     memory does not suffice, there is one row, and all three are NaN.
 
-    Raises ValueError as ``training_memory`` does, and ``concurrent.futures``' BrokenProcessPool where
-    the process was killed, most likely for its memory.
+    Raises ValueError as ``training_memory`` does, and RuntimeError where the process was killed,
+    most likely for its memory.
 
     >>> measure_step("small-bert", 500, head="none", batch=1, length=16)
     Traceback (most recent call last):
@@ -58,7 +59,13 @@ def measure_step(
     how = {"steps": positive("steps", steps), "device": device, "dtype": dtype_of(dtype)}
     threads = torch.get_num_threads()
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        found = pool.submit(_measure, threads, config, head, batch, length, how).result()
+        try:
+            found = pool.submit(_measure, threads, config, head, batch, length, how).result()
+        except BrokenProcessPool:
+            raise RuntimeError(
+                f"the process was killed at batch={batch}, length={length:,}, most likely for its "
+                "memory: ask for less"
+            ) from None
     what = {"vocab_size": config.vocab_size, "head": head, "batch": batch, "length": length}
     name = processor() if device == "cpu" else torch.cuda.get_device_name(device)
     what |= {"dtype": dtype, "device": name, "threads": threads}
