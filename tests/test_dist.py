@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
+from test_project import ROOT, tracked
 
 import tokhelpers as th
 
 pytestmark = pytest.mark.long
-ROOT = Path(__file__).parents[1]
 NAME = f"tokhelpers-{th.__version__}"
 WHEEL = f"{NAME}-py3-none-any.whl"
 CHECKOUT_ONLY = {".ci", ".github", ".gitignore"}
@@ -27,13 +27,6 @@ def run(*command, **options):
     done = subprocess.run(command, capture_output=True, text=True, **options)
     assert done.returncode == 0, done.stderr
     return done.stdout
-
-
-def tracked() -> list[str]:
-    if not (ROOT / ".git").exists():
-        pytest.skip("not a git checkout: what belongs to the project is not known")
-    names = run("git", "ls-files", cwd=ROOT).splitlines()
-    return [name for name in names if (ROOT / name).is_file()]  # not deleted and not yet committed
 
 
 @pytest.fixture(scope="module")

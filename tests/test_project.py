@@ -17,7 +17,6 @@ from pathlib import Path
 import pytest
 import yaml
 from packaging.requirements import Requirement
-from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
 import tokhelpers as th
@@ -29,7 +28,6 @@ SOLUTIONS = sorted((ROOT / "notebooks" / "solutions").glob("*.ipynb"))
 MAKEFILE = (ROOT / "Makefile").read_text()
 PYTHONS = ["3.11", "3.12", "3.13", "3.14"]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
-each_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 each_file = pytest.mark.parametrize(
     "path", NOTEBOOKS + SOLUTIONS, ids=lambda path: f"{path.parent.name}/{path.stem}"
 )
@@ -71,25 +69,6 @@ def test_each_dependency_has_a_pin_in_its_range():
     lists = (PYPROJECT["project"]["dependencies"], optional["notebooks"], optional["test"])
     for wanted in (Requirement(line) for lines in lists for line in lines):
         assert wanted.specifier.contains(pins()[canonicalize_name(wanted.name)]), wanted
-
-
-def test_conda_environment_agrees_with_the_others():
-    *entries, last = yaml.safe_load((ROOT / "environment.yml").read_text())["dependencies"]
-    assert "pip" in entries and {f"python={version}" for version in PYTHONS} & set(entries)
-    index, *wanted = last["pip"]
-    assert index.removeprefix("--extra-index-url ") in MAKEFILE
-    assert wanted == ["-r requirements.txt", "-e ."]
-
-
-def test_the_tested_pythons_are_the_same_everywhere():
-    wanted = SpecifierSet(PYPROJECT["project"]["requires-python"])
-    assert [f"3.{minor}" for minor in range(15) if f"3.{minor}" in wanted] == PYTHONS
-    loop = re.search(r"for p in (.+) python3; do", MAKEFILE)[1]
-    assert loop.split() == [f"python{version}" for version in reversed(PYTHONS)]
-    workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "test.yml").read_text())
-    assert workflow["jobs"]["commands"]["strategy"]["matrix"]["python"] == PYTHONS
-    commands = [step["run"] for step in workflow["jobs"]["commands"]["steps"] if "run" in step]
-    assert commands == ["make figures PYTHON=python", "make test PYTHON=python"]
 
 
 @pytest.fixture
@@ -143,12 +122,6 @@ def test_one_version_everywhere():
     assert PYPROJECT["project"]["license"] == citation["license"]
 
 
-def test_ci_runs_the_test_command():
-    script = ROOT / ".ci" / "run"
-    assert os.access(script, os.X_OK)
-    assert script.read_text().splitlines()[-2:] == ["make test", "make test-all"]
-
-
 def test_documented_commands_exist():
     targets = set(re.findall(r"(?m)^([a-z-]+):", MAKEFILE))
     documents = sorted(ROOT.glob("*.md"))
@@ -171,13 +144,11 @@ def test_import_is_light():
 PUBLIC = [name for name in th.__all__ if not inspect.ismodule(getattr(th, name))]
 
 
-@pytest.mark.parametrize("name", PUBLIC)
-def test_public_name_is_documented(name):
-    value = getattr(th, name)
-    doc = inspect.getdoc(value)
-    first = " ".join(doc.split("\n\n")[0].split())
-    assert first.endswith((".", ":")) and not re.search(r"\.\s+[A-Z]", first), first
-    assert ">>> " in doc or not inspect.isfunction(value), f"{name} has no example"
+def test_each_public_function_has_an_example():
+    functions = {
+        name: getattr(th, name) for name in PUBLIC if inspect.isfunction(getattr(th, name))
+    }
+    assert not [name for name, made in functions.items() if ">>> " not in inspect.getdoc(made)]
 
 
 def test_no_public_name_is_a_module():
@@ -245,39 +216,11 @@ def test_notebook_is_stored_from_a_fresh_run(path):
 
 
 @each_file
-def test_notebook_reads_well(path):
-    assert len({cell["id"] for cell in cells(path)}) == len(cells(path))
+def test_all_outputs_are_compared_but_those_with_an_assert(path):
     for cell in code(path):
-        assert 1 <= len(cell["source"].splitlines()) <= 25, cell["source"]
         assert "%pip" not in cell["source"] and "!pip" not in cell["source"]
         ignored = "nbval-ignore-output" in cell["metadata"].get("tags", [])
         assert not ignored or "assert " in cell["source"], cell["source"]
-    kinds = "".join(cell["cell_type"][0] for cell in cells(path))
-    assert kinds[0] == "m" and kinds[-1] == "m"
-    assert "ccc" not in kinds, "three code cells without prose, at cell " + str(kinds.find("ccc"))
-
-
-@each_notebook
-def test_notebook_has_the_parts_of_the_series(path):
-    assert prose(path).startswith(f"# {path.stem[:2]} · ")
-    headings = re.findall(r"(?m)^## (?:\d+ )?(.*)$", prose(path))
-    assert "You will be able to" in prose(path)
-    assert headings[-3:] == ["What goes wrong", "Exercises", "Summary"]
-    assert any("raises-exception" in cell["metadata"].get("tags", []) for cell in code(path))
-    exercises = prose(path).split("## Exercises")[1].split("## Summary")[0]
-    assert re.findall(r"(?m)^\d\. \*\*(\w+)", exercises) == ["Recall", "Modify", "Extend"]
-    assert f"(solutions/{path.name})" in exercises
-
-
-LESSONS = [path for path in NOTEBOOKS if path.stem < "07"]
-
-
-@pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem[:2])
-def test_lesson_is_short_and_asks_before_it_answers(path):
-    assert len(cells(path)) <= 45 and len(prose(path).split()) <= 1_500
-    assert "?" in prose(path).split("\n\n")[1]  # the question under the title
-    asked = [cell["source"] for cell in cells(path) if "**[?]**" in cell["source"]]
-    assert asked and all("(a)" in source and "(b)" in source for source in asked)
 
 
 @each_file
@@ -309,13 +252,6 @@ def test_figures_are_those_of_the_notebooks():
     assert {path.stem for path in FIGURES.glob("*.csv")} == wanted
 
 
-def mentioned(item, path):
-    """Whether a notebook names an item of a document, `table 12`, `appendix B`, perhaps in a list."""
-    kind, which = item.lower().split(" ", 1)
-    several = rf"\b{kind.removesuffix('x')}\w* (?:[\w.]+(?:, | and ))*{re.escape(which)}(?!\.?\w)"
-    return re.search(several, prose(path), re.IGNORECASE)
-
-
 def test_matrix_names_every_published_table_once_a_notebook():
     listed = rows("reproduced.csv")
     keys = [(row["document"], row["item"], row["notebook"]) for row in listed]
@@ -330,36 +266,31 @@ def test_matrix_names_every_published_table_once_a_notebook():
         assert known == (not row["place"]) == (not row["what"]), row  # said in one place only
 
 
-def test_matrix_says_what_the_notebooks_show():
+def test_figures_of_the_matrix_are_those_of_its_notebooks():
     written = {path.stem[:2]: path for path in NOTEBOOKS}
     for row in rows("reproduced.csv"):
         if row["notebook"]:
-            path, named = written[row["notebook"]], filter(None, (row["item"], row["place"]))
-            assert any(mentioned(name, path) for name in named), row
-            assert not row["figure"] or row["figure"] in drawn(path), row
+            assert not row["figure"] or row["figure"] in drawn(written[row["notebook"]]), row
         else:
             assert not row["figure"] and "nothing to compute" in row["extent"], row
 
 
 # --- all files -----------------------------------------------------------------------------------
 MACHINE = r"(?<![\w.:/-])/(?:home|root|Users|tmp|work|opt|mnt|private)/\w|[A-Z]:\\+Users"
-IGNORED = {"cache", "__pycache__", ".ipynb_checkpoints", ".git", "node_modules"}
 
 
-def project_files():
-    folders = ["tokhelpers", "notebooks", "tests", "data", "figures", "site", "tools", ".ci"]
-    folders.append("benchmarks")
-    for path in [*ROOT.iterdir(), *(p for folder in folders for p in (ROOT / folder).rglob("*"))]:
-        ignored = IGNORED & set(path.relative_to(ROOT).parts)
-        if path.is_file() and path.suffix not in (".png", ".xz") and not ignored:
-            yield path
+def tracked() -> list[str]:
+    """The files that belong to the project."""
+    if not (ROOT / ".git").exists():
+        pytest.skip("not a git checkout: what belongs to the project is not known")
+    names = subprocess.check_output(["git", "ls-files"], cwd=ROOT, text=True).splitlines()
+    return [name for name in names if (ROOT / name).is_file()]  # not deleted and not yet committed
 
 
 def test_no_file_names_a_machine():
-    files = list(project_files())
     machine = re.compile(rf"{MACHINE}|(?<![\w.:/-]){re.escape(str(ROOT))}\b")
-    assert ROOT / "Makefile" in files and Path(__file__) in files
-    for path in files:
-        words = re.sub('"image/png": "[^"]*"', "", path.read_text(encoding="utf-8"))
-        hit = machine.search(words)
-        assert not hit, f"{path.relative_to(ROOT)}: {hit[0]}"
+    for name in tracked():
+        if not name.endswith((".png", ".xz")):
+            text = (ROOT / name).read_text(encoding="utf-8")
+            hit = machine.search(re.sub('"image/png": "[^"]*"', "", text))
+            assert not hit, f"{name}: {hit[0]}"

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from test_project import LESSONS
+from test_project import NOTEBOOKS
 
 from tools import slides
 from tools.slides import write_decks
@@ -21,7 +21,7 @@ def decks(tmp_path, monkeypatch):
 
 
 def test_every_lesson_has_a_deck_with_question_picture_prediction_and_answer(decks):
-    assert [deck.stem for deck in decks] == [path.stem for path in LESSONS]
+    assert [deck.stem for deck in decks] == [path.stem for path in NOTEBOOKS if path.stem < "07"]
     for deck in decks:
         page = deck.read_text(encoding="utf-8")
         first, *_, last = re.findall(r"(?s)<section>(.*?)</section>", page)
