@@ -2,10 +2,10 @@
 
 import re
 from functools import cache
-from html.parser import HTMLParser
 from urllib.parse import unquote, urldefrag, urlsplit
 
 import pytest
+from bs4 import BeautifulSoup
 
 from .conftest import AXE, ROOT, SHOTS, SITE, TAGS
 
@@ -29,28 +29,23 @@ TOO_LONG = """
 SCREEN = {"width": 1200, "height": 800}
 
 
-class Read(HTMLParser):
-    """What a page names: its places, its links and files."""
+@cache
+def read(file):
+    """What a page names: its places, and its links and files."""
+    page = BeautifulSoup(file.read_text(encoding="utf-8"), "html.parser")
 
-    def __init__(self, file):
-        super().__init__()
-        self.places, self.links = set(), []
-        self.feed(file.read_text(encoding="utf-8"))
+    def values(*names):
+        return [tag[name] for name in names for tag in page.find_all(attrs={name: True})]
 
-    def handle_starttag(self, tag, attributes):
-        given = dict(attributes)
-        self.places |= {given[name] for name in ("id", "name") if given.get(name)}
-        self.links += [given[name] for name in ("href", "src") if given.get(name) is not None]
-
-
-read = cache(Read)
+    return set(values("id", "name")), values("href", "src")
 
 
 # --- what a page's text names --------------------------------------------------------------------
 @each_page
 def test_links_and_anchors_lead_somewhere(site, path):
     here = site / path
-    for link in read(here).links:
+    _, links = read(here)
+    for link in links:
         address, place = urldefrag(link)
         parts = urlsplit(address)
         if parts.scheme or parts.netloc:
@@ -59,8 +54,8 @@ def test_links_and_anchors_lead_somewhere(site, path):
         there = (here.parent / unquote(parts.path)).resolve() if parts.path else here
         assert there.is_file(), link
         if place and there.suffix == ".html":
-            assert unquote(place) in read(there).places, link
-    assert len(read(here).links) > 20
+            assert unquote(place) in read(there)[0], link
+    assert len(links) > 20
 
 
 def test_buttons_that_need_the_repository_are_there_where_its_address_is(monkeypatch):
@@ -136,7 +131,7 @@ def test_everybody_can_read_it(open_page, path):
 
 
 @pytest.mark.parametrize("scheme", ["http", "file"])
-def test_search_finds_unreachable(open_page, site, scheme):
+def test_search_finds_unreachable_and_leads_to_a_whole_page(open_page, site, scheme):
     start = "index.html" if scheme == "http" else (site / "index.html").resolve().as_uri()
     page = open_page(start, viewport=SCREEN)
     page.keyboard.press("Control+k")
@@ -148,15 +143,9 @@ def test_search_finds_unreachable(open_page, site, scheme):
     found = {link.rpartition("/")[2][:2] for link in links}
     assert {"06", "09"} <= found
     page.screenshot(path=SHOTS / f"search_{scheme}.png")
-    page.locator("#search-results li a").first.click()
-    page.locator("article h1").wait_for()
-
-
-def test_page_can_be_read_from_a_file(open_page, site):
-    path = site / "notebooks/08_naive_versus_continued.html"
-    page = open_page(path.resolve().as_uri(), viewport=SCREEN)
+    page.locator("#search-results li a[href*='notebooks/06_']").first.click()
+    page.wait_for_url("**/notebooks/06_*")
     load_pictures(page)
-    assert page.locator("h1").first.inner_text()
     widths = page.evaluate("[...document.images].map(image => image.naturalWidth)")
     assert widths and all(widths)
 
