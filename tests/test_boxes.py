@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "site" / "try"))
 
 import boxes  # noqa: E402
-from boxes import MODULES, box_html, copy_files, read_boxes, read_exercises  # noqa: E402
+from boxes import MODULES, box_html, read_boxes, read_exercises  # noqa: E402
 
 import tokhelpers as th  # noqa: E402
 
@@ -36,10 +36,7 @@ def cpython(code, folder, seed="0"):
 
 
 @pytest.mark.parametrize("box", BOXES, ids=lambda box: box["id"])
-def test_box_is_small_and_prints_a_few_lines_always_the_same(box, tmp_path):
-    code = box["code"].splitlines()
-    assert len(code) <= 25 and max(map(len, code)) <= 70 and "textbook import" in box["code"]
-    assert box["intro"].endswith((".", "?")) and box["intro"].count("`") % 2 == 0
+def test_box_prints_a_few_lines_always_the_same(box, tmp_path):
     (printed,) = {cpython(box["code"], tmp_path, seed) for seed in ("0", "1", "2")}
     lines = printed.splitlines()
     assert 3 <= len(lines) <= 20 and "Traceback" not in "".join(lines)
@@ -48,14 +45,6 @@ def test_box_is_small_and_prints_a_few_lines_always_the_same(box, tmp_path):
 @pytest.mark.parametrize("box", EXERCISES, ids=lambda box: box["id"])
 def test_exercise_runs_in_the_browser_and_is_not_solved_yet(box, tmp_path):
     assert cpython(box["code"], tmp_path).startswith("Not solved yet: ")
-    assert len(box["code"].splitlines()) <= 40 and "minutes" not in box["intro"]
-    assert box["intro"].endswith((".", "?", ".)")) and box["intro"].count("`") % 2 == 0
-
-
-def test_each_of_the_five_notebooks_has_two_or_three_boxes():
-    assert all(len(read_boxes(number)) in (2, 3) for number in NUMBERS) and not read_boxes("06")
-    files = {path.stem for path in (ROOT / "site" / "try").glob("[0-9t]*[a-z]_*.py")}
-    assert {box["id"].removeprefix("try-").replace("-", "_") for box in BOXES} == files
 
 
 def test_the_page_to_try_cuts_as_the_tokenizer_that_was_learned(tmp_path):
@@ -73,12 +62,6 @@ def test_code_is_escaped():
     shown = box_html({"id": "try-x", "title": "a & b", "code": "</textarea><script>1 < 2"})
     assert "</textarea><script>" not in shown and "&lt;/textarea&gt;&lt;script&gt;1 &lt; 2" in shown
     assert 'aria-label="a &amp; b"' in shown
-
-
-def test_missing_runtime_is_named(tmp_path):
-    with pytest.raises(FileNotFoundError, match="npm ci"):
-        copy_files(tmp_path / "out", pyodide=tmp_path)
-    assert not (tmp_path / "out").exists()
 
 
 def test_examples_in_the_docstrings():

@@ -39,23 +39,6 @@ def test_failing_notebooks_are_named_and_the_others_stored(folder):
     assert fine["outputs"][0]["text"] == ["2\n"] and fails["outputs"] == []
 
 
-@pytest.mark.long
-def test_times_are_kept(folder, tmp_path, monkeypatch):
-    monkeypatch.setenv("TOKHELPERS_MEASURED", str(tmp_path / "measured"))
-    before = (folder / "00_fine.ipynb").read_bytes()
-    told = CliRunner().invoke(app, ["--times"])  # one of the two fails: nothing is kept
-    assert told.exit_code == 1 and not (tmp_path / "measured").exists()
-    (folder / "01_fails.ipynb").unlink()
-    assert CliRunner().invoke(app, ["--times"]).exit_code == 0
-    assert (folder / "00_fine.ipynb").read_bytes() == before  # no outputs without --store
-    table = pd.read_csv(tmp_path / "measured" / "notebooks.csv")
-    assert list(table.columns) == ["notebook", "seconds"] and list(table.notebook) == ["00_fine"]
-    how = json.loads((tmp_path / "measured" / "notebooks.json").read_text())
-    assert how["command"] == "python tools/run_notebooks.py --times --workers 2"
-    told = CliRunner().invoke(app, ["00", "--times"])
-    assert told.exit_code == 2 and "for all notebooks together: leave the names out" in told.stderr
-
-
 def test_no_notebooks(folder):
     with pytest.raises(FileNotFoundError, match="begins with '7'; there are 00_fine, 01_fails$"):
         notebooks.find_notebooks(["0", "7"])

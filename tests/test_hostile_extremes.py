@@ -165,13 +165,6 @@ def test_a_byte_order_mark_and_crlf_are_no_text(tmp_path):
 
 
 # --- what once got through ------------------------------------------------------------------------
-def test_tokens_that_can_be_none_are_named():
-    with pytest.raises(ValueError, match=r"the special token '<\\ud800>' holds a lone surrogate"):
-        th.train_wordpiece(["a bat"], vocab_size=30, special_tokens=["<\ud800>"])
-    with pytest.raises(ValueError, match="1 of the added tokens are not in this tokenizer"):
-        th.evaluate(encoder("byte-level"), ["a bat"], added=["漢"])  # in no byte-level form
-
-
 def test_a_count_of_many_digits(tmp_path):
     (tmp_path / "a.tsv").write_text(f"fine\t1\nword\t{5000 * '1'}\n")
     with pytest.raises(ValueError, match=r"a\.tsv:2: a word, a tab and a whole number are needed"):

@@ -68,16 +68,6 @@ def test_sources_and_slips_name_the_files():
     assert all(r["printed"] != r["recomputed"] and r["why"] for r in rows("slips.csv"))
 
 
-@pytest.mark.parametrize("name", [*TABLES, "sources.csv", "slips.csv"])
-def test_file_is_plain(name):
-    raw = (PAPER / name).read_bytes()
-    assert b"\r" not in raw and not raw.startswith(b"\xef\xbb\xbf") and raw.endswith(b"\n")
-    assert all(re.fullmatch(r"[a-z][a-z0-9_]*", column) for column in rows(name)[0])
-    for row in rows(name):
-        assert None not in row and None not in row.values(), row
-        assert all(v == v.strip() for v in row.values()), row
-
-
 # ---- what other numbers give: the name of a cell, what is printed there, what they give
 
 

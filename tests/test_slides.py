@@ -32,20 +32,9 @@ def test_every_lesson_has_a_deck_with_question_picture_prediction_and_answer(dec
         assert "..." not in page.split("Summary")[0]  # the stub of an exercise
 
 
-def test_prose_has_curved_apostrophes_and_code_has_not():
-    html = slides.prose("GPT-4's `'at'`")
-    assert "GPT-4’s" in html and "<code>'at'</code>" in html
-
-
 def test_decks_open_without_a_network(decks):
     for deck in [*decks, decks[0].parent / "index.html"]:
         page = deck.read_text(encoding="utf-8")
         found = re.findall(r'(?:src|href)="([^"]+)"', page)
         assert found and all((deck.parent / name).is_file() for name in found)
         assert all(re.search('alt="[^"]{60,}"', image) for image in re.findall("<img[^>]*>", page))
-
-
-def test_a_missing_reveal_is_named(tmp_path, monkeypatch):
-    monkeypatch.setattr(slides, "REVEAL", tmp_path)
-    with pytest.raises(FileNotFoundError, match="npm ci"):
-        write_decks(tmp_path / "out")
