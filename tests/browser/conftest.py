@@ -11,20 +11,10 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 SITE = Path(os.environ.get("TOKHELPERS_SITE", ROOT / "build" / "site" / "html"))
-HERE = Path(__file__).parent
 SHOTS = ROOT / "build" / "browser"  # screenshots, to be looked at
 AXE = ROOT / "site" / "node_modules" / "axe-core" / "axe.min.js"
 PATIENCE = 180_000  # milliseconds: a page takes long on a machine that does three other things
 TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]  # the rules of WCAG, level AA
-
-
-def pytest_collection_modifyitems(config, items):
-    """Leaves these tests out unless they are asked for by name."""
-    asked = any(HERE.name in Path(arg.split("::")[0]).parts for arg in config.args)
-    if not asked:
-        for item in items:
-            if HERE in item.path.parents:
-                item.add_marker(pytest.mark.skip(reason="needs the built site: make test-browser"))
 
 
 class BelowPath(SimpleHTTPRequestHandler):
