@@ -1,13 +1,12 @@
 """Hostile input: one table of targets, each a strategy and what must hold of every example.
 
-`tests/test_hostile.py` tries some examples of each; `python tests/hostile.py` (`make soak`) shares
-`--minutes`, or `TOKHELPERS_SOAK_MINUTES`, evenly among them, each in a process of its own, and says
-how many examples each one saw. A target gives a right result, or one of the errors that are ours;
-anything else is a finding: another error, a crash of the process, an example that takes longer than
-`SECONDS`, or more memory than `MEGABYTES` on top of the first one's.
+`tests/test_hostile.py` tries some examples of each; `make soak` shares `TOKHELPERS_SOAK_MINUTES`, or
+half an hour, evenly among them, each in a process of its own, and says how many examples each one
+saw; `--keep` keeps that in `data/measured`. A target gives a right result, or one of the errors that
+are ours; anything else is a finding: another error, a crash of the process, an example that takes
+longer than `SECONDS`, or more memory than `MEGABYTES` on top of the first one's.
 """
 
-import argparse
 import faulthandler
 import os
 import random
@@ -87,15 +86,11 @@ def tried_until(name: str, ends: float, number: int) -> tuple[int, int, str]:
 
 def main() -> int:
     """Try all targets in turn, each for its share of the time."""
-    options = argparse.ArgumentParser(description=__doc__)
     minutes = float(os.environ.get("TOKHELPERS_SOAK_MINUTES", 30))
-    options.add_argument("--minutes", type=float, default=minutes)
-    options.add_argument("--keep", action="store_true", help="keep the counts in data/measured")
-    given = options.parse_args()
     failed, first, rows = 0, random.SystemRandom().randrange(2**32), []
-    print(f"{given.minutes:g} minutes for {len(TARGETS)} targets, seeds from {first}", flush=True)
+    print(f"{minutes:g} minutes for {len(TARGETS)} targets, seeds from {first}", flush=True)
     for name in TARGETS:
-        ends = time.time() + 60 * given.minutes / len(TARGETS)
+        ends = time.time() + 60 * minutes / len(TARGETS)
         with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
             try:
                 *saw, why = pool.submit(tried_until, name, ends, first).result()
@@ -105,10 +100,9 @@ def main() -> int:
         rows.append((name, *saw))
         told = f"\nFAILED {why}" if why else ""
         print("{}: {:,} examples, {:,} MB".format(name, *saw) + told, flush=True)
-    if given.keep and not failed:
-        command = f"python tests/hostile.py --minutes {given.minutes:g} --keep"
+    if "--keep" in sys.argv and not failed:
         table = pd.DataFrame(rows, columns=["target", "examples", "peak_mb"])
-        record_measured(table, "soak", command=command, seconds=60 * given.minutes)
+        record_measured(table, "soak", command="make soak", seconds=60 * minutes)
     return 1 if failed else 0
 
 

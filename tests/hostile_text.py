@@ -1,6 +1,5 @@
 """Any text through every encoder and counter: the targets of `hostile.py` that need no files."""
 
-import io
 import json
 import tempfile
 import warnings
@@ -10,8 +9,8 @@ from functools import cache, partial
 from pathlib import Path
 
 import pytest
-import sentencepiece
 from hypothesis import strategies as st
+from spm import processor_of, train_spm
 from strategies import loaded
 from tokenizers import Tokenizer
 
@@ -114,18 +113,7 @@ def encode_in_tiktoken(text: str, name: str) -> None:
 @cache
 def small_model() -> bytes:
     """A SentencePiece model as its own trainer writes it."""
-    written = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(words()),
-        model_writer=written,
-        model_type="bpe",
-        vocab_size=400,
-        byte_fallback=True,
-        normalization_rule_name="identity",  # others are refused as they are
-        num_threads=1,
-        minloglevel=2,
-    )
-    return written.getvalue()
+    return train_spm(words(), 400, byte_fallback=True, num_threads=1)
 
 
 @cache
@@ -138,7 +126,7 @@ def in_sentencepiece():
         longer = th.extend(base, th.continue_bpe(base, words(), 50))
         th.save_sentencepiece(longer, new, model=old)
         longer.encode_special_tokens = True  # in a text they are plain text to sentencepiece
-        return longer, sentencepiece.SentencePieceProcessor(model_proto=new.read_bytes())
+        return longer, processor_of(new.read_bytes())
 
 
 def encode_in_sentencepiece(text: str) -> None:

@@ -1,8 +1,7 @@
-"""The checkout and the settings: notebooks that are run, figures and tables that are kept, profiles."""
+"""The checkout and the settings: notebooks that are run, tables that are kept, profiles."""
 
 import json
 
-import matplotlib.pyplot as plt
 import nbformat
 import pandas as pd
 import pytest
@@ -48,20 +47,7 @@ def test_no_notebooks(folder):
         notebooks.find_notebooks([])
 
 
-# --- figures and tables --------------------------------------------------------------------------
-def test_a_figure_and_its_numbers(tmp_path, monkeypatch):
-    monkeypatch.setenv("TOKHELPERS_FIGURES", str(tmp_path / "figures"))
-    figure, axes = plt.subplots()
-    axes.plot(TABLE["size"], TABLE.gain)
-    th.save_figure(figure, TABLE, "08_gain", conditions="Learned from A; measured on B")
-    first = {path.name: path.read_bytes() for path in (tmp_path / "figures").iterdir()}
-    assert first["08_gain.csv"] == b"size,gain\n1,0.1\n2,0.666667\n"
-    assert b"Learned from A; measured on B" in first["08_gain.svg"] and len(first) == 2
-    with pytest.raises(ValueError, match="08_gain has no numbers: give the table that it shows"):
-        th.save_figure(figure, TABLE[:0], "08_gain")
-    plt.close(figure)
-
-
+# --- tables and profiles -------------------------------------------------------------------------
 def test_a_kept_table_says_how_it_was_made(tmp_path, monkeypatch):
     monkeypatch.setenv("TOKHELPERS_MEASURED", str(tmp_path))
     monkeypatch.setenv("TOKHELPERS_PROFILE", "full")

@@ -111,6 +111,9 @@ CASES = {
     "length": Case(lambda x: memory(length=x), 10**6, 512),
     "table": Case(th.published, "paper_table_99", "adaptbpe_table_01"),
     "measurement": Case(th.measured, "nothing", "training_costs"),
+    "numbers": Case(
+        lambda x: th.save_figure(Figure(), x, "08_gain"), NUMBERS[:0], NUMBERS, "08_gain", "table"
+    ),
     "figure": Case(lambda x: th.save_figure(Figure(), NUMBERS, x), "8_gain", "08_compression"),
 }
 

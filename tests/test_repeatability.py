@@ -166,8 +166,9 @@ def test_figures_are_the_same_bytes_whatever_was_drawn_before(tmp_path, monkeypa
             th.label_lines(axes)
             axes.scatter(table.tokens, table.gain, marker="x")
             axes.bar(table.tokens, table.gain / 2, hatch="//")
-            th.save_figure(figure, table, name)
-    assert len(before) == 4
+            th.save_figure(figure, table, name, conditions="Learned from A; measured on B")
+    assert len(before) == 4 and b"Learned from A; measured on B" in before["01_lines.svg"]
+    assert before["01_lines.csv"].startswith(b"tokens,gain\n0,0.333333\n1,0.25\n")
     assert before == {file.name: file.read_bytes() for file in tmp_path.iterdir()}
 
 

@@ -333,24 +333,18 @@ def test_unigram_ties_and_unknown_characters():
 # ---- bad input -----------------------------------------------------------------------------------
 @every_training
 @pytest.mark.parametrize(
-    "words, error, message",
+    "words, size, error, message",
     [
-        ({"": 5}, ValueError, "the corpus is empty"),
-        ("some text", TypeError, "words is one string, 'some text': give a list of strings"),
-        ({"ab": 0}, ValueError, "the word 'ab' has count 0: give whole numbers from 1 on"),
-        ({"ab": 1.5}, ValueError, "the word 'ab' has count 1.5"),
+        ({"": 5}, 20, ValueError, "the corpus is empty"),
+        ("some text", 20, TypeError, "words is one string, 'some text': give a list of strings"),
+        ({"ab": 0}, 20, ValueError, "the word 'ab' has count 0: give whole numbers from 1 on"),
+        ({"ab": 1.5}, 20, ValueError, "the word 'ab' has count 1.5"),
+        ({"abc": 1}, -1, ValueError, r"vocab_size=-?\d+ is smaller than the (3|256) .* at least"),
     ],
 )
-def test_bad_corpora(train, words, error, message):
+def test_bad_corpora_and_sizes(train, words, size, error, message):
     with pytest.raises(error, match=message):
-        train(words, 20)
-
-
-@every_training
-def test_vocabulary_smaller_than_the_alphabet(train):
-    size = -1 if train is TRAINERS["bytes"] else 2
-    with pytest.raises(ValueError, match=r"vocab_size=\d+ is smaller than the (3|256) .* at least"):
-        train({"abc": 1}, size)
+        train(words, size)
 
 
 @every_trainer
