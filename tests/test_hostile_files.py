@@ -7,12 +7,9 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
-import numpy as np
-import pandas as pd
 import pytest
 from hostile_files import LINES, table
 from hostile_text import encoder, small_model, words
-from matplotlib.figure import Figure
 
 import tokhelpers as th
 from tokhelpers.tokenizer import files
@@ -76,24 +73,9 @@ def count(path, large=False):
     th.count_pretokens(words()[: 40 if large else 1], encoder("byte-level"), folder=path)
 
 
-def numbers(large):
-    return pd.DataFrame({"n": np.random.default_rng(0).random(5000 if large else 2)})
-
-
-def record(path, large=False):
-    th.record_measured(numbers(large), "table", command="none", seconds=0)
-
-
-def figure(path, large=False):
-    drawn = Figure()
-    drawn.subplots().plot(numbers(large))
-    th.save_figure(drawn, numbers(large), "99_figure")
-
-
-WRITERS = [save_counts, save_sentencepiece, save_pretrained, count, record, figure]
 TO_A_FILE = [save_counts, save_sentencepiece]
 name_of = pytest.mark.parametrize("name", NAMES, ids=ascii)
-of_both = pytest.mark.parametrize("write", [*TO_A_FILE, save_pretrained, count])
+every_writer = pytest.mark.parametrize("write", [*TO_A_FILE, save_pretrained, count])
 
 
 # --- disks that are full --------------------------------------------------------------------------
@@ -108,13 +90,11 @@ def full_disk():
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-@pytest.mark.parametrize("write", WRITERS)
-def test_a_full_disk(write, place, monkeypatch):
+@every_writer
+def test_a_full_disk(write, place):
     """Nothing is written, in part or beside; then, without the trouble, all is."""
     folder = place / "in"
     folder.mkdir()
-    for name in ("TOKHELPERS_MEASURED", "TOKHELPERS_FIGURES"):
-        monkeypatch.setenv(name, str(folder))
     write(folder / "out")
     before = tree(folder)
     with full_disk():
@@ -145,7 +125,7 @@ def test_an_error_of_what_is_read_is_not_laid_on_the_file_that_is_written(place)
 
 # --- places to write to ---------------------------------------------------------------------------
 @name_of
-@of_both
+@every_writer
 def test_odd_names_are_written(name, write, place):
     if write is save_pretrained and name == LATIN:  # transformers has no way to load it again
         refused(lambda: write(place / name), ValueError, "AutoTokenizer cannot load the folder")
@@ -155,7 +135,7 @@ def test_odd_names_are_written(name, write, place):
     assert os.path.lexists(place / name) and not list(place.rglob("*.tmp"))
 
 
-@of_both
+@every_writer
 def test_dots_and_symlinks_are_followed(write, place):
     (place / "real").mkdir()
     (place / "link").symlink_to("real")
@@ -169,7 +149,7 @@ def test_dots_and_symlinks_are_followed(write, place):
     assert os.readlink(place / "to come") == "real/new" and os.readlink(place / "link") == "real"
 
 
-@of_both
+@every_writer
 def test_places_that_cannot_be_written_to(write, place):
     os.mkfifo("pipe")
     (place / "circle").symlink_to("circle")
@@ -203,10 +183,10 @@ READERS = {
     "tokenizer": lambda path: th.load_tokenizer(path, "path"),
     "rules": th.train.piece_rules,
 }
-of_readers = pytest.mark.parametrize("read", READERS.values(), ids=READERS)
+every_reader = pytest.mark.parametrize("read", READERS.values(), ids=READERS)
 
 
-@of_readers
+@every_reader
 def test_places_that_cannot_be_read(read, place):
     """Nothing waits for a pipe, and nothing reads a device without end."""
     os.mkfifo("pipe")

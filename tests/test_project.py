@@ -48,9 +48,11 @@ def prose(path):
     return "\n".join(cell["source"] for cell in cells(path) if cell["cell_type"] == "markdown")
 
 
+@cache
 def rows(name):
+    """The rows of a table in `data`."""
     with open(ROOT / "data" / name, newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
+        return list(csv.DictReader(file, strict=True))
 
 
 # --- the environment -----------------------------------------------------------------------------

@@ -5,13 +5,13 @@ in slips.csv with the value recomputed here, and nothing else may stand there. T
 what is printed is tested in test_second_reading.py.
 """
 
-import csv
 import re
 from decimal import ROUND_HALF_UP, Decimal
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 
 import pytest
+from test_project import rows as data
 
 from tokhelpers import textbook
 
@@ -20,10 +20,8 @@ TABLES = sorted(p.name for p in PAPER.glob("*.csv") if p.name not in {"sources.c
 HALF = Decimal("0.005")  # what rounding to two decimals may hide
 
 
-@cache
 def rows(name):
-    with open(PAPER / name, encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file, strict=True))
+    return data(f"paper/{name}")
 
 
 def table(number, document="paper"):

@@ -7,13 +7,13 @@ that the extraction has spoilt, was read by eye, twice. Nemotron's table is from
 which there is no text.
 """
 
-import csv
 import re
 from collections import Counter
 from decimal import Decimal
 from pathlib import Path
 
 import pytest
+from test_project import rows
 
 PAPER = Path(__file__).parents[1] / "data" / "paper"
 DOCUMENTS = {"thesis": "000", "paper": "002", "adaptbpe": "004", "lecture": "003"}
@@ -122,11 +122,6 @@ def texts(shared_data):
     return {d: next(folder.glob(f"{n}_*.txt")).read_text("utf-8") for d, n in DOCUMENTS.items()}
 
 
-def rows(name):
-    with open(PAPER / f"{name}.csv", encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
-
-
 @pytest.mark.parametrize("name", PRINTED)
 def test_every_line_is_as_printed(texts, name):
     text = texts[name.partition("_")[0]].replace("\t", " ")
@@ -137,7 +132,7 @@ def test_every_line_is_as_printed(texts, name):
         text = text.replace(" -", " ")
     for apart, printed, columns in PRINTED[name]:
         cells = {}
-        for row in rows(name):
+        for row in rows(f"paper/{name}.csv"):
             key = tuple(row[column] for column in (*apart.split(), *printed.split()))
             cells.setdefault(key, []).extend(filter(None, (row[c] for c in columns.split())))
         lines = iter(text.splitlines())
@@ -152,13 +147,13 @@ def test_no_row_is_missing():
     """As many are there as when each table was counted against its headings in print."""
     found = Counter()
     for name in PRINTED:
-        found[name.partition("_")[0]] += len(rows(name))
+        found[name.partition("_")[0]] += len(rows(f"paper/{name}.csv"))
     assert found == {"paper": 2156, "thesis": 524, "adaptbpe": 46, "lecture": 111}
 
 
 def test_whole_numbers_are_those_printed():
     for table, column in [("06", "training_tokens"), ("08", "training_tokens"), ("11", "bytes")]:
-        for row in rows(f"paper_table_{table}"):
+        for row in rows(f"paper/paper_table_{table}.csv"):
             printed = row[f"{column}_printed"]
             unit = {"B": 10**9, "T": 10**12}.get(printed[-1], 1)
             assert int(row[column]) == Decimal(printed.rstrip("BT")) * unit
