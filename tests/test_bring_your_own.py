@@ -10,6 +10,7 @@ from transformers import AutoTokenizer
 
 import tokhelpers as th
 
+pytestmark = pytest.mark.long
 NOTEBOOK = ROOT / "notebooks" / "20_bring_your_own.ipynb"
 
 
@@ -57,7 +58,6 @@ def size_of_saved(folder, mine):
     return len(loaded)
 
 
-@pytest.mark.long
 @pytest.mark.filterwarnings("default")
 def test_a_text_file_and_a_sentencepiece_tokenizer(run, mine, tmp_path):
     made = run(TOKENIZER="mistral-v1", TEXT=f"{mine}/reports.txt")
@@ -75,7 +75,6 @@ def test_a_text_file_and_a_sentencepiece_tokenizer(run, mine, tmp_path):
     assert drawn == {"20_sizes.csv", "20_sizes.svg", "20_ways.csv", "20_ways.svg"}
 
 
-@pytest.mark.long
 @pytest.mark.filterwarnings("default")
 def test_json_lines_a_tokenizer_file_and_a_fixed_size(run, mine, tmp_path):
     files = {"TOKENIZER": f"{mine}/bytes.json", "TEXT": f"{mine}/reports.jsonl"}
@@ -87,7 +86,6 @@ def test_json_lines_a_tokenizer_file_and_a_fixed_size(run, mine, tmp_path):
     assert size_of_saved(tmp_path / "own", mine) == 1_200
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [

@@ -16,8 +16,6 @@ from pathlib import Path
 
 import pytest
 import yaml
-from packaging.requirements import Requirement
-from packaging.utils import canonicalize_name
 
 import tokhelpers as th
 
@@ -56,23 +54,6 @@ def rows(name):
 
 
 # --- the environment -----------------------------------------------------------------------------
-def pins():
-    """The pinned version of each package, each named once."""
-    lines = (ROOT / "requirements.txt").read_text().splitlines()
-    wanted = [Requirement(line) for line in lines if line and not line.startswith("#")]
-    assert all(re.fullmatch(r"==[\w.+]+", str(r.specifier)) for r in wanted)
-    found = {canonicalize_name(r.name): str(r.specifier)[2:] for r in wanted}
-    assert len(found) == len(wanted)
-    return found
-
-
-def test_each_dependency_has_a_pin_in_its_range():
-    optional = PYPROJECT["project"]["optional-dependencies"]
-    lists = (PYPROJECT["project"]["dependencies"], optional["notebooks"], optional["test"])
-    for wanted in (Requirement(line) for lines in lists for line in lines):
-        assert wanted.specifier.contains(pins()[canonicalize_name(wanted.name)]), wanted
-
-
 @pytest.fixture
 def make(tmp_path):
     """A function that runs make where Pythons behave as told; the others are not there."""
@@ -113,7 +94,8 @@ def test_make_goes_on_without_the_cpu_build_of_torch(make, tmp_path):
     pip.chmod(0o755)
     told = make("torch")
     assert told.returncode == 0 and "PyPI's build comes instead" in told.stderr
-    assert f"torch=={pins()['torch']}+cpu" in asked.read_text()
+    pin = re.search(r"(?m)^torch==[\d.]+", (ROOT / "requirements.txt").read_text())[0]
+    assert f"{pin}+cpu" in asked.read_text()
     asked.unlink()
     assert make("torch", "GPU=1").stderr == "" and not asked.exists()
 
@@ -211,6 +193,7 @@ def test_notebook_is_stored_from_a_fresh_run(path):
         is_setup = "import tokhelpers as th\n" in cell["source"]
         assert not (is_setup and kinds), cell["source"]
         assert ("error" in kinds) == ("raises-exception" in tags), cell["source"]
+        assert "nbval-ignore-output" not in tags or "assert " in cell["source"], cell["source"]
         for output in cell["outputs"]:
             assert output.get("name") != "stderr", cell["source"]
             if "image/png" in output.get("data", {}):
@@ -218,21 +201,9 @@ def test_notebook_is_stored_from_a_fresh_run(path):
 
 
 @each_file
-def test_all_outputs_are_compared_but_those_with_an_assert(path):
-    for cell in code(path):
-        assert "%pip" not in cell["source"] and "!pip" not in cell["source"]
-        ignored = "nbval-ignore-output" in cell["metadata"].get("tags", [])
-        assert not ignored or "assert " in cell["source"], cell["source"]
-
-
-@each_file
-def test_prose_has_no_dead_links_and_visible_spaces_in_code_marks(path):
-    """Every renderer strips a space at the edge of a code mark: it is written as ␣."""
+def test_prose_has_no_dead_links(path):
     links = re.findall(r"\]\((?!https?:)([^)#]+)", prose(path))
     assert all((path.parent / link).exists() for link in links), links
-    lines = re.sub(r"(?s)```.*?```|``.*?``", "", prose(path))
-    edges = [mark for mark in re.findall(r"`([^`\n]*)`", lines) if mark != mark.strip()]
-    assert not edges, edges
 
 
 def test_series_lists_the_notebooks():

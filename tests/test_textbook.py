@@ -220,16 +220,6 @@ def test_wordpiece_unknown_and_too_long_words():
         tb.tokenize_wordpiece("b", V, unk="<unk>")
 
 
-def test_rules_may_be_lists_as_in_json():
-    V, M = tb.train_byte_level_bpe({"abc": 2}, 258)
-    lists = [list(m) for m in M]
-    assert tb.tokenize_bpe("abc", V, lists) == ["abc"]
-    for tokenize in (tb.tokenize_byte_level_bpe, tb.tokenize_sentencepiece_bpe):
-        assert tokens_of(tokenize("abc", V, lists), V) == ["abc"]
-    for extend in (tb.extend_sentencepiece_bpe, tb.extend_byte_level_bpe):
-        assert extend({"a": 0}, [], V, lists)[1] == extend(V, lists, {}, [])[1] == M
-
-
 # ---- extending -----------------------------------------------------------------------------------
 @given(corpora(("abc",)), corpora(("abcd",)))
 def test_extensions_keep_the_old_and_hold_the_new(words, supplement):

@@ -28,13 +28,6 @@ class BelowPath(SimpleHTTPRequestHandler):
         pass
 
 
-class Server(ThreadingHTTPServer):
-    """A server that does not report a page that went away while it was answered."""
-
-    def handle_error(self, *_):
-        pass
-
-
 @pytest.fixture(scope="session")
 def site():
     """The folder of the built site."""
@@ -46,7 +39,7 @@ def site():
 @pytest.fixture(scope="session")
 def address(site):
     """The site's address while the tests run."""
-    server = Server(("127.0.0.1", 0), partial(BelowPath, directory=str(site)))
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(BelowPath, directory=str(site)))
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield f"http://127.0.0.1:{server.server_port}/a/b/"
     server.shutdown()
