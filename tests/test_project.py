@@ -16,6 +16,9 @@ from pathlib import Path
 
 import pytest
 import yaml
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
 
 import tokhelpers as th
 
@@ -26,6 +29,7 @@ SOLUTIONS = sorted((ROOT / "notebooks" / "solutions").glob("*.ipynb"))
 MAKEFILE = (ROOT / "Makefile").read_text()
 PYTHONS = ["3.11", "3.12", "3.13", "3.14"]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+each_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 each_file = pytest.mark.parametrize(
     "path", NOTEBOOKS + SOLUTIONS, ids=lambda path: f"{path.parent.name}/{path.stem}"
 )
@@ -54,6 +58,42 @@ def rows(name):
 
 
 # --- the environment -----------------------------------------------------------------------------
+def pins():
+    """The pinned version of each package, each named once."""
+    lines = (ROOT / "requirements.txt").read_text().splitlines()
+    wanted = [Requirement(line) for line in lines if line and not line.startswith("#")]
+    assert all(re.fullmatch(r"==[\w.+]+", str(r.specifier)) for r in wanted)
+    found = {canonicalize_name(r.name): str(r.specifier)[2:] for r in wanted}
+    assert len(found) == len(wanted)
+    return found
+
+
+def test_each_dependency_has_a_pin_in_its_range():
+    optional = PYPROJECT["project"]["optional-dependencies"]
+    lists = (PYPROJECT["project"]["dependencies"], optional["notebooks"], optional["test"])
+    for wanted in (Requirement(line) for lines in lists for line in lines):
+        assert wanted.specifier.contains(pins()[canonicalize_name(wanted.name)]), wanted
+
+
+def test_conda_environment_agrees_with_the_others():
+    *entries, last = yaml.safe_load((ROOT / "environment.yml").read_text())["dependencies"]
+    assert "pip" in entries and {f"python={version}" for version in PYTHONS} & set(entries)
+    index, *wanted = last["pip"]
+    assert index.removeprefix("--extra-index-url ") in MAKEFILE
+    assert wanted == ["-r requirements.txt", "-e ."]
+
+
+def test_the_tested_pythons_are_the_same_everywhere():
+    wanted = SpecifierSet(PYPROJECT["project"]["requires-python"])
+    assert [f"3.{minor}" for minor in range(15) if f"3.{minor}" in wanted] == PYTHONS
+    loop = re.search(r"for p in (.+) python3; do", MAKEFILE)[1]
+    assert loop.split() == [f"python{version}" for version in reversed(PYTHONS)]
+    workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "test.yml").read_text())
+    assert workflow["jobs"]["commands"]["strategy"]["matrix"]["python"] == PYTHONS
+    commands = [step["run"] for step in workflow["jobs"]["commands"]["steps"] if "run" in step]
+    assert commands == ["make figures PYTHON=python", "make test PYTHON=python"]
+
+
 @pytest.fixture
 def make(tmp_path):
     """A function that runs make where Pythons behave as told; the others are not there."""
@@ -94,8 +134,7 @@ def test_make_goes_on_without_the_cpu_build_of_torch(make, tmp_path):
     pip.chmod(0o755)
     told = make("torch")
     assert told.returncode == 0 and "PyPI's build comes instead" in told.stderr
-    pin = re.search(r"(?m)^torch==[\d.]+", (ROOT / "requirements.txt").read_text())[0]
-    assert f"{pin}+cpu" in asked.read_text()
+    assert f"torch=={pins()['torch']}+cpu" in asked.read_text()
     asked.unlink()
     assert make("torch", "GPU=1").stderr == "" and not asked.exists()
 
@@ -104,6 +143,12 @@ def test_one_version_everywhere():
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
     assert PYPROJECT["project"]["version"] == th.__version__ == citation["version"]
     assert PYPROJECT["project"]["license"] == citation["license"]
+
+
+def test_ci_runs_the_test_command():
+    script = ROOT / ".ci" / "run"
+    assert os.access(script, os.X_OK)
+    assert script.read_text().splitlines()[-2:] == ["make test", "make test-all"]
 
 
 def test_documented_commands_exist():
@@ -193,7 +238,6 @@ def test_notebook_is_stored_from_a_fresh_run(path):
         is_setup = "import tokhelpers as th\n" in cell["source"]
         assert not (is_setup and kinds), cell["source"]
         assert ("error" in kinds) == ("raises-exception" in tags), cell["source"]
-        assert "nbval-ignore-output" not in tags or "assert " in cell["source"], cell["source"]
         for output in cell["outputs"]:
             assert output.get("name") != "stderr", cell["source"]
             if "image/png" in output.get("data", {}):
@@ -201,9 +245,49 @@ def test_notebook_is_stored_from_a_fresh_run(path):
 
 
 @each_file
-def test_prose_has_no_dead_links(path):
+def test_notebook_reads_well(path):
+    assert len({cell["id"] for cell in cells(path)}) == len(cells(path))
+    for cell in code(path):
+        assert 1 <= len(cell["source"].splitlines()) <= 25, cell["source"]
+        assert "%pip" not in cell["source"] and "!pip" not in cell["source"]
+        ignored = "nbval-ignore-output" in cell["metadata"].get("tags", [])
+        assert not ignored or "assert " in cell["source"], cell["source"]
+    kinds = "".join(cell["cell_type"][0] for cell in cells(path))
+    assert kinds[0] == "m" and kinds[-1] == "m"
+    assert "ccc" not in kinds, "three code cells without prose, at cell " + str(kinds.find("ccc"))
+
+
+@each_notebook
+def test_notebook_has_the_parts_of_the_series(path):
+    assert prose(path).startswith(f"# {path.stem[:2]} · ")
+    headings = re.findall(r"(?m)^## (?:\d+ )?(.*)$", prose(path))
+    assert "You will be able to" in prose(path)
+    assert headings[-3:] == ["What goes wrong", "Exercises", "Summary"]
+    assert any("raises-exception" in cell["metadata"].get("tags", []) for cell in code(path))
+    exercises = prose(path).split("## Exercises")[1].split("## Summary")[0]
+    assert re.findall(r"(?m)^\d\. \*\*(\w+)", exercises) == ["Recall", "Modify", "Extend"]
+    assert f"(solutions/{path.name})" in exercises
+
+
+LESSONS = [path for path in NOTEBOOKS if path.stem < "07"]
+
+
+@pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem[:2])
+def test_lesson_is_short_and_asks_before_it_answers(path):
+    assert len(cells(path)) <= 45 and len(prose(path).split()) <= 1_500
+    assert "?" in prose(path).split("\n\n")[1]  # the question under the title
+    asked = [cell["source"] for cell in cells(path) if "**[?]**" in cell["source"]]
+    assert asked and all("(a)" in source and "(b)" in source for source in asked)
+
+
+@each_file
+def test_prose_has_no_dead_links_and_visible_spaces_in_code_marks(path):
+    """Every renderer strips a space at the edge of a code mark: it is written as ␣."""
     links = re.findall(r"\]\((?!https?:)([^)#]+)", prose(path))
     assert all((path.parent / link).exists() for link in links), links
+    lines = re.sub(r"(?s)```.*?```|``.*?``", "", prose(path))
+    edges = [mark for mark in re.findall(r"`([^`\n]*)`", lines) if mark != mark.strip()]
+    assert not edges, edges
 
 
 def test_series_lists_the_notebooks():
@@ -239,11 +323,20 @@ def test_matrix_names_every_published_table_once_a_notebook():
         assert known == (not row["place"]) == (not row["what"]), row  # said in one place only
 
 
-def test_figures_of_the_matrix_are_those_of_its_notebooks():
+def mentioned(item, path):
+    """Whether a notebook names an item of a document, `table 12`, `appendix B`, perhaps in a list."""
+    kind, which = item.lower().split(" ", 1)
+    several = rf"\b{kind.removesuffix('x')}\w* (?:[\w.]+(?:, | and ))*{re.escape(which)}(?!\.?\w)"
+    return re.search(several, prose(path), re.IGNORECASE)
+
+
+def test_matrix_says_what_the_notebooks_show():
     written = {path.stem[:2]: path for path in NOTEBOOKS}
     for row in rows("reproduced.csv"):
         if row["notebook"]:
-            assert not row["figure"] or row["figure"] in drawn(written[row["notebook"]]), row
+            path, named = written[row["notebook"]], filter(None, (row["item"], row["place"]))
+            assert any(mentioned(name, path) for name in named), row
+            assert not row["figure"] or row["figure"] in drawn(path), row
         else:
             assert not row["figure"] and "nothing to compute" in row["extent"], row
 

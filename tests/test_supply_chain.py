@@ -1,10 +1,10 @@
 """What the package never does: unpickle, run strangers' code, unpack archives, ask the network.
 
-Not meant: what multiprocessing passes between the package's own processes, numba's cache.
+Not meant: what multiprocessing passes between the package's own processes, numba's cache. That no
+name needs the network is tested by the notebooks: nbval runs all of them without one.
 """
 
 import ast
-import json
 import os
 import re
 import subprocess
@@ -14,9 +14,7 @@ from itertools import accumulate
 from pathlib import Path
 
 import nbformat
-import pyarrow as pa
 import pytest
-from pyarrow import parquet
 
 ROOT = Path(__file__).parents[1]
 SOURCES = sorted((ROOT / "tokhelpers").rglob("*.py"))
@@ -88,84 +86,6 @@ def test_the_rules_find_what_they_forbid():
 
 
 # --- the network ---------------------------------------------------------------------------------
-@pytest.fixture(scope="module")
-def offline(tmp_path_factory):
-    """Run a program where only this machine can be reached; what it prints, and whom it asked.
-
-    Python runs a module called sitecustomize when it starts: in every process begun here, too.
-    """
-    place = tmp_path_factory.mktemp("offline")
-    path = os.pathsep.join([str(ROOT / "tests" / "offline"), str(ROOT)])
-
-    def run(program, *arguments):
-        log = place / "asked"
-        log.write_text("")
-        env = {name: value for name, value in os.environ.items() if not name.endswith("_OFFLINE")}
-        env |= {"PYTHONPATH": path, "ASKED_OF_THE_NETWORK": str(log), "HF_HOME": str(place / "hub")}
-        command = [sys.executable, "-c", program, *map(str, arguments)]
-        done = subprocess.run(command, env=env, cwd=place, capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
-        return done.stdout, log.read_text()
-
-    return run
-
-
-MAIN_PATHS = """
-import sys, warnings
-import tokhelpers as th
-
-for name in th.__all__:  # every module of the package
-    getattr(th, name)
-place = sys.argv[1]
-for name in ("llama-3", "qwen", "mistral-nemo", "mistral-v1"):
-    base = th.load_tokenizer(name)
-names = ["hpo", "hpo-names", "icd-10-cm", "python-source", "wordfreq:fi"]
-names += [f"{kind}:{place}/a.{kind}" for kind in ("text", "jsonl", "parquet")]
-for name in names:
-    texts = list(th.load_corpus(name, chars=2_000))
-    assert texts, name
-    print(name, sum(map(len, texts)))
-medical = list(th.load_corpus("hpo", chars=20_000))
-longer = th.extend(base, th.continue_bpe(base, medical, 20))
-shorter = th.prune(longer, th.pruning_order(longer, medical, by="leaf-frequency"), 20)
-print(shorter.get_vocab_size() == base.get_vocab_size(), th.evaluate(shorter, medical).bytes_per_token)
-th.save_pretrained(longer, f"{place}/saved")
-from transformers import AutoTokenizer
-print(len(AutoTokenizer.from_pretrained(f"{place}/saved")) == longer.get_vocab_size())
-for train in (th.train_wordpiece, th.train_sentencepiece_bpe, th.train_byte_level_bpe, th.train_unigram):
-    with warnings.catch_warnings(action="ignore"):
-        print(train.__name__, train(medical, vocab_size=400).get_vocab_size())
-model = th.new_model("small-llama", base.get_vocab_size(), "causal-lm", hidden_size=6)
-print(th.transfer_embeddings(model, base, longer).get_input_embeddings().weight.shape)
-"""
-
-HUB = """
-import tokhelpers as th
-try:
-    th.load_tokenizer("org/model")
-except OSError as error:
-    print(error)
-"""
-
-
-@pytest.mark.long
-def test_the_main_paths_need_no_network(offline, tmp_path):
-    texts = [f"note {i}" for i in range(30)]
-    (tmp_path / "a.text").write_text("\n".join(texts))
-    (tmp_path / "a.jsonl").write_text("".join(json.dumps({"text": t}) + "\n" for t in texts))
-    parquet.write_table(pa.table({"text": texts}), tmp_path / "a.parquet")
-    printed, asked = offline(MAIN_PATHS, tmp_path)
-    assert asked == ""
-    assert printed.count("True") == 2 and "train_unigram" in printed
-
-
-@pytest.mark.long
-def test_a_name_of_the_hub_is_asked_of_the_network(offline):
-    printed, asked = offline(HUB)
-    assert "'org/model' cannot be loaded from the hub: it cannot be reached" in printed
-    assert "huggingface.co" in asked
-
-
 @pytest.mark.long
 def test_nbval_fails_where_a_notebook_asks_the_network(tmp_path):
     """Though the cell does without an answer, as libraries do. All notebooks are run so."""
