@@ -17,7 +17,6 @@ from itertools import islice
 import numpy as np
 import pyarrow as pa
 import regex
-from numba import njit
 from pyarrow import compute
 from tokenizers.normalizers import NFC
 
@@ -115,33 +114,14 @@ CUT_AT_MARKS = {"BertPreTokenizer", "Whitespace", "WhitespaceSplit", "Digits", "
 def _of_letters(chunks: pa.Array, is_letter: Callable[[str], bool], spaces: bool) -> np.ndarray:
     """Which chunks have letters only, behind one space at most if they may have `spaces`."""
     codes, offsets = code_points(chunks)
-    letter = _present(codes)
+    letter = np.zeros(0x110000, bool)
+    letter[codes] = True
     for code in np.flatnonzero(letter).tolist():
         letter[code] = is_letter(chr(code))
-    return _are_in(codes, offsets, letter, spaces)
-
-
-@njit(cache=True)
-def _present(codes):
-    """Of all code points, which ones there are."""
-    present = np.zeros(0x110000, np.bool_)
-    for code in codes:
-        present[code] = True
-    return present
-
-
-@njit(cache=True)
-def _are_in(codes, offsets, letter, spaces):
-    """Which chunks have code points only that are letters; their first may be a space with `spaces`."""
-    fits = np.empty(len(offsets) - 1, np.bool_)
-    for k in range(len(fits)):
-        i, end = offsets[k], offsets[k + 1]
-        if spaces and i < end and codes[i] == 32:
-            i += 1
-        while i < end and letter[codes[i]]:
-            i += 1
-        fits[k] = i == end
-    return fits
+    fits, begins = letter[codes], offsets[:-1]
+    if spaces:
+        fits[begins] |= codes[begins] == 32
+    return np.logical_and.reduceat(fits, begins)
 
 
 def _normalised(chunks: pa.Array, form: str | None) -> np.ndarray:
@@ -154,18 +134,67 @@ def _normalised(chunks: pa.Array, form: str | None) -> np.ndarray:
 
 
 @lru_cache
-def _ascii_cutter(rules: str | None) -> tuple[set[str], Callable[[str], list[str]]]:
-    """The ASCII characters that stay with a letter on either side, and what finds the pieces of a
-    chunk of these and of such as always stand alone; None has none of either."""
-    together, alone, cut = set(), set(), rules and library_cutter(rules)
-    for char in map(chr, range(33, 127) if rules else ()):
-        if cut(f"a{char}a") == [f"a{char}a"]:
-            together.add(char)
-        elif cut(f"a{char}{char}a") == ["a", char, char, "a"]:
-            alone.add(char)
-    some, one = ("".join(map(regex.escape, sorted(kind))) for kind in (together, alone))
-    pieces = [f"[{some}]+"] * bool(some) + [f"[{one}]"] * bool(one)
-    return together, regex.compile("|".join(pieces) or "(?!)").findall
+def _kept_ascii(rules: str) -> set[str]:
+    """The ASCII characters that stay what they are, and with a letter on either side."""
+    cut = library_cutter(rules)
+    return {char for char in map(chr, range(33, 127)) if cut(f"a{char}a") == [f"a{char}a"]}
+
+
+def _by_spaces(chunks: pa.Array, rules: str) -> tuple[np.ndarray, str, Callable]:
+    """Which chunks are pre-tokens behind a prefix, the prefix, and what cuts the others."""
+    settings = json.loads(rules)
+    normal = _steps(settings["normalizer"], "normalizers")
+    later = _steps(settings["pre_tokenizer"], "pretokenizers")
+    form = normal.pop(0)["type"] if normal[1:] == META else None
+    meta = "▁" if normal == META else ""
+    marks = {step["type"] for step in (later[1:] if meta else later)} <= CUT_AT_MARKS
+    if meta and len(later) < 2 and form is None:
+        whole = ~compute.match_substring_regex(chunks, "[ ▁]").to_numpy(zero_copy_only=False)
+    elif meta and marks:
+        whole = _of_letters(chunks, str.isalpha, False) & _normalised(chunks, form)
+    else:
+        kept = _kept_ascii(rules) if marks and not meta else ()
+        whole = _of_letters(chunks, kept.__contains__, False)
+    return whole, meta, library_cutter(rules)
+
+
+def _by_pattern(chunks: pa.Array, rules: str) -> tuple[np.ndarray, str, Callable]:
+    """The same by a proven pattern, but not in the byte alphabet; the library cuts doubtful ones."""
+    pattern, library_cut = proven_pattern(rules), library_cutter(rules)
+    # the end of the text has another name there, at least in older versions
+    find, kinds = regex.compile(pattern.replace(r"\z", r"\Z")).findall, PATTERNS[pattern]
+    compose = NFC().normalize_str
+    form = "NFC" if json.loads(rules)["normalizer"] is not None else None
+    whole = _of_letters(
+        chunks, lambda c: unicodedata.category(c) in kinds and not is_doubtful(c), True
+    ) & _normalised(chunks, form)
+
+    def cut(chunk: str) -> list[str]:
+        if chunk.isascii():
+            return find(chunk)
+        if is_doubtful(chunk):
+            pieces = library_cut(chunk)
+            return [bytes(map(byte_of().__getitem__, piece)).decode() for piece in pieces]
+        if form and not unicodedata.is_normalized(form, chunk):
+            chunk = compose(chunk)  # by the library: its Unicode is older than Python's
+        return find(chunk)
+
+    return whole, "", cut
+
+
+def _pretoken_counts(chunks: pa.Array, counts: np.ndarray, rules: str) -> tuple:
+    """Pre-token counts of unique chunks: only those are cut that are not known to be one each."""
+    proven = proven_pattern(rules) is not None
+    whole, prefix, cut = (_by_pattern if proven else _by_spaces)(chunks, rules)
+    pieces = Counter()
+    others = chunks.filter(~whole).to_pylist()
+    for chunk, n in zip(others, counts[~whole].tolist(), strict=True):
+        for piece in cut(chunk):
+            pieces[piece] += n
+    prefix, end = (pa.scalar(text, chunks.type) for text in (prefix, ""))
+    plain = compute.binary_join_element_wise(prefix, chunks.filter(whole), end)
+    words, counts = _with_pieces(plain, counts[whole], pieces)
+    return strings_of_bytes(*bytes_of(words)) if proven else words, counts
 
 
 def _with_pieces(whole: pa.Array, counts: np.ndarray, pieces: Counter) -> tuple:
@@ -176,59 +205,6 @@ def _with_pieces(whole: pa.Array, counts: np.ndarray, pieces: Counter) -> tuple:
     words = pa.concat_arrays([whole.filter(~both), pa.array(list(pieces), whole.type)])
     numbers = np.fromiter(pieces.values(), np.int64, len(pieces))
     return words, np.concatenate([counts[~both], numbers])
-
-
-def _chunk_counts(chunks: pa.Array, counts: np.ndarray, rules: str) -> tuple:
-    """Pre-token counts of unique chunks; plain ones are pre-tokens already, the library cuts others."""
-    settings = json.loads(rules)
-    normal = _steps(settings["normalizer"], "normalizers")
-    later = _steps(settings["pre_tokenizer"], "pretokenizers")
-    cut, pieces = library_cutter(rules), Counter()
-    form = normal.pop(0)["type"] if normal[1:] == META else None
-    meta = "▁" if normal == META else ""
-    marks = {step["type"] for step in (later[1:] if meta else later)} <= CUT_AT_MARKS
-    together, find = _ascii_cutter(rules if marks and not meta else None)
-    if meta and len(later) < 2 and form is None:
-        whole = ~compute.match_substring_regex(chunks, "[ ▁]").to_numpy(zero_copy_only=False)
-    elif meta and marks:
-        whole = _of_letters(chunks, str.isalpha, False) & _normalised(chunks, form)
-    else:
-        whole = _of_letters(chunks, together.__contains__, False)
-    others = chunks.filter(~whole).to_pylist()
-    for chunk, n in zip(others, counts[~whole].tolist(), strict=True):
-        found = find(chunk)
-        for piece in found if sum(map(len, found)) == len(chunk) else cut(chunk):
-            pieces[piece] += n
-    meta, end = (pa.scalar(text, chunks.type) for text in (meta, ""))
-    plain = compute.binary_join_element_wise(meta, chunks.filter(whole), end)
-    return _with_pieces(plain, counts[whole], pieces)
-
-
-def _pattern_counts(chunks: pa.Array, counts: np.ndarray, rules: str) -> tuple:
-    """The fast code path: a proven pattern cuts unique chunks; the library cuts doubtful ones."""
-    pattern, cut = proven_pattern(rules), library_cutter(rules)
-    # the end of the text has another name there, at least in older versions
-    find, kinds = regex.compile(pattern.replace(r"\z", r"\Z")).findall, PATTERNS[pattern]
-    compose = NFC().normalize_str
-    form = "NFC" if json.loads(rules)["normalizer"] is not None else None
-    whole = _of_letters(
-        chunks, lambda c: unicodedata.category(c) in kinds and not is_doubtful(c), True
-    ) & _normalised(chunks, form)
-    pieces = Counter()
-    others = chunks.filter(~whole).to_pylist()
-    for chunk, n in zip(others, counts[~whole].tolist(), strict=True):
-        if not chunk.isascii():
-            if is_doubtful(chunk):
-                for piece in cut(chunk):
-                    pieces[bytes(map(byte_of().__getitem__, piece))] += n
-                continue
-            if form and not unicodedata.is_normalized(form, chunk):
-                chunk = compose(chunk)  # by the library: its Unicode is older than Python's
-        for piece in find(chunk):
-            pieces[piece.encode()] += n
-    plain = chunks.filter(whole).cast(pa.large_binary())
-    words, counts = _with_pieces(plain, counts[whole], pieces)
-    return strings_of_bytes(*bytes_of(words)), counts
 
 
 def tally(
@@ -255,10 +231,9 @@ def tally(
             words = pa.array(list(counts), pa.large_string())
             yield words, np.fromiter(counts.values(), np.int64, len(counts)), sizes
         return
-    count, batches = _pattern_counts if pattern else _chunk_counts, _in_bytes(weighted, first)
     options = {"spaces": pattern is not None, "lines": pattern in LINES, "memory": memory}
-    for chunks, counts, sizes in count_chunks(batches, **options):
-        counted = count(chunks, counts, rules)
+    for chunks, counts, sizes in count_chunks(_in_bytes(weighted, first), **options):
+        counted = _pretoken_counts(chunks, counts, rules)
         del chunks
         pa.default_memory_pool().release_unused()
         yield *counted, sizes
