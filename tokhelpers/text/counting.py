@@ -101,7 +101,7 @@ def count_pretokens(
         if isinstance(corpus, Corpus) and (parts := corpus.parts(shard_bytes)) is not None:
             shards, ahead = _file_shards(parts, rules), 100_000
         else:
-            shards, ahead = _batches(corpus, rules, folder is not None), 8
+            shards, ahead = _batches(corpus, rules), 8
         files = list(_count_shards(executor, shards, ahead, rules, where, memory))
         _remove_drafts(files, where)
         sizes = _given(corpus, total_sizes(files), rules)
@@ -157,9 +157,6 @@ class Shard(NamedTuple):
     documents: Corpus | list[tuple[str, int]]
     first: int = 1
 
-    def __str__(self) -> str:
-        return self.name
-
 
 def _file_shards(parts: Iterable[Corpus], rules: str) -> Iterator[Shard]:
     """A shard for each part of a corpus of files; named by what the files were when they were cut."""
@@ -169,12 +166,12 @@ def _file_shards(parts: Iterable[Corpus], rules: str) -> Iterator[Shard]:
         yield Shard(f"{some.name}, {some.part}", _key(rules, read, stats), some)
 
 
-def _batches(corpus: Iterable[str], rules: str, keep: bool) -> Iterator[Shard]:
-    """Shards of documents in memory, named by their text where they are kept."""
+def _batches(corpus: Iterable[str], rules: str) -> Iterator[Shard]:
+    """Shards of documents in memory, named by their text: equal ones are counted once."""
     documents, first = documents_with_counts(corpus, rules), 1
     while some := _batch(documents):
         name = f"documents {first:,} to {first + len(some) - 1:,}"
-        yield Shard(name, _key(rules, some) if keep else f"{first}.parquet", some, first)
+        yield Shard(name, _key(rules, some), some, first)
         first += len(some)
 
 
@@ -253,7 +250,9 @@ def _count_shards(
             except Exception as error:
                 if attempt == ATTEMPTS:
                     why = f"{type(error).__name__}: {error}"
-                    raise RuntimeError(f"{shard} failed {ATTEMPTS} times, with {why}") from error
+                    raise RuntimeError(
+                        f"{shard.name} failed {ATTEMPTS} times, with {why}"
+                    ) from error
                 waiting[0] = (shard, attempt + 1, _submit(executor, shard, *arguments))
             else:
                 waiting.popleft()

@@ -74,10 +74,13 @@ class Pretokens(Mapping):
 
 # --- which code path: a proven pattern, or the library ---------------------------------------------
 COMMUTING = {"NFC", "NFD", "NFKC", "NFKD", "Lowercase", "BertNormalizer"}
+AT_SPACES = {"BertPreTokenizer", "Whitespace", "WhitespaceSplit"}
+AT_MARKS = AT_SPACES | {"Digits", "Punctuation"}
 META = [
     {"type": "Prepend", "prepend": "▁"},
     {"type": "Replace", "pattern": {"String": " "}, "content": "▁"},
 ]
+AT_META = {"type": "Split", "pattern": {"String": "▁"}, "behavior": "MergedWithNext"}
 
 
 def _steps(rule: dict | None, inner: str) -> list[dict]:
@@ -90,27 +93,28 @@ def _steps(rule: dict | None, inner: str) -> list[dict]:
 
 
 @lru_cache
-def _cuts_at_spaces(rules: str) -> bool:
-    """Whether a word is cut in the same way alone and behind a single space.
+def _at_spaces(rules: str) -> tuple[str, list[str], set[str]] | None:
+    """What is done to a word that is cut in the same way alone and behind a single space, or None.
 
     So it is where white space separates words and falls away, and where each space is written as
-    ``▁`` and another ``▁`` stands before the text.
+    ``▁`` and another ``▁`` stands before the text. Returns what is put before the word, and the
+    types of the normalizers and of the pre-tokenizers that follow the cut at spaces.
     """
     rules = json.loads(rules)
     normal = _steps(rules["normalizer"], "normalizers")
-    first = (_steps(rules["pre_tokenizer"], "pretokenizers") or [{"type": None}])[0]
-    if normal[-2:] == META:
-        at_meta = {"type": "Split", "pattern": {"String": "▁"}, "behavior": "MergedWithNext"}
-        fits = first["type"] is None or first == at_meta | {"invert": False}
-        return fits and all(step["type"] in COMMUTING for step in normal[:-2])
-    spaces = first["type"] in ("BertPreTokenizer", "Whitespace", "WhitespaceSplit")
-    return spaces and all(step["type"] in COMMUTING for step in normal)
+    first, *later = _steps(rules["pre_tokenizer"], "pretokenizers") or [None]
+    meta = normal[-2:] == META
+    if meta:
+        normal, fits = normal[:-2], first in (None, AT_META | {"invert": False})
+    else:
+        fits = first is not None and first["type"] in AT_SPACES
+    forms = [step["type"] for step in normal]
+    if not fits or not COMMUTING.issuperset(forms):
+        return None
+    return "▁" if meta else "", forms, {step["type"] for step in later}
 
 
 # --- from chunks to pre-tokens ---------------------------------------------------------------------
-CUT_AT_MARKS = {"BertPreTokenizer", "Whitespace", "WhitespaceSplit", "Digits", "Punctuation"}
-
-
 def _of_letters(chunks: pa.Array, is_letter: Callable[[str], bool], spaces: bool) -> np.ndarray:
     """Which chunks have letters only, behind one space at most if they may have `spaces`."""
     codes, offsets = code_points(chunks)
@@ -124,7 +128,7 @@ def _of_letters(chunks: pa.Array, is_letter: Callable[[str], bool], spaces: bool
     return np.logical_and.reduceat(fits, begins)
 
 
-def _normalised(chunks: pa.Array, form: str | None) -> np.ndarray:
+def _normalised(chunks: pa.Array, form: str | None = None) -> np.ndarray:
     """Which chunks are in this Unicode form; none are in what is no such form."""
     if form not in (None, "NFC", "NFD", "NFKC", "NFKD"):
         return np.zeros(len(chunks), bool)
@@ -142,18 +146,13 @@ def _kept_ascii(rules: str) -> set[str]:
 
 def _by_spaces(chunks: pa.Array, rules: str) -> tuple[np.ndarray, str, Callable]:
     """Which chunks are pre-tokens behind a prefix, the prefix, and what cuts the others."""
-    settings = json.loads(rules)
-    normal = _steps(settings["normalizer"], "normalizers")
-    later = _steps(settings["pre_tokenizer"], "pretokenizers")
-    form = normal.pop(0)["type"] if normal[1:] == META else None
-    meta = "▁" if normal == META else ""
-    marks = {step["type"] for step in (later[1:] if meta else later)} <= CUT_AT_MARKS
-    if meta and len(later) < 2 and form is None:
+    meta, forms, later = _at_spaces(rules)
+    if meta and not forms and not later:
         whole = ~compute.match_substring_regex(chunks, "[ ▁]").to_numpy(zero_copy_only=False)
-    elif meta and marks:
-        whole = _of_letters(chunks, str.isalpha, False) & _normalised(chunks, form)
+    elif meta and len(forms) < 2 and later <= AT_MARKS:
+        whole = _of_letters(chunks, str.isalpha, False) & _normalised(chunks, *forms)
     else:
-        kept = _kept_ascii(rules) if marks and not meta else ()
+        kept = _kept_ascii(rules) if not meta and later <= AT_MARKS else ()
         whole = _of_letters(chunks, kept.__contains__, False)
     return whole, meta, library_cutter(rules)
 
@@ -226,7 +225,7 @@ def tally(
     (['a', 'Ġcat', 'Ġdog'], [3, 1, 2], [15, 15, 6, 3])
     """
     pattern = proven_pattern(rules)
-    if pattern is None and not _cuts_at_spaces(rules):
+    if pattern is None and _at_spaces(rules) is None:
         for counts, sizes in _library_counts(weighted, rules, first, memory):
             words = pa.array(list(counts), pa.large_string())
             yield words, np.fromiter(counts.values(), np.int64, len(counts)), sizes
