@@ -10,7 +10,6 @@ from concurrent.futures import (
     Executor,
     Future,
     ProcessPoolExecutor,
-    ThreadPoolExecutor,
 )
 
 import pyarrow as pa
@@ -118,23 +117,6 @@ def test_rare_pretokens_are_cut_after_the_merge(llama, tmp_path):
 
 
 # --- parts of files -------------------------------------------------------------------------------
-@given(
-    lines=st.lists(st.sampled_from(["", "a", "é" * 5, "long " * 9, "\r", "x\r", "\ufeff"])),
-    size=st.integers(1, 60),
-    last=st.booleans(),
-)
-def test_parts_hold_each_line_once(lines, size, last, tmp_path_factory):
-    file = tmp_path_factory.mktemp("lines") / "text"
-    file.write_bytes(b"\xef\xbb\xbf" + "\n".join(lines).encode() + b"a\n" * last)
-    for split in ("train", "test"):
-        corpus = th.load_corpus(f"text:{file}", split=split)
-        found = [text for part in corpus.parts(size) for text in part]
-        try:
-            assert found == list(corpus)
-        except ValueError:
-            assert found == []  # of this split there is nothing
-
-
 def test_places_in_a_part_are_places_in_the_file(tmp_path):
     (tmp_path / "a.jsonl").write_text('{"text": "fine"}\n' * 20 + '{"text": 1}')
     (tmp_path / "b.text").write_bytes(b"fine\n" * 20 + b"\xff\n")
@@ -239,16 +221,6 @@ def test_a_damaged_run_is_named(corpus, llama, tmp_path, damage):
         ValueError, match=f"{file}: (a damaged file of counts: delete|damaged Parq)"
     ):
         th.count_pretokens(corpus, llama, folder=tmp_path)
-
-
-@pytest.mark.parametrize("where", ["here", "worker"])
-def test_text_that_cannot_be_read_is_named_at_once(llama, tmp_path, where):
-    (tmp_path / "bad.txt").write_bytes(b"fine\n" * 100 + b"\xff\n")
-    corpus = th.load_corpus(f"text:{tmp_path}/bad.txt")
-    message = r"bad\.txt: invalid UTF-8 at byte 500; errors='replace'"
-    with ThreadPoolExecutor(2) as threads, pytest.raises(ValueError, match=message):
-        executor = threads if where == "worker" else None
-        th.count_pretokens(corpus, llama, executor=executor, memory=1000)
 
 
 def test_a_folder_that_cannot_be_used(llama, tmp_path):
