@@ -11,6 +11,7 @@ CPU_INDEX := https://download.pytorch.org/whl/cpu
 BIN := .venv/bin
 READY := .venv/ready
 SITE_READY := .venv/ready-site
+KEPT := { $(BIN)/python -c $(WORKS) && $(BIN)/pip --version >/dev/null 2>&1; }
 NO_CHECK := jupyterlab.handlers.announcements.NeverCheckForUpdate
 NBVAL := --nbval --nbval-current-env --nbval-cell-timeout 600 -n 2 --dist loadscope -o addopts=""
 COMPILED := train/test_merge_loop train/test_unigram adapt/test_adaptbpe text/test_pretokens adapt/test_pruning
@@ -99,15 +100,15 @@ readme: $(READY)  ## write the README's table of notebooks from data/
 full: $(READY)  ## run every chapter in the full profile: offline, longer
 	TOKHELPERS_PROFILE=full $(BIN)/python tools/run_notebooks.py $(ONLY)
 
-# A .venv that works is kept, whichever Python made it; `rm -r .venv` begins anew.
+# A .venv that works is kept, whichever Python made it; one that was left half made is made anew.
 $(READY): requirements.txt pyproject.toml
-	@$(BIN)/python -c $(WORKS) || $(PYTHON) -c $(WORKS) || { \
+	@$(KEPT) || $(PYTHON) -c $(WORKS) || { \
 		if $(or $(PYTHON),python3) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; \
 		then echo "$(or $(PYTHON),python3) lacks venv or ensurepip, with which .venv is made:" \
 			"install them (Debian and Ubuntu: apt-get install python3-venv)"; \
 		else echo "Python 3.11 or later is needed, and $(or $(PYTHON),none of python3.14 to python3)" \
 			"is not one that runs: install it, or name yours with PYTHON=..."; fi >&2; exit 1; }
-	@$(BIN)/python -c $(WORKS) || $(PYTHON) -m venv --clear .venv
+	@$(KEPT) || $(PYTHON) -m venv --clear .venv
 	@$(MAKE) -s torch
 	$(PIP) install -q -r requirements.txt
 	$(PIP) install -q --no-deps --no-build-isolation -e .

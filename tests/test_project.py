@@ -114,12 +114,16 @@ def make(tmp_path):
     return run
 
 
-def test_make_takes_the_newest_python_that_works_or_says_what_is_missing(make):
+def test_make_takes_the_newest_python_that_works_or_says_what_is_missing(make, tmp_path):
     """3.14 is a version manager's stub, which exits with an error; 3.13 works."""
     works = 'case "$1" in -m) echo "made by ${0##*/}"; exit 1;; esac'
     two = {"python3_13": works, "python3_12": works}
     assert make("setup", **two).stdout == "made by python3.13\n"
     assert make("setup", "PYTHON=python3.12", **two).stdout == "made by python3.12\n"
+    half_made = tmp_path / ".venv" / "bin" / "python"  # as an interrupted setup leaves it
+    half_made.parent.mkdir(parents=True)
+    half_made.symlink_to(sys.executable)
+    assert make("setup", **two).stdout == "made by python3.13\n"
     nothing = make("setup")
     assert nothing.returncode == 2 and "Python 3.11 or later is needed" in nothing.stderr
     told = make("setup", python3='case "$2" in *ensurepip*) exit 1;; esac').stderr
