@@ -3,11 +3,10 @@
 import heapq
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from itertools import dropwhile
+from itertools import chain, dropwhile
 from numbers import Integral
 
 import numpy as np
-from numba import njit
 from tokenizers import Tokenizer
 
 from ..text.counting import counted
@@ -51,21 +50,14 @@ def pruning_order(
         if corpus is None:
             raise ValueError(f"by={by!r} counts tokens in a text: give a corpus")
         counts = token_counts(parts_with_skipping(parts, False), counted(corpus, parts))
-    left, right = splits(parts)
-    names, free = parts.tokens, prunable(parts)
-    ids = np.array(sorted(parts.vocab[token] for token in free), np.int64)
+    vocab, free = parts.vocab, prunable(parts)
     if by.startswith("leaf"):
-        may_go = np.zeros(len(counts), np.uint8)
-        may_go[ids] = 1
-        order = _leaves_first(left, right, may_go, counts)
-    elif by == "merges":
-        formed = _formed(parts, counts, left, right)
+        return _leaves_first(parts, set(free), counts.tolist())
+    if by == "merges":
+        formed = _formed(parts, counts.tolist())
         in_bytes = len if parts.byte_level else lambda token: len(token.encode())
-        length = np.array([in_bytes(names[i]) for i in ids.tolist()], np.int64)
-        order = ids[np.lexsort((-ids, -length, formed[ids]))]
-    else:
-        order = ids[np.lexsort((-ids, counts[ids]))]
-    return [names[i] for i in order.tolist()]
+        return sorted(free, key=lambda t: (formed[vocab[t]], -in_bytes(t), -vocab[t]))
+    return sorted(free, key=lambda token: (counts[vocab[token]], -vocab[token]))
 
 
 def prunable(parts: Parts) -> list[str]:
@@ -99,48 +91,41 @@ def splits(parts: Parts) -> tuple[np.ndarray, np.ndarray]:
     return left, right
 
 
-@njit(cache=True)
-def _leaves_first(left, right, may_go, counts):
-    """Ids in order: of the leaves the rarest, of equals the larger id; its count goes to its parts."""
-    counts = counts.copy()
-    above = np.zeros(len(counts), np.int64)  # of how many tokens each is a part
-    for i in range(len(counts)):
-        if left[i] >= 0:
-            above[left[i]] += 1
-            if right[i] != left[i]:
-                above[right[i]] += 1
-    heap = [(np.int64(0), np.int64(0)) for _ in range(0)]
-    for i in range(len(counts)):
-        if may_go[i] and above[i] == 0:
-            heap.append((counts[i], np.int64(-i)))
+def _made_of(parts: Parts) -> dict[int, tuple[int, int]]:
+    """The two parts of each token, by ids, of the tokens that have them."""
+    left, right = splits(parts)
+    made = np.flatnonzero(left >= 0)
+    pairs = zip(left[made].tolist(), right[made].tolist(), strict=True)
+    return dict(zip(made.tolist(), pairs, strict=True))
+
+
+def _leaves_first(parts: Parts, free: set[str], counts: list[int]) -> list[str]:
+    """Of the leaves the rarest, of equals the larger id; its count goes to its parts."""
+    made_of, name = _made_of(parts), parts.tokens
+    above = Counter(chain.from_iterable(made_of.values()))  # how often each is a part
+    heap = [(counts[i], -i) for i, token in name.items() if token in free and not above[i]]
     heapq.heapify(heap)
-    order = np.empty(may_go.sum(), np.int64)
-    n = 0
-    while len(heap) > 0:
+    order = []
+    while heap:
         count, minus = heapq.heappop(heap)
-        i = -minus
-        order[n] = i
-        n += 1
-        if left[i] < 0:
-            continue
-        counts[left[i]] += count
-        counts[right[i]] += count
-        for side in range(2 if left[i] != right[i] else 1):
-            part = np.int64(left[i] if side == 0 else right[i])
+        order.append(name[-minus])
+        pair = made_of.get(-minus, ())
+        for part in pair:
+            counts[part] += count
+        for part in pair:
             above[part] -= 1
-            if above[part] == 0 and may_go[part]:
+            if above[part] == 0 and name[part] in free:
                 heapq.heappush(heap, (counts[part], -part))
-    return order[:n]
+    return order
 
 
-def _formed(parts: Parts, counts: np.ndarray, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+def _formed(parts: Parts, counts: list[int]) -> list[int]:
     """How often each token is formed: those that are produced, and those that are merged further."""
-    formed, left, right = counts.tolist(), left.tolist(), right.tolist()
-    made = [i for i in parts.tokens if left[i] >= 0]
-    for i in sorted(made, key=lambda i: -len(parts.tokens[i])):  # a token is longer than its parts
-        formed[left[i]] += formed[i]
-        formed[right[i]] += formed[i]
-    return np.array(formed, np.int64)
+    made_of, name = _made_of(parts), parts.tokens
+    for i in sorted(made_of, key=lambda i: -len(name[i])):  # a token is longer than its parts
+        for part in made_of[i]:
+            counts[part] += counts[i]
+    return counts
 
 
 # --- the smaller tokenizer ------------------------------------------------------------------------
