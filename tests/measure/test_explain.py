@@ -51,13 +51,13 @@ def test_steps_go_through_the_list_of_merges(llama):
 
 
 @pytest.mark.long
-def test_a_token_by_its_string_text_bytes_or_id(llama, mistral):
-    for form in ("Ġcat", " cat", b" cat", 8415):
+def test_a_token_by_its_string_or_text(llama, mistral):
+    for form in ("Ġcat", " cat"):
         facts = th.explain_token(llama, form).facts
         assert (facts["id"], facts["bytes"], facts["script"]) == (8415, "20 63 61 74", "Latin")
     assert th.explain_token(mistral, " the").facts["token"] == "▁the"
-    assert th.explain_token(mistral, b"\xe4").facts["category"] == "byte fallback"
-    assert th.explain_token(llama, b"\xc3").facts["category"] == "not valid UTF-8 alone"
+    assert th.explain_token(mistral, "<0xE4>").facts["category"] == "byte fallback"
+    assert th.explain_token(llama, "Ã").facts["category"] == "not valid UTF-8 alone"
     assert th.explain_token(llama, "<|eot_id|>").tree.endswith("made by no merge")
 
 
@@ -75,15 +75,14 @@ def test_the_tree_of_a_token_that_merges_do_not_reach(llama):
     ("tell", "given", "message"),
     [
         (th.explain_word, "", "one character or more"),
-        (th.explain_word, 3, "got 3"),
+        (th.explain_word, 3, "got int"),
         (th.explain_word, "a\ud800", "U\\+D800, half"),
         (th.explain_token, " kyllästyä", "' kyllästyä' is not .* nearest to it: 'Ġky'"),
         (th.explain_token, "THe", "nearest to it: '(the|The)'"),
-        (th.explain_token, 10**6, "ids go from 0 to 128255"),
-        (th.explain_token, "a\ud800", "half of a character: give bytes or an id"),
+        (th.explain_token, "a\ud800", "U\\+D800, half"),
         (th.reachability, [" the"], "not in this tokenizer: ' the'"),
     ],
 )
 def test_what_is_no_word_or_token_is_refused(llama, tell, given, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((ValueError, TypeError), match=message):
         tell(llama, given)

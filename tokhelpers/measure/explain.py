@@ -1,10 +1,11 @@
 """Why a word is cut as it is, and where a token comes from: merges step by step, and as a tree."""
 
 import difflib
-from collections import deque
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from html import escape
+from itertools import chain
 
 import numpy as np
 import pandas as pd
@@ -21,7 +22,7 @@ from ..tokenizer.segmentation import (
     symbols_of,
     token_counts,
 )
-from ..tokenizer.token_bytes import byte_alphabet, raw_tokens
+from ..tokenizer.token_bytes import raw_tokens, token_strings
 from .reachability import reachability
 from .vocabularies import script_and_kind
 
@@ -29,36 +30,26 @@ SYMBOLS = 200  # of a pre-token, up to which its steps are shown
 
 
 # --- one word through the merges -----------------------------------------------------------------
-@dataclass(frozen=True)
-class Piece:
-    """A token while merges go on: its id, and the two pieces and the rank that made it, if any."""
+def merge_states(pretoken: str, parts: Parts) -> Iterator[tuple[list[int], int | None, int]]:
+    """Yield the ids of a pre-token after each merge, with the merge's rank and its place among them.
 
-    id: int
-    made_of: tuple["Piece", "Piece"] | None = None
-    rank: int = -1
-
-
-def merge_states(pretoken: str, parts: Parts) -> Iterator[tuple[list[Piece], Piece | None]]:
-    """Yield the pieces of a pre-token before the first merge and after each, with what it made.
-
-    The pair of lowest rank is merged first, the leftmost of equals.
+    The pair of lowest rank is merged first, the leftmost of equals. The state before the first merge
+    comes first, without a rank.
 
     >>> parts = read_parts(th.train_byte_level_bpe(["bat bat bag"], vocab_size=258))
-    >>> [" ".join(parts.tokens[p.id] for p in pieces) for pieces, _ in merge_states("Ġbat", parts)]
+    >>> [" ".join(parts.tokens[i] for i in ids) for ids, _, _ in merge_states("Ġbat", parts)]
     ['Ġ b a t', 'Ġ ba t', 'Ġba t']
     """
-    pieces = [Piece(i) for i in symbols_of([pretoken], parts)[0].tolist()]
-    yield pieces, None
-    while len(pieces) > 1:
-        ids = np.array([piece.id for piece in pieces], np.int32)
+    ids = symbols_of([pretoken], parts)[0]
+    yield ids.tolist(), None, 0
+    while len(ids) > 1:
         ranks = ranks_of(np.column_stack([ids[:-1], ids[1:]]), merges_of(parts))
         at = int(ranks.argmin())
         rank = int(ranks[at])
         if rank == NO_MERGE:
             return
-        made = Piece(int(parts.merges[rank, 2]), (pieces[at], pieces[at + 1]), rank)
-        pieces = [*pieces[:at], made, *pieces[at + 2 :]]
-        yield pieces, made
+        ids = np.concatenate([ids[:at], parts.merges[rank, 2:], ids[at + 2 :]])
+        yield ids.tolist(), rank, at
 
 
 def explain_word(tokenizer: Tokenizer | Parts, word: str) -> pd.DataFrame:
@@ -69,26 +60,30 @@ def explain_word(tokenizer: Tokenizer | Parts, word: str) -> pd.DataFrame:
     pre-token), ``step`` (0 before the first merge), ``pair`` (the two tokens merged), ``rank``
     (from 0; missing without a merge), ``tokens`` (after it, space between). What is not merged step
     by step has one row, and ``pair`` says why: "merge skipping", "added token", or "more than 200
-    symbols", which are too many to show. Raises ValueError for an empty word, half a character, and
-    models other than BPE.
+    symbols", which are too many to show. Raises TypeError for what is no string, ValueError for
+    an empty word, half a character, and models other than BPE.
 
     >>> table = explain_word(th.train_byte_level_bpe(["bat bat bag"], vocab_size=257), "bat")
     >>> table[["pair", "rank", "tokens"]].values.tolist()
     [[None, <NA>, 'b a t'], ['b + a', 0, 'ba t']]
     """
-    if not isinstance(word, str) or not word:
-        raise ValueError(f"a word is text of one character or more, got {word!r:.40}")
-    try:
-        word.encode()
-    except UnicodeEncodeError as error:
-        raise ValueError(
-            f"the text holds U+{ord(word[error.start]):04X}, half of a character: decode it properly"
-        ) from None
+    check_text(word)
+    if not word:
+        raise ValueError("the word is empty: give text of one character or more")
     parts = read_parts(tokenizer)
     rows = [row for piece in next(text_cutter(parts)([word])) for row in _rows_of(piece, parts)]
     columns = ["pretoken", "step", "pair", "rank", "tokens"]
     table = pd.DataFrame(rows, columns=columns, dtype=object)
     return table.astype({"step": int, "rank": "Int64"})
+
+
+def check_text(text: str) -> None:
+    """Raise TypeError for what is no string, ValueError for half of a character."""
+    if not isinstance(text, str):
+        raise TypeError(f"a text is a string, got {type(text).__name__}: give one text")
+    if half := re.search("[\ud800-\udfff]", text):
+        number = f"U+{ord(half[0]):04X}"
+        raise ValueError(f"the text holds {number}, half of a character: decode it properly")
 
 
 def _rows_of(pretoken: str | int, parts: Parts) -> list[tuple]:
@@ -104,11 +99,11 @@ def _rows_of(pretoken: str | int, parts: Parts) -> list[tuple]:
         tokens = " ".join(name[i] for i in segment(symbols, offsets, merges_of(parts))[0].tolist())
         return [(pretoken, 0, f"more than {SYMBOLS} symbols", pd.NA, tokens)]
     rows = []
-    for step, (pieces, made) in enumerate(merge_states(pretoken, parts)):
-        pair, rank = None, pd.NA
-        if made:
-            pair, rank = " + ".join(name[part.id] for part in made.made_of), made.rank
-        rows.append((pretoken, step, pair, rank, " ".join(name[piece.id] for piece in pieces)))
+    for step, (ids, rank, _) in enumerate(merge_states(pretoken, parts)):
+        merged = [] if rank is None else parts.merges[rank, :2].tolist()
+        pair = " + ".join(name[i] for i in merged) or None
+        tokens = " ".join(name[i] for i in ids)
+        rows.append((pretoken, step, pair, pd.NA if rank is None else rank, tokens))
     return rows
 
 
@@ -132,11 +127,11 @@ class Explained:
 
 
 def explain_token(
-    tokenizer: Tokenizer | Parts, token: str | bytes | int, corpus: Iterable[str] | None = None
+    tokenizer: Tokenizer | Parts, token: str, corpus: Iterable[str] | None = None
 ) -> Explained:
     """Tell where a token comes from and whether text can produce it.
 
-    ``token`` is a token string ("Ġcat"), the text that it stands for (" cat"), its bytes, or its id.
+    ``token`` is a token string ("Ġcat"), or the text that it stands for (" cat").
     The facts are ``id``, ``token``, ``text``, ``bytes`` (hexadecimal), ``length`` (in bytes), ``script``,
     ``category``, ``where`` and ``example`` (as in ``reachability``), ``rank`` of the merge that makes
     it, ``used by`` (how many merges in the list take it as a part), and with ``corpus``, documents or
@@ -155,12 +150,10 @@ def explain_token(
       └ t
     """
     parts = read_parts(tokenizer)
-    i, name = _find(token, parts)
-    row = reachability(tokenizer, [name]).loc[i]
-    raw = raw_tokens([name], parts)[0]
-    states = [([], None)] if name in parts.apart else merge_states(name, parts)
-    [(pieces, _)] = deque(states, maxlen=1)  # what is left after the last merge
-    whole = len(pieces) == 1 and pieces[0].id == i
+    name = _token_string(token, parts)
+    row = reachability(tokenizer, [name]).iloc[0]
+    i, raw = int(row.name), raw_tokens([name], parts)[0]
+    tree, rank = _tree(name, i, parts)
     facts = {
         "id": i,
         "token": name,
@@ -171,40 +164,26 @@ def explain_token(
         "category": row.category,
         "where": row["where"],
         "example": row.example,
-        "rank": pieces[0].rank if whole and pieces[0].made_of else None,
+        "rank": rank,
         "used by": int((parts.merges[:, :2] == i).any(axis=1).sum()),
     }
     if corpus is not None:
         uses = token_counts(parts, counted(corpus, parts))
         facts |= {"uses": int(uses[i]), "share": float(uses[i] / uses.sum())}
-    return Explained(pd.Series(facts, dtype=object), _drawn(name, pieces, whole, parts))
+    return Explained(pd.Series(facts, dtype=object), tree)
 
 
-def _find(token: str | bytes | int, parts: Parts) -> tuple[int, str]:
-    """A token's id and its token string; special and added tokens may stand outside the vocabulary."""
-    known = parts.vocab | {t["content"]: t["id"] for t in parts.settings["added_tokens"]}
-    if not isinstance(token, str | bytes):
-        names = {i: name for name, i in known.items()}
-        if token not in names:
-            raise ValueError(f"no token has the id {token!r}: ids go from 0 to {max(names)}")
-        return token, names[token]
-    name = token if isinstance(token, str) and token in known else _written(token, parts)
+def _token_string(token: str, parts: Parts) -> str:
+    """The token string that is meant; special and added tokens may stand outside the vocabulary."""
+    check_text(token)
+    known = parts.vocab.keys() | {t["content"] for t in parts.settings["added_tokens"]}
+    if token in known:
+        return token
+    name = token_strings([token])[0] if parts.byte_level else token.replace(" ", "▁")
     if name not in known:
         near = _nearest(name, parts)
         raise ValueError(f"{token!r:.60} is not in the vocabulary; nearest to it: {near}")
-    return known[name], name
-
-
-def _written(token: str | bytes, parts: Parts) -> str:
-    """The token string of a text or of bytes."""
-    try:
-        raw = token.encode() if isinstance(token, str) else token
-    except UnicodeEncodeError:
-        raise ValueError(f"{token!a:.60} holds half of a character: give bytes or an id") from None
-    if parts.byte_level:
-        return "".join(byte_alphabet()[byte] for byte in raw)
-    byte = f"<0x{raw[0]:02X}>" if isinstance(token, bytes) and len(raw) == 1 else ""
-    return byte if byte in parts.vocab else raw.decode("utf-8", "replace").replace(" ", "▁")
+    return name
 
 
 def _nearest(token: str, parts: Parts) -> str:
@@ -219,17 +198,21 @@ def _nearest(token: str, parts: Parts) -> str:
     return ", ".join(map(repr, list(found)[:4])) or "none"
 
 
-def _drawn(name: str, pieces: list[Piece], whole: bool, parts: Parts) -> str:
-    """The merges of a token as a tree, from the token down to single characters or bytes."""
-    if not pieces:
-        return f"{name}  made by no merge"
-    lines = [] if whole else [f"merges do not make {name}; they stop at"]
-    stack = [(piece, "", "") for piece in reversed(pieces)]
-    while stack:  # no recursion: a token of spaces can be a hundred merges deep
-        piece, own, below = stack.pop()
-        rank = f"  rank {piece.rank:,}" if piece.made_of else ""
-        lines.append(f"{own}{parts.tokens[piece.id]}{rank}")
-        if piece.made_of:
-            left, right = piece.made_of
-            stack += [(right, below + "└ ", below + "  "), (left, below + "├ ", below + "│ ")]
-    return "\n".join(lines)
+def _tree(name: str, i: int, parts: Parts) -> tuple[str, int | None]:
+    """The merges of a token as a tree, down to single characters or bytes, and the last one's rank.
+
+    Where merges do not make it there is no rank, and a tree for each token at which they stop.
+    """
+    if name in parts.apart:
+        return f"{name}  made by no merge", None
+    for ids, rank, at in merge_states(name, parts):
+        if rank is None:
+            trees = [[parts.tokens[j]] for j in ids]
+        else:
+            (left, *under_left), (right, *under_right) = trees[at : at + 2]
+            below = ["├ " + left, *("│ " + line for line in under_left)]
+            below += ["└ " + right, *("  " + line for line in under_right)]
+            trees[at : at + 2] = [[f"{parts.tokens[ids[at]]}  rank {rank:,}", *below]]
+    if ids == [i]:
+        return "\n".join(trees[0]), rank
+    return "\n".join([f"merges do not make {name}; they stop at", *chain(*trees)]), None

@@ -9,6 +9,7 @@ import regex
 from tokenizers import Tokenizer
 
 from ..adapt.adaptbpe import AdaptBPE
+from ..measure.explain import check_text
 from ..tokenizer.parts import BYTE_TOKENS, backend_of, is_byte_level
 from ..tokenizer.token_bytes import byte_of
 
@@ -19,7 +20,6 @@ BYTES = 16  # bytes of a token that are shown when the pointer rests on it
 WHITE = {" ": "␣", "\n": "↵", "\t": "⇥"}
 NEW, ADDED, NUMBER, DIFFERS, CIRCLE = "⟦⟧", "⟪⟫", "⟨⟩", "‹›", "◌"
 SIGNS = "".join(WHITE.values()) + NEW + ADDED + NUMBER + CIRCLE
-HALF = regex.compile(r"[\ud800-\udfff]")
 INKLESS = regex.compile(r"[\p{Default_Ignorable_Code_Point}\u2800]")
 
 BOX = "display:inline-block;margin:1px;padding:0 3px;color:#111;white-space:normal;"
@@ -120,11 +120,7 @@ def token_rows(text: str, encoders) -> list[Row]:
 
     Raises TypeError for what is no string or no tokenizer, ValueError for half of a character.
     """
-    if not isinstance(text, str):
-        raise TypeError(f"a text is a string, got {type(text).__name__}: give one text")
-    if half := HALF.search(text):
-        number = f"U+{ord(half[0]):04X}"
-        raise ValueError(f"the text holds {number}, half of a character: decode it properly")
+    check_text(text)
     rows: list[Row] = []
     for label, tokenizer in encoders:
         rows.append(_row(text[:LIMIT], label, tokenizer, rows[0] if rows else None))
