@@ -8,6 +8,7 @@ from tokenizers import Tokenizer
 
 from ..text.counting import counted
 from ..text.pretokens import Pretokens
+from ..tokenizer.checks import positive
 from ..tokenizer.parts import Parts, build_tokenizer, read_parts
 from ..tokenizer.pretokenization import always_split
 from ..train.merges import learn_tokens
@@ -71,8 +72,7 @@ def continue_bpe(
     words = counted(corpus, tokenizer)
     if n_tokens < 0:
         raise ValueError(f"n_tokens={n_tokens}: ask for zero or more new tokens")
-    if min_frequency < 1:
-        raise ValueError(f"min_frequency={min_frequency}: a pair must occur at least once")
+    positive("min_frequency", min_frequency)
     if rules is not None and parts.byte_level:
         raise ValueError(
             "rules are for SentencePiece tokenizers, this one is byte-level: leave them out"
@@ -174,14 +174,12 @@ def _family(parts: Parts) -> str:
 
 
 def _first_new(tokens: Iterable[str], old: Parts, new: Parts, n_tokens, merges) -> Extension:
-    if n_tokens is not None and n_tokens < 0:
-        raise ValueError(f"n_tokens={n_tokens}: ask for zero or more new tokens")
     known = old.vocab.keys() | old.special | new.special
     tokens = [token for token in tokens if token not in known]
-    if n_tokens is not None and n_tokens > len(tokens):
+    if n_tokens is not None and not 0 <= n_tokens <= len(tokens):
         raise ValueError(
             f"asked for {n_tokens:,} tokens; the supplement has {len(tokens):,} that the vocabulary "
-            "lacks: train a larger one"
+            "lacks: ask for at most these, or train a larger one"
         )
     return Extension(tokens[:n_tokens], merges)
 

@@ -135,8 +135,8 @@ def prune(tokenizer: Tokenizer, order: Sequence[str], n: int) -> Tokenizer:
     Merges that need a pruned token are removed as well. The tokens that stay keep their order and
     get ids without holes (``id_map``), which post-processor and padding follow. Tokens at the start
     of the order that are gone already are passed over, so pruning twice is pruning once by the sum.
-    Raises ValueError for more tokens than can go, for tokens that the tokenizer lacks or that must
-    stay (special and added ones do), and for tokens given twice.
+    Raises ValueError for more tokens than can go, and for tokens that the tokenizer lacks or that
+    must stay (special and added ones do).
 
     Source: Purason et al. 2025, section 3.2.
 
@@ -173,16 +173,13 @@ def _first_of(parts: Parts, order: Sequence[str], n: int) -> list[str]:
         raise TypeError(f"order is one string, {order!r:.40}: give a list of tokens")
     if not isinstance(n, Integral) or n < 0:
         raise ValueError(f"n={n!r}: give the number of tokens to prune, from 0 on")
-    order = list(dropwhile(lambda token: token not in parts.vocab, order))
+    order = list(dict.fromkeys(dropwhile(lambda token: token not in parts.vocab, order)))
     free = set(prunable(parts))
     if n > len(order):
         raise ValueError(
             f"asked to prune {n:,} tokens; the order has {len(order):,} of this tokenizer's, and "
             f"{len(free):,} can go at all: prune fewer"
         )
-    if len(set(order)) < len(order):
-        twice = Counter(order).most_common(1)[0][0]
-        raise ValueError(f"the order holds {twice!r} more than once: give each token once")
     strange = next((token for token in order if token not in free), None)
     if strange is not None:
         why = "must stay (a character, byte, special or added token)"

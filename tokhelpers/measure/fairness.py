@@ -104,17 +104,13 @@ def _core(chunk: str) -> str:
 
 
 def fairness(
-    tokenizers: Mapping[str, Tokenizer],
-    languages: Sequence[str] | None = None,
-    *,
-    reference: str = "eng_Latn",
+    tokenizers: Mapping[str, Tokenizer], languages: Sequence[str] | None = None
 ) -> pd.DataFrame:
     """Measure what each tokenizer makes of the same 1,012 sentences (FLORES) in many languages.
 
     ``tokenizers`` maps names to tokenizers; ``languages`` are codes of FLORES texts, by default the
-    66 that are written with spaces; ``reference`` is the language that premiums are over, and is
-    measured whether named or not. Returns one row per tokenizer and language with ``tokenizer``,
-    ``language``, ``tokens``, ``premium``, ``bytes_per_token``, ``chars_per_token``,
+    66 that are written with spaces. Returns one row per tokenizer and language with ``tokenizer``,
+    ``language``, ``tokens``, ``premium`` (over English), ``bytes_per_token``, ``chars_per_token``,
     ``partial_tokens`` and ``split_characters`` (as in ``evaluate``). Raises ValueError for a
     language without a FLORES text.
 
@@ -127,14 +123,13 @@ def fairness(
     if languages is None:
         texts = stored_texts()
         languages = texts.language[texts.name.str.startswith("flores:")].tolist()
-    wanted = dict.fromkeys([*languages, reference])
     tables = []
     for name, tokenizer in tokenizers.items():
         parts = read_parts(tokenizer) if is_bpe(tokenizer) else tokenizer  # taken apart once
+        wanted = dict.fromkeys([*languages, "eng_Latn"])
         rows = {code: evaluate(parts, load_corpus(f"flores:{code}")) for code in wanted}
-        table = pd.DataFrame(rows).T.rename_axis("language").reset_index()
-        table["premium"] = premium(table.set_index("language").tokens, reference).to_numpy()
-        table = table[table.language.isin(languages)]
-        tables.append(table.assign(tokenizer=name).astype({"tokens": int}))
+        table = pd.DataFrame(rows).T.rename_axis("language")
+        table = table.assign(tokenizer=name, premium=premium(table.tokens)).loc[list(languages)]
+        tables.append(table.reset_index().astype({"tokens": int}))
     table = pd.concat(tables, ignore_index=True)
     return table[["tokenizer", "language", "tokens", "premium", *MEASURES]]

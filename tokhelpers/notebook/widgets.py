@@ -1,7 +1,7 @@
 """A control over the output of a function, and an explorer of tokens; plain where nobody can move it."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
 from html import escape
@@ -13,6 +13,7 @@ import numpy as np
 from tokenizers import Tokenizer
 
 from ..adapt.adaptbpe import AdaptBPE
+from ..adapt.pruning import prunable
 from ..tokenizer.parts import is_bpe, read_parts
 from ..tokenizer.segmentation import merges_of, segment_tracing, symbols_of
 from .tokens import Row, Shown, labelled, show_rows, token_rows
@@ -21,11 +22,11 @@ VIEW = "application/vnd.jupyter.widget-view+json"
 SAMPLE = "Tokenizers differ: kyllästyä, 12345, naïve, עברית, हिन्दी"
 
 
-def widget(function: Callable, **choices: Sequence) -> "Widget":
+def widget(function: Callable, **choices: range) -> "Widget":
     """Show a function's result in a notebook, with a control for each of its parameters.
 
     Each parameter has a default, from which its control starts: a text box, or a slider over the
-    values that ``choices`` gives for it (``merges=range(8)``). The function is called again whenever
+    range that ``choices`` gives for it (``merges=range(8)``). The function is called again whenever
     a control moves; its result is shown as a notebook would show it, an error as its message. As
     plain text and as HTML the object shows the result for the defaults; with
     ``TOKHELPERS_WIDGETS=off`` in the environment there are only these. Raises ValueError for choices
@@ -99,7 +100,7 @@ class Widget:
 
 
 def _control(name: str, value, choices: dict):
-    """A slider for numbers at even steps and for other choices, a box for text."""
+    """A slider for numbers, a box for text."""
     import ipywidgets
 
     options = {"description": name, "style": {"description_width": "initial"}}
@@ -107,10 +108,8 @@ def _control(name: str, value, choices: dict):
     some = choices.get(name)
     if some is None:
         return ipywidgets.Text(value, **options)
-    if isinstance(some, range) and some.step > 0:
-        ends = {"min": some[0], "max": some[-1], "step": some.step}
-        return ipywidgets.IntSlider(value, **ends, readout_format=",d", **options)
-    return ipywidgets.SelectionSlider(options=list(some), value=value, **options)
+    ends = {"min": some[0], "max": some[-1], "step": some.step}
+    return ipywidgets.IntSlider(value, **ends, readout_format=",d", **options)
 
 
 def _html(result) -> str:
@@ -150,12 +149,11 @@ def explorer(
 
 def merge_ranks(tokenizer: Tokenizer | AdaptBPE) -> dict[int, int]:
     """Map the id of each token that merges make to the rank of the last of them; empty without merges."""
-    if isinstance(tokenizer, AdaptBPE):
-        tokenizer = tokenizer.tokenizer
-    if not is_bpe(tokenizer):
+    parts = tokenizer.parts if isinstance(tokenizer, AdaptBPE) else tokenizer
+    if not is_bpe(parts):
         return {}
-    parts = read_parts(tokenizer)
-    tokens = [token for token in parts.vocab if token not in parts.apart]
+    parts = read_parts(parts)
+    tokens = prunable(parts)
     _, offsets, last = segment_tracing(*symbols_of(tokens, parts), merges_of(parts))
     made = np.flatnonzero((np.diff(offsets) == 1) & (last >= 0))
     return {parts.vocab[tokens[i]]: int(last[i]) for i in made}
