@@ -6,7 +6,6 @@ is 0 if all is well, 1 if you should look at what was found, 2 if the command co
 
 import functools
 import json
-import sys
 import warnings
 from typing import Annotated
 
@@ -37,10 +36,7 @@ LIKE = Annotated[str | None, typer.Option(help="folder with the chat template to
 INIT = Annotated[str, typer.Option(help="how rows of new tokens start: see transfer_embeddings")]
 AS_JSON = Annotated[bool, typer.Option("--json", help="one JSON object instead of a table")]
 
-
-def say(text: str) -> None:
-    """Print progress or an error to stderr."""
-    print(text, file=sys.stderr, flush=True)
+say = functools.partial(typer.echo, err=True)  # progress, and errors
 
 
 def in_one_line(command):
