@@ -2,12 +2,9 @@
 
 import pandas as pd
 import pytest
-from strategies import loaded, one_fast
+from strategies import loaded
 
 import tokhelpers as th
-from tokhelpers.adapt.methods import extend_parts
-from tokhelpers.tokenizer.parts import read_parts
-from tokhelpers.tokenizer.segmentation import segment, symbols_of
 
 NTREX = th.load_corpus("ntrex:est")
 TOKENIZERS = ["mistral-v1", "llama-3", "qwen", "mistral-nemo"]
@@ -64,28 +61,3 @@ def test_a_text_that_yields_too_few_tokens_gives_fewer_sizes():
 def test_a_language_without_a_text_is_refused(language):
     with pytest.raises(ValueError, match=language):
         th.compare_language("qwen", language)
-
-
-@pytest.mark.parametrize("name", one_fast(*TOKENIZERS))
-def test_old_text_without_a_new_token_keeps_its_tokens(name):
-    """Save where a merge now reaches an old token that nothing reached before; such words are few."""
-    tokenizer = loaded(name)
-    base, changed, old_text = read_parts(tokenizer), 0, 0
-    for language in ("fi", "hi"):
-        words = th.count_pretokens(th.load_corpus(f"wordfreq:{language}", chars=400_000), tokenizer)
-        extension = th.continue_bpe(base, words, 1_000)
-        assert not th.unreachable(extend_parts(base, extension), extension.tokens)
-        known = set(base.alphabet)
-        texts = [word for word in words if known.issuperset(word)]
-        before, after = (
-            segment(*symbols_of(texts, parts), parts.merges)
-            for parts in (base, extend_parts(base, extension))
-        )
-        revived = {base.vocab[token] for token in th.unreachable(base)}
-        for i in range(len(texts)):
-            old, new = (ids[ends[i] : ends[i + 1]].tolist() for ids, ends in (before, after))
-            old_text += max(new) < base.next_id
-            if old != new and max(new) < base.next_id:
-                assert revived & set(new)
-                changed += 1
-    assert old_text > 2_500 and changed < 0.01 * old_text
