@@ -1,35 +1,22 @@
 """AdaptBPE: an encoder that looks for added tokens in words before it merges."""
 
-import heapq
 import json
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from itertools import chain, islice
 
 import numpy as np
-from numba import njit
 from tokenizers import AddedToken, Encoding, Tokenizer
 
 from ..text.pretokens import Pretokens
 from ..tokenizer.parts import Parts, backend_of, build_tokenizer, read_parts
 from ..tokenizer.pretokenization import BEFORE_META, cuts_text, cutting_rules
-from ..tokenizer.segmentation import (
-    MergeTable,
-    merge_table,
-    merges_of,
-    pair_key,
-    segment,
-    slot_of,
-    sum_by_id,
-    symbols_of,
-)
-from ..tokenizer.token_bytes import code_points
+from ..tokenizer.segmentation import merges_of, segment, sum_by_id, symbols_of
 from .extension import Extension
 from .methods import checked_tokens, extend_parts
 
 BATCH = 1_000  # texts that are cut at a time
 KNOWN_WORDS = 1_000_000  # so many words are remembered before an encoder begins anew
-FREE, INSIDE = -1, -2  # of a character: in no match, in a match but not its first
 # Its only token is empty, so each pre-token comes out as one unknown token, which is the pre-token
 UNKNOWN = {"type": "Unigram", "unk_id": 0, "vocab": [["", 0.0]], "byte_fallback": False}
 
@@ -81,7 +68,7 @@ class AdaptBPE:
         self.tokens = tokens
         self.parts = extend_parts(parts, Extension(new), how="regenerate")
         self.cut = text_cutter(self.parts, find_special=find_special)
-        self._trie = _trie({token: self.parts.vocab[token] for token in tokens})
+        self._ids = {token: self.parts.vocab[token] for token in tokens}
         self._known = {}  # ids by word; made anew when full, so that threads do not disturb each other
 
     def __repr__(self) -> str:
@@ -136,7 +123,7 @@ class AdaptBPE:
 
     def segment(self, words: list[str]) -> tuple[np.ndarray, np.ndarray]:
         """Segment pre-tokens: their ids (int32, flat) and offsets (int64, one more than words)."""
-        return segment(*_initial(words, self.parts, self._trie), merges_of(self.parts))
+        return segment(*_initial(words, self.parts, self._ids), merges_of(self.parts))
 
     def token_counts(self, words: Pretokens) -> np.ndarray:
         """Count how often each id is produced on pre-tokens: an int64 array indexed by id."""
@@ -183,75 +170,41 @@ def text_cutter(
 
 
 # --- the longest matches -------------------------------------------------------------------------
-def _trie(ids: dict[str, int]) -> tuple[MergeTable, np.ndarray]:
-    """The tokens as a tree: a table of edges (node and code point to node), and each node's id."""
-    edges, ends = {}, {}
-    for token, i in ids.items():
-        node = 0
-        for character in token:
-            node = edges.setdefault((node, ord(character)), len(edges) + 1)
-        ends[node] = i
-    token_at = np.full(len(edges) + 1, -1, np.int32)
-    token_at[list(ends)] = list(ends.values())
-    rows = np.array([(*edge, node) for edge, node in edges.items()], np.int32).reshape(-1, 3)
-    return merge_table(rows), token_at
+def _cut_at_matches(word: str, ids: dict[str, int], lengths: list[int]) -> list[str | int]:
+    """Cut a word into the ids of its matches and the text between them; ``lengths`` fall."""
+    pieces = [word]
+    for n in lengths:
+        if not ids.keys().isdisjoint([word[i : i + n] for i in range(len(word) - n + 1)]):
+            cut = (_cut_at_length(p, ids, n) if isinstance(p, str) else [p] for p in pieces)
+            pieces = list(chain.from_iterable(cut))
+    return pieces
 
 
-@njit(cache=True, nogil=True)
-def _longest(codes, start, end, taken, edges, token_at):
-    """The longest token from `start` on over characters that are free: its length and id."""
-    node, length, token = np.int32(0), 0, np.int32(-1)
-    for j in range(start, end):
-        if taken[j] != FREE:
-            break
-        edge = edges.table[slot_of(edges.table, edges.keys, pair_key(node, codes[j]))]
-        if edge < 0:
-            break
-        node = edges.results[edge]
-        if token_at[node] >= 0:
-            length, token = j + 1 - start, token_at[node]
-    return length, token
+def _cut_at_length(text: str, ids: dict[str, int], n: int) -> list[str | int]:
+    """Cut a text at its matches of ``n`` characters, the leftmost first."""
+    pieces, begin, i = [], 0, 0
+    while i <= len(text) - n:
+        token = text[i : i + n]
+        if token in ids:
+            pieces += [text[begin:i], ids[token]]
+            begin = i = i + n
+        else:
+            i += 1
+    return [*pieces, text[begin:]]
 
 
-@njit(cache=True, nogil=True)
-def _take_matches(codes, offsets, edges, token_at, taken):
-    """Write into `taken` the id of each match where it begins, INSIDE in the rest of it."""
-    for w in range(len(offsets) - 1):
-        start, end = offsets[w], offsets[w + 1]
-        heap = [(0, np.int64(0)) for _ in range(0)]  # a start's longest match, or what it was
-        for i in range(start, end):
-            length, _ = _longest(codes, i, end, taken, edges, token_at)
-            if length > 0:
-                heap.append((-length, np.int64(i)))
-        heapq.heapify(heap)
-        while len(heap) > 0:
-            before, i = heapq.heappop(heap)
-            length, token = _longest(codes, i, end, taken, edges, token_at)
-            if length == -before:
-                taken[i] = token
-                taken[i + 1 : i + length] = INSIDE
-            elif length > 0:
-                heapq.heappush(heap, (-length, i))
-
-
-def _initial(words: list[str], parts: Parts, trie) -> tuple[np.ndarray, np.ndarray]:
+def _initial(words: list[str], parts: Parts, ids: dict[str, int]) -> tuple[np.ndarray, np.ndarray]:
     """What merging starts from, as ``symbols_of`` gives it, but with the matches as tokens."""
-    text = "".join(words)
-    codes, offsets = code_points(words)
-    taken = np.full(len(codes), FREE, np.int32)
-    _take_matches(codes, offsets, *trie, taken)
-    begins = taken != INSIDE  # where a match begins, or a gap: free, after a match or a word's end
-    begins[1:] &= ~((taken[1:] == FREE) & (taken[:-1] == FREE))
-    begins[offsets[:-1][offsets[:-1] < len(codes)]] = True
-    starts = np.flatnonzero(begins)
-    gap = taken[starts] == FREE
-    ends = np.append(starts[1:], len(codes))
-    places = zip(starts[gap].tolist(), ends[gap].tolist(), strict=True)
-    ids, ends_of_gaps = symbols_of([text[a:b] for a, b in places], parts)
-    sizes = np.ones(len(starts), np.int64)
-    sizes[gap] = np.diff(ends_of_gaps)
-    symbols = np.empty(sizes.sum(), np.int32)
-    in_gap = np.repeat(gap, sizes)
-    symbols[in_gap], symbols[~in_gap] = ids, taken[starts[~gap]]
-    ends_of_runs = np.concatenate([[0], np.cumsum(sizes)])
-    return symbols, ends_of_runs[np.searchsorted(starts, offsets)]
+    lengths = sorted({len(token) for token in ids}, reverse=True)
+    cut = [_cut_at_matches(word, ids, lengths) for word in words]
+    pieces = list(chain.from_iterable(cut))
+    matched = np.array([isinstance(piece, int) for piece in pieces], bool)
+    symbols, ends = symbols_of([piece for piece in pieces if isinstance(piece, str)], parts)
+    sizes = np.ones(len(pieces), np.int64)
+    sizes[~matched] = np.diff(ends)
+    found = np.empty(sizes.sum(), np.int32)
+    of_match = np.repeat(matched, sizes)
+    found[of_match] = [piece for piece in pieces if isinstance(piece, int)]
+    found[~of_match] = symbols
+    ends = np.concatenate([[0], np.cumsum(sizes)])
+    return found, ends[np.cumsum([0, *map(len, cut)])]
