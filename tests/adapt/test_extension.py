@@ -246,11 +246,6 @@ def test_fewer_tokens_than_asked_for(base):
             lambda base: th.extend(train_wordpiece(TEXT), th.continue_bpe(base, MORE, 1)),
             "come from a BPE tokenizer; a WordPiece one needs",
         ),
-        (
-            lambda base: th.extend(th.train_unigram(TEXT, vocab_size=280), th.Extension([])),
-            "model is Unigram",
-        ),
-        (lambda base: th.extend("llama-3", th.Extension([])), "load one with load_tokenizer"),
     ],
 )
 def test_what_cannot_be_extended_is_refused(base, call, message):

@@ -46,5 +46,3 @@ def test_tokens_are_described(mistral):
 def test_bad_input():
     with pytest.raises(ValueError, match="two or more tokenizers, got 1"):
         th.measure.overlap({"llama-3": th.train_byte_level_bpe(["a"], vocab_size=256)})
-    with pytest.raises(TypeError, match="a tokenizer is needed, got str"):
-        th.compare_vocabularies("llama-3", "qwen")
