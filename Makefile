@@ -14,7 +14,7 @@ SITE_READY := .venv/ready-site
 KEPT := { $(BIN)/python -c $(WORKS) && $(BIN)/pip --version >/dev/null 2>&1; }
 NO_CHECK := jupyterlab.handlers.announcements.NeverCheckForUpdate
 NBVAL := --nbval --nbval-current-env --nbval-cell-timeout 600 -n 2 --dist loadscope -o addopts=""
-COMPILED := train/test_merge_loop train/test_unigram adapt/test_adaptbpe text/test_pretokens adapt/test_pruning
+COMPILED := train/test_merge_loop train/test_unigram text/test_pretokens
 SMALL := merge_loop or textbook or librarys or their_definition
 export PYTHONHASHSEED := 0
 

@@ -17,8 +17,8 @@ from .token_bytes import code_points
 
 
 # --- a hash table from a pair of ids to a number ------------------------------------------------
-# Compiled code in chunks.py, pairs.py, spelling.py, merge_loop.py and adaptbpe.py has copies of these
-# four. numba does not notice when they change: touch those files as well.
+# Compiled code in chunks.py, pairs.py, spelling.py and merge_loop.py has copies of these four. numba
+# does not notice when they change: touch those files as well.
 @njit(cache=True, nogil=True)
 def pair_key(a, b):
     return (np.int64(a) << 32) | np.int64(b)
@@ -289,13 +289,12 @@ def _fall_back(codes, ids, sizes, unknown, parts):
     return longer, np.bincount(word, weights=repeats, minlength=len(sizes)).astype(np.int64)
 
 
-def token_counts(tokenizer: Tokenizer | Parts, words, *, start=None) -> np.ndarray:
+def token_counts(tokenizer: Tokenizer | Parts, words) -> np.ndarray:
     """Count how often each id is produced on counted pre-tokens: an int64 array indexed by id.
 
     ``words`` are ``Pretokens``, counted by the tokenizer's rules. The model is BPE, WordPiece or
     Unigram; merge skipping is as the tokenizer has it. Added tokens are not searched for in the
-    text. ``start`` (BPE only) is what ``segment`` made of the words by the first of the merges.
-    Raises TypeError for anything but ``Pretokens``.
+    text. Raises TypeError for anything but ``Pretokens``.
 
     >>> from tokhelpers.train.trainers import train_byte_level_bpe
     >>> from tokhelpers.text.counting import counted
@@ -317,8 +316,7 @@ def token_counts(tokenizer: Tokenizer | Parts, words, *, start=None) -> np.ndarr
                 counts[token.id] += n
         return counts
     parts = read_parts(tokenizer)
-    start = symbols_of(words.strings, parts) if start is None else start
-    ids, offsets = segment(*start, merges_of(parts))
+    ids, offsets = segment(*symbols_of(words.strings, parts), merges_of(parts))
     weights = np.repeat(words.counts, np.diff(offsets))
     if parts.merge_skipping:
         whole = np.array([parts.vocab.get(word, -1) for word in words.words], np.int64)
