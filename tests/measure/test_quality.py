@@ -92,11 +92,13 @@ def test_sizes_are_measured_as_each_extended_tokenizer_is(finnish, how, byte_lev
     methods = {"own": (th.Extension(mixed), how), "naive": (naive, how)}
     if how == "scaffold" and not byte_level:
         methods.pop("own")  # it asks for characters first
-    table = th.evaluate_sizes(base, methods, [0, 10, 31, 60], words)
-    assert table.added.tolist() == sorted(table.added) and len(table) == 4 * len(methods)
+    table = th.evaluate_sizes(base, methods, [0, 10, 31, 60], words, skipping=(False, True))
+    assert table.added.tolist() == sorted(table.added) and len(table) == 8 * len(methods)
     for row in table.itertuples():
         extension, added = methods[row.method][0], methods[row.method][0].tokens[: row.added]
-        new = th.extend(base, extension, row.added, how=how)
+        new = th.with_merge_skipping(
+            th.extend(base, extension, row.added, how=how), row.merge_skipping
+        )
         alone = th.evaluate(new, words, added=added)
         found = pd.Series(row._asdict())[alone.index].astype(float)
         pd.testing.assert_series_equal(found, alone, check_names=False, check_exact=True)

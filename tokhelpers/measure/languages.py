@@ -17,7 +17,7 @@ from ..text.counting import count_pretokens
 from ..text.pretokens import Pretokens
 from ..text.stored_counts import mixture, most_frequent, training_languages, training_sources
 from ..tokenizer.checks import positive
-from ..tokenizer.parts import Parts, build_tokenizer, parts_with_skipping, read_parts
+from ..tokenizer.parts import Parts, build_tokenizer, read_parts
 from ..tokenizer.vendors import load_tokenizer
 from ..train.trainers import train_byte_level_bpe, train_sentencepiece_bpe
 from .quality import evaluate_sizes
@@ -62,13 +62,11 @@ def compare_language(
         naive = supplement_tokens(base, words, continued, most)
     methods = {"continued": (continued, "append"), "naive": (naive, "regenerate")}
     there = [n for n in sizes if n <= min(len(e.tokens) for e, _ in methods.values())]
-    tables = []
-    for switch in (True, False) if base.merge_skipping else (False,):
-        measure = partial(evaluate_sizes, parts_with_skipping(base, switch), test=test)
-        both = measure({"base": (Extension([]), "append")}, [0]), measure(methods, there)
-        tables += [table.assign(merge_skipping=switch) for table in both]
-    table = pd.concat(tables, ignore_index=True)
-    table = table.astype({"merge_skipping": bool, "unreachable_added": int})
+    switches = (True, False) if base.merge_skipping else (False,)
+    measure = partial(evaluate_sizes, base, test=test, skipping=switches)
+    plain, extended = measure({"base": (Extension([]), "append")}, [0]), measure(methods, there)
+    table = pd.concat([plain, extended]).astype({"unreachable_added": int})
+    table = table.sort_values("merge_skipping", ascending=False, kind="stable", ignore_index=True)
     measures = ["bytes_per_token", "renyi_efficiency", "unused_added", "unreachable_added"]
     return table[["method", "added", "merge_skipping", *measures]]
 

@@ -18,6 +18,7 @@ from ..tokenizer.parts import (
     backend_of,
     build_tokenizer,
     is_bpe,
+    parts_with_skipping,
     read_parts,
 )
 from ..tokenizer.pretokenization import documents_with_counts, token_text
@@ -203,12 +204,16 @@ def evaluate_sizes(
     methods: Mapping[str, tuple[Extension, str]],
     sizes: Sequence[int],
     test: Pretokens,
+    *,
+    skipping: Sequence[bool] = (),
 ) -> pd.DataFrame:
     """Measure several extensions of a tokenizer at several sizes, without building each one.
 
     ``methods`` maps a name to an extension and the ``how`` of ``extend``; ``test`` is counted text.
     Returns one row per name and size: ``method`` (the name), ``added`` (tokens), what ``evaluate``
-    measures, and ``unreachable_added`` (how many of the added tokens no merges produce).
+    measures, and ``unreachable_added`` (how many of the added tokens no merges produce). With
+    ``skipping`` there is one row for each, with merge skipping switched so, and said in the column
+    ``merge_skipping``.
 
     >>> base = th.train_byte_level_bpe(["bat bat bag"], vocab_size=257)
     >>> methods = {"list": (Extension(tokens=["bat", "ag"]), "append")}
@@ -225,6 +230,9 @@ def evaluate_sizes(
     rows = []
     for size, (method, (extension, _)) in product(sizes, methods.items()):
         new, added = next(extended[method]), extension.tokens[:size]
-        row = {"method": method, "added": size, **evaluate(new, words, added=added)}
-        rows.append(row | {"unreachable_added": len(unreachable(new, added))})
+        missed = len(unreachable(new, added))
+        for switch in skipping or [new.merge_skipping]:
+            row = evaluate(parts_with_skipping(new, switch), words, added=added)
+            row = {"method": method, "added": size, **row, "unreachable_added": missed}
+            rows.append(row | {"merge_skipping": switch} if skipping else row)
     return pd.DataFrame(rows)
