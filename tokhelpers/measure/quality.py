@@ -1,7 +1,8 @@
 """How well a tokenizer does: compression, fertility, Rényi efficiency, unused and unreachable tokens."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import product
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from itertools import chain
 
 import numpy as np
 import pandas as pd
@@ -23,7 +24,7 @@ from ..tokenizer.parts import (
 )
 from ..tokenizer.pretokenization import documents_with_counts, token_text
 from ..tokenizer.segmentation import merges_of, segment, size_of, symbols_of, token_counts
-from ..tokenizer.token_bytes import ends_inside, is_whole, ordinary_tokens, raw_tokens
+from ..tokenizer.token_bytes import ends_inside, is_whole, raw_tokens
 
 
 def unreachable(tokenizer: Tokenizer | Parts, tokens: Iterable[str] | None = None) -> list[str]:
@@ -44,7 +45,9 @@ def unreachable(tokenizer: Tokenizer | Parts, tokens: Iterable[str] | None = Non
     parts = read_parts(tokenizer)
     if tokens is None:
         fallback = parts.settings["model"].get("byte_fallback")
-        tokens = {*ordinary_tokens(parts).values()}.difference(BYTE_TOKENS if fallback else ())
+        left_out = {t["content"] for t in parts.settings["added_tokens"]}
+        left_out.update(BYTE_TOKENS if fallback else ())
+        tokens = [t for t in parts.vocab if t not in left_out]
     tokens = list(tokens)
     unknown = [token for token in tokens if token not in parts.vocab]
     if unknown:
@@ -52,13 +55,14 @@ def unreachable(tokenizer: Tokenizer | Parts, tokens: Iterable[str] | None = Non
             f"{len(unknown):,} tokens are not in this tokenizer, first {unknown[0]!a:.60}: give token "
             "strings of its vocabulary, such as 'Ġcat' for a space and cat"
         )
-    missed = (tokens[i] for i in np.flatnonzero(~whole_words(tokens, parts)))
+    whole = whole_words(parts, symbols_of(tokens, parts))
+    missed = (tokens[i] for i in np.flatnonzero(~whole))
     return sorted(missed, key=parts.vocab.__getitem__)
 
 
-def whole_words(words: list[str], parts: Parts) -> np.ndarray:
-    """Say of each pre-token whether merges make it one token."""
-    _, offsets = segment(*symbols_of(words, parts), merges_of(parts))
+def whole_words(parts: Parts, start: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+    """Say of each word, given by ``symbols_of``, whether merges make it one token."""
+    _, offsets = segment(*start, merges_of(parts))
     return np.diff(offsets) == 1
 
 
@@ -101,17 +105,26 @@ def evaluate(
         counts = _counts_in_text(encoder or tokenizer, corpus, words.rules)
     else:
         counts = encoder.token_counts(words) if encoder else token_counts(tokenizer, words)
-    return _measures(words, counts, _ids_of(tokenizer, added), tokenizer)
+    partial = _partial(tokenizer, np.flatnonzero(counts).tolist())
+    return _measures(words, counts, _ids_of(tokenizer, added), partial)
 
 
-def _measures(words: Pretokens, counts, added: Sequence[int], tokenizer: Tokenizer | Parts):
-    """What ``evaluate`` returns, from the counts of a text's tokens; ``added`` are ids."""
+def _partial(tokenizer: Tokenizer | Parts, ids: Iterable[int]) -> dict[int, bool]:
+    """Which tokens hold part of a character, and whether one begins in them and is cut."""
     name = tokenizer.tokens.get if isinstance(tokenizer, Parts) else tokenizer.id_to_token
-    ids = np.flatnonzero(counts).tolist()
-    raw = raw_tokens([name(i) or "" for i in ids], tokenizer)
-    partial = {i: token for i, token in zip(ids, raw, strict=True) if not is_whole(token)}
+    raw = zip(ids, raw_tokens([name(i) or "" for i in ids], tokenizer), strict=True)
+    return {i: ends_inside(token) for i, token in raw if not is_whole(token)}
+
+
+@lru_cache(maxsize=5)  # as many as `read_parts` remembers
+def _partial_in(parts: Parts) -> dict[int, bool]:
+    return _partial(parts, parts.tokens)
+
+
+def _measures(words: Pretokens, counts, added: Sequence[int], partial: Mapping[int, bool]):
+    """What ``evaluate`` returns, from the counts of a text's tokens; ``added`` are ids."""
     # a character that is cut across tokens begins in one of them, so these tokens are counted
-    begun = [i for i, token in partial.items() if ends_inside(token)]
+    begun = [i for i, begins in partial.items() if begins]
     total = int(counts.sum())
 
     def share(number: int, of: int) -> float:
@@ -223,16 +236,48 @@ def evaluate_sizes(
     """
     base = read_parts(tokenizer)
     words = counted(test, base)
-    extended = {
-        method: extended_by_sizes(base, extension, sizes, how=how)
+    by_method = [
+        _rows_of(base, method, extension, how, sizes, words, skipping)
         for method, (extension, how) in methods.items()
-    }
-    rows = []
-    for size, (method, (extension, _)) in product(sizes, methods.items()):
-        new, added = next(extended[method]), extension.tokens[:size]
-        missed = len(unreachable(new, added))
+    ]
+    return pd.DataFrame(chain.from_iterable(chain.from_iterable(zip(*by_method, strict=True))))
+
+
+def _rows_of(base: Parts, method, extension, how, sizes, words, skipping) -> Iterator[list[dict]]:
+    """The rows of one method, size by size."""
+    extended = extended_by_sizes(base, extension, sizes, how=how)
+    added = extension.tokens[: max(sizes, default=0)]
+    text, tokens = (_begun(base, strings, how) for strings in (words.strings, added))
+    for size, new in zip(sizes, extended, strict=True):
+        _cuts_text(new, words)
+        words, ids = counted(words, new), _ids_of(new, added[:size])
+        symbols, offsets = tokens(new)
+        missed = int((~whole_words(new, (symbols, offsets[: size + 1]))).sum())
+        rows = []
         for switch in skipping or [new.merge_skipping]:
-            row = evaluate(parts_with_skipping(new, switch), words, added=added)
-            row = {"method": method, "added": size, **row, "unreachable_added": missed}
+            counts = token_counts(parts_with_skipping(new, switch), words, start=text(new))
+            used = base.next_id + np.flatnonzero(counts[base.next_id :])
+            partial = _partial_in(base) | _partial(new, used.tolist())
+            row = {"method": method, "added": size, **_measures(words, counts, ids, partial)}
+            row["unreachable_added"] = missed
             rows.append(row | {"merge_skipping": switch} if skipping else row)
-    return pd.DataFrame(rows)
+        yield rows
+
+
+def _begun(base: Parts, words: Sequence[str], how: str) -> Callable[[Parts], tuple]:
+    """A function that gives words, flat, from which a longer tokenizer's merges may begin.
+
+    Where its merges are those of `base`, then others, words can begin as `base` leaves them, found
+    once as long as no character joins the alphabet.
+    """
+    known = {}
+
+    def of(longer: Parts) -> tuple[np.ndarray, np.ndarray]:
+        if how == "prepend":
+            return symbols_of(words, longer)
+        size = len(longer.alphabet)
+        if size not in known:
+            known[size] = segment(*symbols_of(words, longer), merges_of(base))
+        return known[size]
+
+    return of

@@ -84,7 +84,7 @@ def reachability(tokenizer: Tokenizer | Parts, tokens: Iterable[str] | None = No
         table = _only(table, list(tokens))
     ordinary = ~table.category.isin([SPECIAL, ADDED, BYTE]).to_numpy()
     passed = pd.array([pd.NA] * len(table), "boolean")
-    passed[ordinary] = whole_words(table.token[ordinary].tolist(), parts)
+    passed[ordinary] = whole_words(parts, symbols_of(table.token[ordinary].tolist(), parts))
     table["self_test"] = passed
     decoded = backend.decode_batch([[i] for i in table.index], skip_special_tokens=False)
     back = backend.encode_batch_fast(decoded, add_special_tokens=False)
