@@ -289,12 +289,13 @@ def _fall_back(codes, ids, sizes, unknown, parts):
     return longer, np.bincount(word, weights=repeats, minlength=len(sizes)).astype(np.int64)
 
 
-def token_counts(tokenizer: Tokenizer | Parts, words) -> np.ndarray:
+def token_counts(tokenizer: Tokenizer | Parts, words, *, start=None) -> np.ndarray:
     """Count how often each id is produced on counted pre-tokens: an int64 array indexed by id.
 
     ``words`` are ``Pretokens``, counted by the tokenizer's rules. The model is BPE, WordPiece or
     Unigram; merge skipping is as the tokenizer has it. Added tokens are not searched for in the
-    text. Raises TypeError for anything but ``Pretokens``.
+    text. ``start`` (BPE only) is what ``segment`` made of the words by the first of the merges.
+    Raises TypeError for anything but ``Pretokens``.
 
     >>> from tokhelpers.train.trainers import train_byte_level_bpe
     >>> from tokhelpers.text.counting import counted
@@ -316,7 +317,8 @@ def token_counts(tokenizer: Tokenizer | Parts, words) -> np.ndarray:
                 counts[token.id] += n
         return counts
     parts = read_parts(tokenizer)
-    ids, offsets = segment(*symbols_of(words.strings, parts), merges_of(parts))
+    start = symbols_of(words.strings, parts) if start is None else start
+    ids, offsets = segment(*start, merges_of(parts))
     weights = np.repeat(words.counts, np.diff(offsets))
     if parts.merge_skipping:
         whole = np.array([parts.vocab.get(word, -1) for word in words.words], np.int64)
