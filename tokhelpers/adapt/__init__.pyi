@@ -1,25 +1,7 @@
-__all__ = [
-    "AdaptBPE",
-    "Extension",
-    "adapt_bpe",
-    "avocado",
-    "continue_bpe",
-    "count_words",
-    "extend",
-    "extend_parts",
-    "fragment_score",
-    "medvoc",
-    "naive_extension",
-    "oov_share",
-    "prunable",
-    "prune",
-    "prune_parts",
-    "pruning_order",
-    "splits",
-    "thesis_extension",
-]
-
-from .adaptbpe import AdaptBPE as AdaptBPE, adapt_bpe as adapt_bpe
+from .adaptbpe import (
+    AdaptBPE as AdaptBPE,
+    adapt_bpe as adapt_bpe,
+)
 from .extension import (
     Extension as Extension,
     continue_bpe as continue_bpe,

@@ -110,9 +110,8 @@ class AdaptBPE:
         while some := list(islice(texts, BATCH)):
             cut = list(self.cut(some))
             new = dict.fromkeys(piece for pieces in cut for piece in pieces if piece not in known)
-            known.update(
-                (i, (i,)) for i in new if isinstance(i, int)
-            )  # added tokens, found in text
+            # added tokens, found in text
+            known.update((i, (i,)) for i in new if isinstance(i, int))
             words = [word for word in new if isinstance(word, str)]
             flat, offsets = self.segment(words)
             flat, ends = flat.tolist(), offsets.tolist()

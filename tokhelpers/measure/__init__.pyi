@@ -1,25 +1,7 @@
-__all__ = [
-    "common_words",
-    "compare_language",
-    "compare_languages",
-    "compare_vocabularies",
-    "describe_tokens",
-    "evaluate",
-    "evaluate_sizes",
-    "explain_token",
-    "explain_word",
-    "fairness",
-    "gini",
-    "overlap",
-    "premium",
-    "reachability",
-    "renyi_efficiency",
-    "single_token_retention",
-    "supplement_tokens",
-    "unreachable",
-]
-
-from .explain import explain_token as explain_token, explain_word as explain_word
+from .explain import (
+    explain_token as explain_token,
+    explain_word as explain_word,
+)
 from .fairness import (
     common_words as common_words,
     fairness as fairness,

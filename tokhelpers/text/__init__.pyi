@@ -1,19 +1,8 @@
-__all__ = [
-    "Corpus",
-    "Pretokens",
-    "count_pretokens",
-    "digest",
-    "load_corpus",
-    "load_counts",
-    "merge_counts",
-    "mixture",
-    "save_counts",
-    "stored_texts",
-    "training_languages",
-    "training_sources",
-]
-
-from .corpora import Corpus as Corpus, digest as digest, load_corpus as load_corpus
+from .corpora import (
+    Corpus as Corpus,
+    digest as digest,
+    load_corpus as load_corpus,
+)
 from .count_files import (
     load_counts as load_counts,
     merge_counts as merge_counts,
