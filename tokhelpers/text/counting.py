@@ -157,6 +157,9 @@ class Shard(NamedTuple):
     documents: Corpus | list[tuple[str, int]]
     first: int = 1
 
+    def __str__(self) -> str:
+        return self.name
+
 
 def _file_shards(parts: Iterable[Corpus], rules: str) -> Iterator[Shard]:
     """A shard for each part of a corpus of files; named by what the files were when they were cut."""
@@ -250,9 +253,7 @@ def _count_shards(
             except Exception as error:
                 if attempt == ATTEMPTS:
                     why = f"{type(error).__name__}: {error}"
-                    raise RuntimeError(
-                        f"{shard.name} failed {ATTEMPTS} times, with {why}"
-                    ) from error
+                    raise RuntimeError(f"{shard} failed {ATTEMPTS} times, with {why}") from error
                 waiting[0] = (shard, attempt + 1, _submit(executor, shard, *arguments))
             else:
                 waiting.popleft()
