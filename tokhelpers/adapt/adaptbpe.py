@@ -40,9 +40,8 @@ def adapt_bpe(tokenizer: Tokenizer | Parts, added_tokens: Iterable[str] | Extens
     """
     parts = read_parts(tokenizer)
     tokens = checked_tokens(parts, getattr(added_tokens, "tokens", added_tokens))
-    taken = {t["content"] for t in parts.settings["added_tokens"]}
     for token in tokens:
-        if token in taken:
+        if token in parts.added:
             raise ValueError(
                 f"the token {token!r} is a special or added token of this tokenizer: leave it out"
             )
@@ -81,8 +80,7 @@ class AdaptBPE:
 
     @cached_property
     def _names(self) -> dict[int, str]:
-        added = {t["id"]: t["content"] for t in self.parts.settings["added_tokens"]}
-        return self.parts.tokens | added
+        return self.parts.tokens | {i: token for token, i in self.parts.added.items()}
 
     def encode(self, text: str) -> list[str]:
         """The token strings of a text. See ``ids``."""

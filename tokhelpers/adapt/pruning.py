@@ -157,8 +157,7 @@ def prune_parts(parts: Parts, order: Sequence[str], n: int) -> Parts:
     {'a': 0, 'b': 1}
     """
     gone = set(_first_of(parts, order, n))
-    contents = {t["content"]: t["id"] for t in parts.settings["added_tokens"]}
-    kept = sorted({i for token, i in (parts.vocab | contents).items() if token not in gone})
+    kept = sorted({i for token, i in (parts.vocab | parts.added).items() if token not in gone})
     new_id = np.full(parts.next_id, -1, np.int32)
     new_id[kept] = np.arange(len(kept))
     vocab = {token: int(new_id[i]) for token, i in parts.vocab.items() if token not in gone}

@@ -1,7 +1,6 @@
 """Why a word is cut as it is, and where a token comes from: merges step by step, and as a tree."""
 
 import difflib
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from html import escape
@@ -13,6 +12,7 @@ from tokenizers import Tokenizer
 
 from ..adapt.adaptbpe import text_cutter
 from ..text.counting import counted
+from ..text.readers import SURROGATE
 from ..tokenizer.parts import Parts, read_parts
 from ..tokenizer.segmentation import (
     NO_MERGE,
@@ -81,7 +81,7 @@ def check_text(text: str) -> None:
     """Raise TypeError for what is no string, ValueError for half of a character."""
     if not isinstance(text, str):
         raise TypeError(f"a text is a string, got {type(text).__name__}: give one text")
-    if half := re.search("[\ud800-\udfff]", text):
+    if half := SURROGATE.search(text):
         number = f"U+{ord(half[0]):04X}"
         raise ValueError(f"the text holds {number}, half of a character: decode it properly")
 
@@ -89,7 +89,7 @@ def check_text(text: str) -> None:
 def _rows_of(pretoken: str | int, parts: Parts) -> list[tuple]:
     """The rows of a pre-token, or of an added token, given by its id."""
     if isinstance(pretoken, int):
-        name = next(t["content"] for t in parts.settings["added_tokens"] if t["id"] == pretoken)
+        name = next(token for token, i in parts.added.items() if i == pretoken)
         return [(name, 0, "added token", pd.NA, name)]
     if parts.merge_skipping and pretoken in parts.vocab:
         return [(pretoken, 0, "merge skipping", pd.NA, pretoken)]
@@ -176,7 +176,7 @@ def explain_token(
 def _token_string(token: str, parts: Parts) -> str:
     """The token string that is meant; special and added tokens may stand outside the vocabulary."""
     check_text(token)
-    known = parts.vocab.keys() | {t["content"] for t in parts.settings["added_tokens"]}
+    known = parts.vocab.keys() | parts.added.keys()
     if token in known:
         return token
     name = token_strings([token])[0] if parts.byte_level else token.replace(" ", "▁")

@@ -45,8 +45,7 @@ def unreachable(tokenizer: Tokenizer | Parts, tokens: Iterable[str] | None = Non
     parts = read_parts(tokenizer)
     if tokens is None:
         fallback = parts.settings["model"].get("byte_fallback")
-        left_out = {t["content"] for t in parts.settings["added_tokens"]}
-        left_out.update(BYTE_TOKENS if fallback else ())
+        left_out = parts.added.keys() | (BYTE_TOKENS if fallback else ())
         tokens = [t for t in parts.vocab if t not in left_out]
     tokens = list(tokens)
     unknown = [token for token in tokens if token not in parts.vocab]
@@ -179,8 +178,7 @@ def _counts_in_text(tokenizer: Tokenizer | Parts | AdaptBPE, corpus, rules: str)
 def _ids_of(tokenizer: Tokenizer | Parts, tokens: Sequence[str]) -> list[int]:
     """Ids of tokens, whether they stand in the vocabulary or among the added tokens."""
     if isinstance(tokenizer, Parts):
-        known = {t["content"]: t["id"] for t in tokenizer.settings["added_tokens"]}
-        vocab = tokenizer.vocab
+        known, vocab = tokenizer.added, tokenizer.vocab
         ids = [vocab[t] if t in vocab else known.get(token_text(tokenizer, t)) for t in tokens]
     else:
         ids = list(map(tokenizer.token_to_id, tokens))

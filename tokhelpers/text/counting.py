@@ -101,7 +101,7 @@ def count_pretokens(
         if isinstance(corpus, Corpus) and (parts := corpus.parts(shard_bytes)) is not None:
             shards, ahead = _file_shards(parts, rules), 100_000
         else:
-            shards, ahead = _batches(corpus, rules), 8
+            shards, ahead = _batches(corpus, rules, folder is not None), 8
         files = list(_count_shards(executor, shards, ahead, rules, where, memory))
         _remove_drafts(files, where)
         sizes = _given(corpus, total_sizes(files), rules)
@@ -169,12 +169,12 @@ def _file_shards(parts: Iterable[Corpus], rules: str) -> Iterator[Shard]:
         yield Shard(f"{some.name}, {some.part}", _key(rules, read, stats), some)
 
 
-def _batches(corpus: Iterable[str], rules: str) -> Iterator[Shard]:
-    """Shards of documents in memory, named by their text: equal ones are counted once."""
+def _batches(corpus: Iterable[str], rules: str, keep: bool) -> Iterator[Shard]:
+    """Shards of documents in memory, named by their text where they are kept."""
     documents, first = documents_with_counts(corpus, rules), 1
     while some := _batch(documents):
         name = f"documents {first:,} to {first + len(some) - 1:,}"
-        yield Shard(name, _key(rules, some), some, first)
+        yield Shard(name, _key(rules, some) if keep else f"{first}.parquet", some, first)
         first += len(some)
 
 
