@@ -119,7 +119,8 @@ def load_model(
 ):
     """Load a ``transformers`` model from a folder or a hub id, and refuse one that is not whole.
 
-    ``kind`` is a class of ``transformers`` (default: the one that the configuration names); with
+    ``smollm2-135m`` is a real one that needs no hub: SmolLM2-135M-Instruct in float32, as
+    ``models.load_smollm2`` says, with ``dtype`` alone to choose. ``kind`` is a class of ``transformers`` (default: the one that the configuration names); with
     ``config`` another configuration than the stored one can be given, and with ``dtype`` another
     type than that of the stored weights. Weights are read from safetensors files only; no code of
     the folder is run. Raises ValueError for weights that are missing, unexpected or of another
@@ -132,6 +133,10 @@ def load_model(
     ...     len(load_model(folder).get_input_embeddings().weight)
     300
     """
+    if name == "smollm2-135m" and not os.path.isdir(name):
+        from .smollm2 import load_smollm2
+
+        return load_smollm2() if dtype == "auto" else load_smollm2().to(dtype)
     if kind is None:
         stored = transformers.AutoConfig.from_pretrained(name, revision=revision)
         names = stored.architectures or ["None"]

