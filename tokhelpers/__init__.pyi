@@ -34,6 +34,7 @@ from .measure import (
 from .models import (
     distill_embeddings as distill_embeddings,
     id_map as id_map,
+    load_model as load_model,
     new_model as new_model,
     parameter_count as parameter_count,
     plan_transfer as plan_transfer,

@@ -48,6 +48,7 @@ from .sizes import (
     recommend_size as recommend_size,
     training_operations as training_operations,
 )
+from .smollm2 import load_smollm2 as load_smollm2
 from .timing import (
     measure_runs as measure_runs,
     measure_step as measure_step,
