@@ -177,9 +177,9 @@ def read_on(
     if set(points) <= set(done.step):
         return done
     model, text = make(), chunks(seed)
-    learned = [p for p in model.parameters()]
+    learned = list(model.parameters())
     if only is not None:
-        [p.requires_grad_(False) for p in learned]
+        model.requires_grad_(False)
         learned = [model.get_input_embeddings().weight.requires_grad_()]
         one = torch.zeros(len(learned[0]), 1)
         one[only] = 1
@@ -189,6 +189,7 @@ def read_on(
     steps = kind(learned, rate, weight_decay=0.0)
     at, read = take_up(file, model, steps)
     rows = [row for row in done.to_dict("records") if row["step"] <= at]
+    began = time.monotonic()
     for step in range(at, max(points) + 1):
         if step in points and step not in {row["step"] for row in rows}:
             rows.append({"step": step, **read, **measure(model)})
@@ -204,7 +205,7 @@ def read_on(
         read["tokens_read"] += n
         read["bytes_read"] += sum(len(t.encode()) for chunk in some for t in chunk)
         read["old_tokens_read"] += sum(len(row) for row in rows_of(base(), sum(some, [])))
-        print(f"{name} step {step + 1}: {loss:.3f} nats per token", flush=True)
+        print(f"{name} step {step + 1}: {loss:.3f}, {time.monotonic() - began:.0f} s", flush=True)
     file.unlink(missing_ok=True)
     return pd.DataFrame(rows)
 
@@ -308,7 +309,9 @@ def starts() -> pd.DataFrame:
         table.append({**about, "start": "none", "bits": bits(none, texts).sum(), "share_new": 0})
         for tied, start in [*((True, s) for s in STARTS), *UNTIED]:
             model = th.load_model(MODEL)
-            found = scored(started(tokenizer, start, model if tied else untied(model)), rows, new=new)
+            found = scored(
+                started(tokenizer, start, model if tied else untied(model)), rows, new=new
+            )
             more = bits(found, texts) - bits(none, texts)
             table.append(
                 {

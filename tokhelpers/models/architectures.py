@@ -120,9 +120,10 @@ def load_model(
     """Load a ``transformers`` model from a folder or a hub id, and refuse one that is not whole.
 
     ``smollm2-135m`` is a real one that needs no hub: SmolLM2-135M-Instruct in float32, as
-    ``models.load_smollm2`` says, with ``dtype`` alone to choose. ``kind`` is a class of ``transformers`` (default: the one that the configuration names); with
-    ``config`` another configuration than the stored one can be given, and with ``dtype`` another
-    type than that of the stored weights. Weights are read from safetensors files only; no code of
+    ``models.load_smollm2`` says; only ``dtype`` can be chosen. Of others ``kind`` is a class of
+    ``transformers`` (default: the one that the configuration names); with ``config`` another
+    configuration than the stored one can be given, and with ``dtype`` another type than that of the
+    stored weights. Weights are read from safetensors files only; no code of
     the folder is run. Raises ValueError for weights that are missing, unexpected or of another
     shape, but for unexpected ones that begin as one of ``unused``; OSError for a folder without
     safetensors files.

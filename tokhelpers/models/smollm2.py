@@ -53,7 +53,7 @@ def load_smollm2():
         weight = model.get_submodule(place).weight
         for start in range(0, len(weight), SOME):
             values = dequantize(tensor.data[start : start + SOME], tensor.tensor_type)
-            weight[start : start + SOME] = torch.from_numpy(values)
+            weight[start : start + SOME] = torch.tensor(values)
         if kind in heads:
             weight.copy_(_halves(weight, heads[kind]))
     return model.eval()

@@ -126,8 +126,9 @@ def transfer_embeddings(
     A token without pieces takes the mean, with a warning. An untied head and its bias are treated
     likewise, from their own rows. ``rescale`` puts the new rows of the input table as far from the
     mean row as the old ones are (median). ``rows`` names new tokens whose row is that of an old
-    token, as ``{"new token": "old token"}``. Rows without a token take the old rows without one, in turn, or the mean
-    where there are none. Ids in the configurations (``pad_token_id`` and so on) follow their tokens.
+    token, as ``{"new token": "old token"}``. Rows without a token take the old rows without one, in
+    turn, or the mean where there are none. Ids in the configurations (``pad_token_id`` and so on)
+    follow their tokens.
     ``head=False`` allows a model without an output head. The sums are done in float32 at least.
     Raises ValueError as ``plan_transfer`` does, for an unknown ``init``, a missing head, "focus"
     without a text that holds new tokens, ``rows`` of other tokens, and rows that are not finite.
