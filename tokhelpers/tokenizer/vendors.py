@@ -117,7 +117,10 @@ def checked_file(name: str) -> Path:
     'SmolLM2-135M-Instruct.Q4_1.gguf'
     """
     file = source_file(name)
-    found = hashlib.file_digest(file.open("rb"), "sha256").hexdigest() if file.is_file() else "none"
+    found = "none"
+    if file.is_file():
+        with file.open("rb") as opened:
+            found = hashlib.file_digest(opened, "sha256").hexdigest()
     if found != SHA_256[name]:
         package = NAMES[name][0]
         raise ValueError(
