@@ -67,7 +67,7 @@ def test_weights_are_those_that_transformers_reads(model):
     assert all(torch.equal(ours[name], theirs[name]) for name in ours)
 
 
-MEASURED = """
+MEASURED = r"""
 import re, sys, psutil, gguf, gguf.quants, transformers
 import tokhelpers as th
 from tokhelpers.models import smollm2
