@@ -85,6 +85,20 @@ def rows_of(tokenizer, texts) -> list[list[int]]:
     return [[END, *encoding.ids] for encoding in tokenizer.encode_batch(list(texts))]
 
 
+def row_by_row(name: str, keys: list[str], cases: list[tuple], make: Callable) -> pd.DataFrame:
+    """One row for each case, kept in `runs/` as soon as it is there; those found there are not made."""
+    file = RUNS / f"{name}.csv"
+    rows = pd.read_csv(file).to_dict("records") if file.exists() else []
+    known = {tuple(row[key] for key in keys): row for row in rows}
+    for case in cases:
+        if case not in known:
+            known[case] = {**dict(zip(keys, case, strict=True)), **make(*case)}
+            print(known[case], flush=True)
+            RUNS.mkdir(exist_ok=True)
+            write_whole(file, pd.DataFrame(known.values()).to_csv(index=False).encode())
+    return pd.DataFrame([known[case] for case in cases])
+
+
 # --- the loss of each text -----------------------------------------------------------------------
 @torch.inference_mode()
 def scored(model, rows: list[list[int]], *, new=(), kept=None) -> pd.DataFrame:
@@ -298,42 +312,50 @@ def field_texts(field: str) -> list[str]:
     return (PLACE / "data/samples/finnish.txt").read_text("utf-8").splitlines()
 
 
+def starts_of(field: str, method: str, n: int) -> list[tuple[bool, str]]:
+    """Which starts are tried: all where tokens are continued, two where they are naive."""
+    if method == "naive":
+        return [(True, "fvt"), (True, "mean")]
+    if field == "fi":  # FOCUS compares tokens by running text, and these come from single words
+        return [(True, s) for s in STARTS if s != "focus"] + UNTIED
+    return [(True, s) for s in STARTS] + (UNTIED if n == 1_000 else [])
+
+
 def starts() -> pd.DataFrame:
     """Every start of new rows, in every setting, before any training."""
-    table = []
-    for field, method, n in SETTINGS:
-        texts, tokenizer = field_texts(field), extended(field, method, n)
-        none = scored(th.load_model(MODEL), rows_of(base(), texts))
-        rows, new = rows_of(tokenizer, texts), new_ids(tokenizer)
-        without = [not set(row) & set(new) for row in rows]
-        about = {"field": field, "method": method, "added": n}
-        table.append({**about, "start": "none", "bits": bits(none, texts).sum(), "share_new": 0})
-        for tied, start in [*((True, s) for s in STARTS), *UNTIED]:
-            if field == "fi" and start == "focus":
-                continue  # it compares tokens by the text that they were learned from, here single words
-            model = th.load_model(MODEL)
-            found = scored(
-                started(tokenizer, start, model if tied else untied(model)), rows, new=new
-            )
-            more = bits(found, texts) - bits(none, texts)
-            table.append(
-                {
-                    **about,
-                    "tied": tied,
-                    "start": start,
-                    "bits": bits(found, texts).sum(),
-                    "more": more.sum(),
-                    "interval": paired(more),
-                    "probability_new": found.new.sum() / found.tokens.sum(),
-                    "share_new": np.mean([i in set(new) for row in rows for i in row[1:]]),
-                    "texts_without": sum(without),
-                    "more_without": (found.nats - none.nats)[without].sum()
-                    / np.log(2)
-                    / sum(len(t.encode()) for t, w in zip(texts, without, strict=True) if w),
-                }
-            )
-            print(table[-1], flush=True)
-    return pd.DataFrame(table)
+    cases = [(*setting, tied, start) for setting in SETTINGS
+             for tied, start in [(True, "none"), *starts_of(*setting)]]  # fmt: skip
+    names = ["field", "method", "added", "tied", "start"]
+    return row_by_row("starts", names, cases, one_start)
+
+
+@cache
+def unextended(field: str) -> pd.DataFrame:
+    return scored(th.load_model(MODEL), rows_of(base(), field_texts(field)))
+
+
+def one_start(field, method, n, tied, start) -> dict:
+    """The loss with one start: against no extension text by text, and on texts without a new token."""
+    texts, none = field_texts(field), unextended(field)
+    if start == "none":
+        return {"bits": bits(none, texts).sum()}
+    tokenizer = extended(field, method, n)
+    rows, new = rows_of(tokenizer, texts), new_ids(tokenizer)
+    model = th.load_model(MODEL)
+    found = scored(started(tokenizer, start, model if tied else untied(model)), rows, new=new)
+    more = bits(found, texts) - bits(none, texts)
+    without = [not set(row) & set(new) for row in rows]
+    size = sum(len(t.encode()) for t, w in zip(texts, without, strict=True) if w)
+    return {
+        "bits": bits(found, texts).sum(),
+        "more": more.sum(),
+        "interval": paired(more),
+        "probability_new": found.new.sum() / found.tokens.sum(),
+        "share_new": np.mean([i in set(new) for row in rows for i in row[1:]]),
+        "texts": len(texts),
+        "texts_without": sum(without),
+        "more_without": (found.nats - none.nats)[without].sum() / np.log(2) / max(size, 1),
+    }
 
 
 UNTIED = [(False, s) for s in ("fvt", "first-last", *STARTS[-2:])]
@@ -347,25 +369,24 @@ def untied(model):
 
 
 # --- 14, 16, 17: recovery ------------------------------------------------------------------------
-ARMS = {  # name: method, tokens, start, only the new rows, seed
-    "none": ("none", 0, "", False, 0),
-    "fvt": ("continued", 1_000, "fvt", False, 0),
-    "mean": ("continued", 1_000, "mean", False, 0),
-    "12000": ("continued", 12_000, "fvt", False, 0),
-    "naive": ("naive", 1_000, "fvt", False, 0),
-    "normal": ("continued", 1_000, "normal", False, 0),
-    "rows": ("continued", 1_000, "fvt", True, 0),
-    "none-1": ("none", 0, "", False, 1),
-    "fvt-1": ("continued", 1_000, "fvt", False, 1),
-    "naive-1": ("naive", 1_000, "fvt", False, 1),
-    "none-2": ("none", 0, "", False, 2),
-    "fvt-2": ("continued", 1_000, "fvt", False, 2),
+ARMS = {  # name: method, tokens, start, only the new rows, seed, steps after which it is measured
+    "none": ("none", 0, "", False, 0, POINTS),
+    "fvt": ("continued", 1_000, "fvt", False, 0, POINTS),
+    "12000": ("continued", 12_000, "fvt", False, 0, POINTS),
+    "naive": ("naive", 1_000, "fvt", False, 0, POINTS[:3]),
+    "mean": ("continued", 1_000, "mean", False, 0, POINTS[:3]),
+    "normal": ("continued", 1_000, "normal", False, 0, POINTS[:3]),
+    "rows": ("continued", 1_000, "fvt", True, 0, POINTS[:3]),
+    "none-1": ("none", 0, "", False, 1, POINTS[:3]),
+    "fvt-1": ("continued", 1_000, "fvt", False, 1, POINTS[:3]),
+    "none-2": ("none", 0, "", False, 2, POINTS[:3]),
+    "fvt-2": ("continued", 1_000, "fvt", False, 2, POINTS[:3]),
 }
 
 
 def recovery(arm: str) -> pd.DataFrame:
     """One reading: bits per byte of held-out definitions after 0, 10, 25 and 50 steps."""
-    method, n, start, rows_only, seed = ARMS[arm]
+    method, n, start, rows_only, seed, points = ARMS[arm]
     tokenizer = extended("hpo", method, n)
     texts = held_out()
     rows, new = rows_of(tokenizer, texts), new_ids(tokenizer)
@@ -375,7 +396,7 @@ def recovery(arm: str) -> pd.DataFrame:
         RUNS.mkdir(exist_ok=True)
         stage = len(list(RUNS.glob(f"texts-{arm}-*.csv")))
         bits(found, texts).rename("bits").to_csv(RUNS / f"texts-{arm}-{stage}.csv", index=False)
-        if arm in DRIFT and stage in (0, len(POINTS) - 1):
+        if arm in DRIFT and stage in (0, len(points) - 1):
             table = {"rows": model.get_input_embeddings().weight.detach().contiguous()}
             save_file(table, RUNS / f"table-{arm}-{'after' if stage else 'before'}.safetensors")
         share = found.new.sum() / found.tokens.sum() if new else 0.0
@@ -386,6 +407,7 @@ def recovery(arm: str) -> pd.DataFrame:
         lambda: started(tokenizer, start),
         tokenizer,
         seed=seed,
+        points=points,
         measure=measure,
         only=new if rows_only else None,
     ).assign(arm=arm, method=method, added=n, start=start, rows_only=rows_only, seed=seed)
