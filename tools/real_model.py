@@ -7,9 +7,12 @@ written down before it.
 
 import hashlib
 import json
+import re
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import cache
+from importlib.metadata import distributions
 from pathlib import Path
 from typing import Annotated
 
@@ -416,6 +419,190 @@ def recovery(arm: str) -> pd.DataFrame:
 DRIFT = ("none", "fvt")  # whose tables are kept before and after
 
 
+# --- 11: pruning, and the two parts of what it costs ----------------------------------------------
+ORDERS = [("leaf-frequency", "hpo"), ("leaf-frequency", "english"), ("frequency", "english")]
+ORDERS += [("leaf-id", ""), ("id", ""), ("merges", ""), ("random leaves", "")]
+KEPT = (25_000, 9_000, 37_000, 17_000)  # of 49,152 tokens
+
+
+@cache
+def english() -> list[str]:
+    """Paragraphs of running English: what the installed packages say of themselves."""
+    found = set()
+    for package in distributions():
+        for paragraph in (package.metadata.get_payload() or "").split("\n\n"):
+            text = " ".join(paragraph.split())
+            letters = sum(c.isalpha() or c in " ,.'" for c in text)
+            if 150 <= len(text) <= 700 and letters > 0.97 * len(text):
+                found.add(text)
+    return [sorted(found)[i] for i in np.random.default_rng(0).permutation(len(found))]
+
+
+@cache
+def pruning_texts() -> dict[str, list[str]]:
+    """About 2,000 tokens of each text: nothing was counted on Python, nor on these."""
+    source = list(th.load_corpus("python-source", chars=400_000))
+    code = [document[i : i + 400] for document in source for i in range(0, len(document), 4_000)]
+    made = {}
+    for name, texts in (("hpo", held_out(300)), ("english", english()[:300]), ("python", code)):
+        sizes = np.cumsum([len(e.ids) for e in base().encode_batch(texts)])
+        made[name] = texts[: int((sizes < 2_000).sum()) + 1]
+    return made
+
+
+@cache
+def order(by: str, counted: str) -> list[str]:
+    """Tokens in the order in which they are pruned."""
+    if by == "random leaves":
+        return random_leaves()
+    corpora = {"hpo": definitions, "english": lambda: english()[300:]}
+    return th.pruning_order(base(), corpora[counted]() if counted else None, by=by)
+
+
+def random_leaves() -> list[str]:
+    """Leaves in an order by lot: a token is taken once nothing is merged from it any more."""
+    parts = th.read_parts(base())
+    merges, rng = parts.merges.tolist(), np.random.default_rng(0)
+    made_of = {result: (left, right) for left, right, result in merges}
+    needed = Counter(i for pair in made_of.values() for i in set(pair))
+    free, taken = [i for i in made_of if not needed[i]], []
+    while free:
+        place = int(rng.integers(len(free)))
+        free[place], free[-1] = free[-1], free[place]
+        taken.append(free.pop())
+        for i in set(made_of[taken[-1]]):
+            needed[i] -= 1
+            if not needed[i] and i in made_of:
+                free.append(i)
+    return [parts.tokens[i] for i in taken]
+
+
+def pruning() -> pd.DataFrame:
+    cases = [(text, by, counted, n) for n in KEPT for by, counted in ORDERS for text in TEXTS]
+    return row_by_row("pruning", ["text", "by", "counted", "kept"], cases, one_pruning)
+
+
+TEXTS = ("hpo", "english", "python")
+
+
+@cache
+def unpruned(text: str) -> pd.DataFrame:
+    return scored(th.load_model(MODEL), rows_of(base(), pruning_texts()[text]))
+
+
+def one_pruning(text: str, by: str, counted: str, n: int) -> dict:
+    """What re-cutting costs under the full table, and what renormalising over kept tokens gives back."""
+    texts = pruning_texts()[text]
+    tokenizer = th.prune(base(), order(by, counted), base().get_vocab_size() - n)
+    old = {new: i for i, new in th.id_map(base(), tokenizer).items()}
+    rows = [[old[i] for i in row] for row in rows_of(tokenizer, texts)]
+    found = scored(the_model(), rows, kept=sorted(old.values()))
+    before = bits(unpruned(text), texts)
+    cut, kept = bits(found, texts), bits(found, texts, "kept")
+    return {
+        "before": before.sum(),
+        "recutting": (cut - before).sum(),
+        "recutting_interval": paired(cut - before),
+        "renormalising": (cut - kept).sum(),
+        "after": kept.sum(),
+        "more_tokens": found.tokens.sum() / unpruned(text).tokens.sum() - 1,
+        "texts": len(texts),
+    }
+
+
+@cache
+def the_model():
+    return th.load_model(MODEL)
+
+
+# --- 16: questions -------------------------------------------------------------------------------
+ASKED = 150  # of each source
+
+
+def asked(source: str, n: int = ASKED) -> list:
+    """Questions of our own (HPO) or of MMLU's nine health subjects."""
+    if source == "hpo":
+        return th.models.hpo_questions(n, split="test")
+    table = pd.read_csv(PLACE / "data/questions/mmlu_medical.csv.xz", dtype=str).fillna("")
+    table = table[table[list("ABCD")].nunique(axis=1) == 4]
+    some = table.sample(n, random_state=0)
+    return [
+        th.models.Question(q.question, (q.A, q.B, q.C, q.D), "ABCD".index(q.answer), q.subject)
+        for q in some.itertuples()
+    ]
+
+
+def questions() -> pd.DataFrame:
+    cases = [(source, i) for source in ("hpo", "mmlu") for i in range(ASKED)]
+    return row_by_row("questions", ["source", "question"], cases, one_question)
+
+
+@cache
+def question_list(source: str) -> list:
+    return asked(source)
+
+
+def one_question(source: str, number: int) -> dict:
+    """The place of the option that each way of scoring prefers, and the right one."""
+    question = question_list(source)[number]
+    start = base().encode(f"Question: {question.question}\nAnswer:").ids
+    bare = base().encode("Answer:").ids
+    options = [base().encode(f" {option}").ids for option in question.options]
+    size = np.array([len(option.encode()) for option in question.options])
+    with_it = -continued_by(start, options)
+    alone = -continued_by(bare, options)
+    lettered = th.models.format_question(question, answer_line=True)
+    letters = [base().encode(letter).ids for letter in "ABCD"]
+    by_letter = -continued_by(base().encode(lettered).ids, letters)
+    words = set(re.findall(r"\w+", question.question.lower()))
+    shared = [len(words & (w := set(re.findall(r"\w+", o.lower())))) / max(len(w), 1)
+              for o in question.options]  # fmt: skip
+    return {
+        "right": question.answer,
+        "by_letter": int(np.argmax(by_letter)),
+        "by_likelihood": int(np.argmax(with_it)),
+        "per_byte": int(np.argmax(with_it / size)),
+        "minus_alone": int(np.argmax(with_it - alone)),
+        "option_alone": int(np.argmax(alone / size)),
+        "shared_words": int(np.argmax(shared)),
+    }
+
+
+@torch.inference_mode()
+def continued_by(start: list[int], options: list[list[int]]) -> np.ndarray:
+    """The loss of each option in nats behind the same start, which is read once per option."""
+    rows = [[END, *start, *option] for option in options]
+    ids = torch.nn.utils.rnn.pad_sequence(list(map(torch.tensor, rows)), batch_first=True)
+    real = torch.nn.utils.rnn.pad_sequence([torch.ones(len(r)) for r in rows], batch_first=True)
+    states = the_model().base_model(ids, attention_mask=real, use_cache=False).last_hidden_state
+    begin, found = len(start), []
+    for i, option in enumerate(options):
+        logits = the_model().lm_head(states[i, begin : begin + len(option)])
+        found.append(
+            torch.nn.functional.cross_entropy(logits, torch.tensor(option), reduction="sum")
+        )
+    return torch.stack(found).double().numpy()
+
+
+# --- 14: drift -----------------------------------------------------------------------------------
+def drift() -> pd.DataFrame:
+    """How far rows moved in the readings of none and fvt: read never, once to 9 times, more often."""
+    return pd.concat([drift_of(arm) for arm in DRIFT])
+
+
+def drift_of(arm: str) -> pd.DataFrame:
+    method, n, _, _, seed, points = ARMS[arm]
+    tokenizer = extended("hpo", method, n)
+    tables = [load_file(RUNS / f"table-{arm}-{w}.safetensors")["rows"] for w in ("before", "after")]
+    texts = sum(sum(chunks(seed)[: STEP * max(points)], []), [])
+    counts = np.bincount(np.concatenate(rows_of(tokenizer, texts)), minlength=len(tables[0]))
+    length = [table.norm(dim=1).numpy() for table in tables]
+    moved = (tables[1] - tables[0]).norm(dim=1).numpy()
+    rows = pd.DataFrame({"read": counts, "moved": moved, "before": length[0], "after": length[1]})
+    rows["new"] = np.arange(len(rows)) >= base().get_vocab_size()
+    return rows.assign(arm=arm)
+
+
 def record(name: str, make: Callable[[], pd.DataFrame]) -> None:
     began = time.monotonic()
     table = make()
@@ -423,20 +610,28 @@ def record(name: str, make: Callable[[], pd.DataFrame]) -> None:
     th.record_measured(table, f"smollm2_{name}", command=command, seconds=time.monotonic() - began)
 
 
+TABLES = {
+    "starts": starts,
+    "recovery": lambda: pd.concat(map(recovery, ARMS)),
+    "pruning": pruning,
+    "questions": questions,
+}
+CHAPTERS = {"11": ["pruning"], "14": ["starts", "recovery"], "16": ["questions"]}
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
 @app.command()
-def main(what: Annotated[list[str], typer.Argument(help="starts, recovery, recovery:ARM ...")]):
-    """Run experiments on SmolLM2-135M and keep their tables in data/measured."""
+def main(
+    what: Annotated[list[str] | None, typer.Argument(help="a chapter, or a table's name")] = None,
+):
+    """Measure SmolLM2-135M for chapters (`14`), or make tables (`starts`), or one reading (`fvt`)."""
     torch.set_num_threads(1)
-    for name in what:
-        if name.startswith("recovery:"):
-            recovery(name.partition(":")[2])
-        elif name == "recovery":
-            record(name, lambda: pd.concat(map(recovery, ARMS)))
-        else:
-            record(name, {"starts": starts}[name])
+    for name in what or CHAPTERS:
+        for table in CHAPTERS.get(name, [name]):
+            if table in ARMS:
+                recovery(table)
+            elif table in TABLES:
+                record(table, TABLES[table])
 
 
 if __name__ == "__main__":
