@@ -21,6 +21,7 @@ import pandas as pd
 import torch
 import typer
 from safetensors.torch import load_file, save_file
+from scipy.stats import mannwhitneyu
 
 import tokhelpers as th
 from tokhelpers.tokenizer.files import PLACE, write_whole
@@ -586,7 +587,7 @@ def continued_by(start: list[int], options: list[list[int]]) -> np.ndarray:
 
 # --- 14: drift -----------------------------------------------------------------------------------
 def drift() -> pd.DataFrame:
-    """How far rows moved in the readings of none and fvt: read never, once to 9 times, more often."""
+    """How far rows moved in the readings of none and fvt, by how often their tokens were read."""
     return pd.concat([drift_of(arm) for arm in DRIFT])
 
 
@@ -594,13 +595,35 @@ def drift_of(arm: str) -> pd.DataFrame:
     method, n, _, _, seed, points = ARMS[arm]
     tokenizer = extended("hpo", method, n)
     tables = [load_file(RUNS / f"table-{arm}-{w}.safetensors")["rows"] for w in ("before", "after")]
-    texts = sum(sum(chunks(seed)[: STEP * max(points)], []), [])
+    texts = sum(chunks(seed)[: STEP * max(points)], [])
     counts = np.bincount(np.concatenate(rows_of(tokenizer, texts)), minlength=len(tables[0]))
     length = [table.norm(dim=1).numpy() for table in tables]
-    moved = (tables[1] - tables[0]).norm(dim=1).numpy()
-    rows = pd.DataFrame({"read": counts, "moved": moved, "before": length[0], "after": length[1]})
-    rows["new"] = np.arange(len(rows)) >= base().get_vocab_size()
-    return rows.assign(arm=arm)
+    rows = pd.DataFrame({"moved": (tables[1] - tables[0]).norm(dim=1).numpy()})
+    rows["longer"] = length[1] - length[0]
+    rows["read"] = pd.cut(counts, [-1, 0, 9, 99, np.inf], labels=["never", "1-9", "10-99", "100-"])
+    rows["which"] = np.where(np.arange(len(rows)) < base().get_vocab_size(), "old", "new")
+    made = rows.groupby(["which", "read"], observed=True).agg(
+        tokens=("moved", "size"), moved=("moved", "median"), longer=("longer", "median")
+    )
+    never = rows.read == "never"
+    for which in ("old", "new") if method != "none" else ("old",):
+        some = rows.which == which
+        for of in ("moved", "longer"):
+            found = tells(rows[of][some & never], rows[of][some & ~never])
+            made.loc[(which, "never"), [f"auc_{of}", f"auc_{of}_interval"]] = found
+    return made.reset_index().assign(arm=arm, steps=max(points))
+
+
+def tells(some: pd.Series, others: pd.Series) -> tuple[float, float]:
+    """The probability that one of some is larger than one of the others (AUC), and half its interval."""
+    rng, n = np.random.default_rng(0), (len(some), len(others))
+
+    def auc(a, b):
+        return mannwhitneyu(a, b).statistic / (n[0] * n[1])
+
+    drawn = [auc(rng.choice(some, n[0]), rng.choice(others, n[1])) for _ in range(200)]
+    low, high = np.percentile(drawn, [2.5, 97.5])
+    return auc(some, others), (high - low) / 2
 
 
 def record(name: str, make: Callable[[], pd.DataFrame]) -> None:
@@ -615,8 +638,9 @@ TABLES = {
     "recovery": lambda: pd.concat(map(recovery, ARMS)),
     "pruning": pruning,
     "questions": questions,
+    "drift": drift,
 }
-CHAPTERS = {"11": ["pruning"], "14": ["starts", "recovery"], "16": ["questions"]}
+CHAPTERS = {"11": ["pruning"], "14": ["starts", "recovery", "drift"], "16": ["questions"]}
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
