@@ -381,6 +381,7 @@ ARMS = {  # name: method, tokens, start, only the new rows, seed, steps after wh
     "mean": ("continued", 1_000, "mean", False, 0, POINTS[:3]),
     "normal": ("continued", 1_000, "normal", False, 0, POINTS[:3]),
     "rows": ("continued", 1_000, "fvt", True, 0, POINTS[:3]),
+    "sgd": ("none", 0, "", False, 0, POINTS[:3]),  # plain gradient descent in place of AdamW
     "none-1": ("none", 0, "", False, 1, POINTS[:3]),
     "fvt-1": ("continued", 1_000, "fvt", False, 1, POINTS[:3]),
     "none-2": ("none", 0, "", False, 2, POINTS[:3]),
@@ -413,11 +414,12 @@ def recovery(arm: str) -> pd.DataFrame:
         seed=seed,
         points=points,
         measure=measure,
+        optimiser="sgd" if arm == "sgd" else "adamw",
         only=new if rows_only else None,
     ).assign(arm=arm, method=method, added=n, start=start, rows_only=rows_only, seed=seed)
 
 
-DRIFT = ("none", "fvt")  # whose tables are kept before and after
+DRIFT = ("none", "fvt", "sgd")  # whose tables are kept before and after
 
 
 # --- 11: pruning, and the two parts of what it costs ----------------------------------------------
