@@ -377,7 +377,7 @@ ARMS = {  # name: method, tokens, start, only the new rows, seed, steps after wh
     "none": ("none", 0, "", False, 0, POINTS),
     "fvt": ("continued", 1_000, "fvt", False, 0, POINTS),
     "12000": ("continued", 12_000, "fvt", False, 0, POINTS),
-    "naive": ("naive", 1_000, "fvt", False, 0, POINTS[:3]),
+    "naive": ("naive", 1_000, "fvt", False, 0, POINTS),
     "mean": ("continued", 1_000, "mean", False, 0, POINTS[:3]),
     "normal": ("continued", 1_000, "normal", False, 0, POINTS[:3]),
     "rows": ("continued", 1_000, "fvt", True, 0, POINTS[:3]),
@@ -419,7 +419,7 @@ def recovery(arm: str) -> pd.DataFrame:
     ).assign(arm=arm, method=method, added=n, start=start, rows_only=rows_only, seed=seed)
 
 
-DRIFT = ("none", "fvt", "sgd")  # whose tables are kept before and after
+DRIFT = ("none", "fvt", "naive", "sgd")  # whose tables are kept before and after
 
 
 # --- 11: pruning, and the two parts of what it costs ----------------------------------------------
