@@ -79,7 +79,7 @@ def extended(field: str, method: str, n: int):
     if method == "continued":
         return th.extend(base(), th.continue_bpe(base(), text, n))
     rules = base().pre_tokenizer
-    supplement = th.train_byte_level_bpe(text, vocab_size=4 * n + 1_000, pre_tokenizer=rules)
+    supplement = th.train_byte_level_bpe(text, vocab_size=8 * n + 8_000, pre_tokenizer=rules)
     return th.extend(base(), th.naive_extension(base(), supplement, n))
 
 
@@ -623,7 +623,7 @@ def probe_states(arm: str) -> tuple[torch.Tensor, torch.Tensor]:
         encoder = tokenizer = th.extend(base(), th.continue_bpe(base(), text, 1_000))
     else:
         supplement = th.train_byte_level_bpe(
-            text, vocab_size=6_000, pre_tokenizer=base().pre_tokenizer
+            text, vocab_size=16_000, pre_tokenizer=base().pre_tokenizer
         )
         tokens = th.naive_extension(base(), supplement, 1_000)
         encoder = tokenizer = th.extend(base(), tokens, how="regenerate")
