@@ -692,13 +692,17 @@ def drift_of(arm: str) -> pd.DataFrame:
     made = rows.groupby(["which", "read"], observed=True).agg(
         tokens=("moved", "size"), moved=("moved", "median"), longer=("longer", "median")
     )
+    every = rows.groupby("which").agg(
+        tokens=("moved", "size"), moved=("moved", "median"), longer=("longer", "median")
+    )
     never = rows.read == "never"
     for which in ("old", "new") if method != "none" else ("old",):
         some = rows.which == which
         for of in ("moved", "longer"):
             found = tells(rows[of][some & never], rows[of][some & ~never])
             made.loc[(which, "never"), [f"auc_{of}", f"auc_{of}_interval"]] = found
-    return made.reset_index().assign(arm=arm, steps=max(points))
+    made = pd.concat([made.reset_index(), every.reset_index().assign(read="all")])
+    return made.assign(arm=arm, steps=max(points))
 
 
 def tells(some: pd.Series, others: pd.Series) -> tuple[float, float]:
