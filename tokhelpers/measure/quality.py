@@ -21,6 +21,7 @@ from ..tokenizer.parts import (
     is_bpe,
     parts_with_skipping,
     read_parts,
+    undisturbed,
 )
 from ..tokenizer.pretokenization import documents_with_counts, token_text
 from ..tokenizer.segmentation import merges_of, segment, size_of, symbols_of, token_counts
@@ -167,8 +168,9 @@ def _counts_in_text(tokenizer: Tokenizer | Parts | AdaptBPE, corpus, rules: str)
         size, ids = tokenizer.parts.next_id, tokenizer.ids_batch(texts)
     else:
         built = build_tokenizer(tokenizer) if isinstance(tokenizer, Parts) else tokenizer
-        encoded = backend_of(built).encode_batch_fast(list(texts), add_special_tokens=False)
-        size, ids = size_of(backend_of(built)), (encoding.ids for encoding in encoded)
+        whole = undisturbed(built)
+        encoded = whole.encode_batch_fast(list(texts), add_special_tokens=False)
+        size, ids = size_of(whole), (encoding.ids for encoding in encoded)
     counts = np.zeros(size, np.int64)
     for some, n in zip(ids, times, strict=True):
         np.add.at(counts, some, n)
