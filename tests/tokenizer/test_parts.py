@@ -89,7 +89,6 @@ def test_marks_of_words_are_right_or_refused_by_name(mark):
         lambda: th.naive_extension(marked, marked),
         lambda: th.unreachable(marked),
         lambda: th.reachability(marked),
-        lambda: th.explain_word(marked, "low"),
         lambda: th.explain_token(marked, "low"),
         lambda: th.adapt_bpe(marked, ["wo"]),
         lambda: th.with_merge_skipping(marked, True),

@@ -8,6 +8,7 @@ import pandas as pd
 from tokenizers import Tokenizer
 
 from ..adapt.adaptbpe import text_cutter
+from ..tokenizer.checks import progress
 from ..tokenizer.parts import BYTE_TOKENS, Parts, build_tokenizer, read_parts, undisturbed
 from ..tokenizer.pretokenization import cutting_rules, proven_pattern, token_text
 from ..tokenizer.segmentation import merges_of, segment, symbols_of
@@ -176,7 +177,8 @@ def _find_texts(search: Search, own: list[str]) -> None:
     beside_own = [
         pair for letter in more for pair in ((letter, ""), ("", letter), (letter, letter))
     ]
-    for before, behind in [*product(BEFORE, BEHIND), *beside_own]:
+    around = [*product(BEFORE, BEHIND), *beside_own]
+    for before, behind in progress("trying every token", around):
         made = search.try_texts(missing, [before + texts[i] + behind for i in missing])
         for i in missing[made]:
             places[i] = _place(before, texts[i])

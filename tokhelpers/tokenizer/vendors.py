@@ -72,7 +72,7 @@ def load_tokenizer(name: str | os.PathLike, source: str = "auto") -> Tokenizer:
     ['information']
     """
     path = Path(os.path.expanduser(name))
-    where = _what_is(str(name), path) if source == "auto" else source
+    where = what_is(str(name), path) if source == "auto" else source
     if where == "package" and name in NAMES:
         return _from_package(name)
     if where == "path":
@@ -87,8 +87,12 @@ def load_tokenizer(name: str | os.PathLike, source: str = "auto") -> Tokenizer:
     )
 
 
-def _what_is(name: str, path: Path) -> str:
-    """Whether a name is a package's, a path or a hub id; empty if it can be none of these."""
+def what_is(name: str, path: Path) -> str:
+    """Say whether a name is that of a package, a path or a hub id; empty if it can be none of these.
+
+    >>> [what_is(name, Path(name)) for name in ("llama-3", "./absent", "org/model", "absent")]
+    ['package', 'path', 'hub', '']
+    """
     if name in NAMES:
         return "package"
     slashes = name.partition("@")[0].count("/")
