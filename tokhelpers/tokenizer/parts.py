@@ -203,7 +203,8 @@ def parse_parts(serialised: str) -> Parts:
         model = settings["model"]
         vocab, merges = model.pop("vocab"), model.pop("merges", [])
         _check_marks(model)
-        check_ids(vocab, {token["content"]: token["id"] for token in settings["added_tokens"]})
+        if isinstance(vocab, dict):  # Unigram has a list, in which each place is an id
+            check_ids(vocab, {token["content"]: token["id"] for token in settings["added_tokens"]})
         table = merge_ids(vocab, merges)
     finally:
         if collecting:
