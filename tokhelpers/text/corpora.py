@@ -20,7 +20,7 @@ import numpy as np
 
 from ..tokenizer.checks import whole_number
 from ..tokenizer.pretokenization import ChunkCounts
-from . import packaged_texts, readers, stored_counts
+from . import hub, packaged_texts, readers, stored_counts
 
 NAMES = (
     "hpo, hpo-names, icd-10-cm, python-source, wordfreq:LANG, flores:CODE, ntrex:CODE, "
@@ -216,7 +216,7 @@ def _provenance(name: str, column: str) -> tuple[str, str]:
         licence = "CC BY-SA 4.0 (the data; the wordfreq code: Apache-2.0)"
         return licence, f"word list {rest} in the package wordfreq {metadata.version('wordfreq')}"
     if kind == "hf" and rest:
-        dataset, _, _ = readers.hub_dataset(rest)
+        dataset, _, _ = hub.hub_dataset(rest)
         address = f"https://huggingface.co/datasets/{dataset}"
         return f"see the data set's card, {address}", address
     if kind in ("text", "jsonl", "parquet") and rest:
@@ -245,7 +245,7 @@ def _documents(corpus: Corpus) -> Iterator[str]:
     if f"{kind}:" in stored_counts.DRAWN:
         return _sampled_words(corpus.name, corpus.seed)
     if kind == "hf":
-        return readers.read_hub(rest, corpus.column, corpus.errors)
+        return hub.read_hub(rest, corpus.column, corpus.errors)
     options = corpus.column, corpus.errors, corpus.part, corpus.encoding
     return readers.read_files(kind, rest, *options)
 

@@ -5,7 +5,6 @@ Whatever changes a tokenizer reads its parts, computes new ones and builds; the 
 
 import gc
 import json
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -15,13 +14,10 @@ from operator import itemgetter
 import numpy as np
 from tokenizers import AddedToken, Tokenizer, models
 
+from .checks import MARKS, check_ids, check_marks
+
 STEPS = ("normalizer", "pre_tokenizer")  # what decides a tokenizer's pre-tokens
 BYTE_TOKENS = [f"<0x{byte:02X}>" for byte in range(256)]  # SentencePiece's, for byte fallback
-MARKS = (
-    "end_of_word_suffix",
-    "continuing_subword_prefix",
-)  # what a BPE model may write into tokens
-SPARE_IDS = 100_000  # so many more ids than tokens a tokenizer may have
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,7 +198,7 @@ def parse_parts(serialised: str) -> Parts:
         settings = json.loads(serialised)
         model = settings["model"]
         vocab, merges = model.pop("vocab"), model.pop("merges", [])
-        _check_marks(model)
+        check_marks(model)
         if isinstance(vocab, dict):  # Unigram has a list, in which each place is an id
             check_ids(vocab, {token["content"]: token["id"] for token in settings["added_tokens"]})
         table = merge_ids(vocab, merges)
@@ -210,37 +206,6 @@ def parse_parts(serialised: str) -> Parts:
         if collecting:
             gc.enable()
     return Parts(settings, vocab, table)
-
-
-def _check_marks(model: dict) -> None:
-    """Refuse BPE whose tokens say where in a word they stand: merges would join other strings."""
-    marks = {mark: model[mark] for mark in MARKS if model.get(mark)}
-    if marks and model["type"] == "BPE":
-        raise ValueError(
-            f"this BPE tokenizer writes {' and '.join(f'{k}={v!r}' for k, v in marks.items())} into its "
-            "tokens, which is not supported: give one without, such as Llama-3, Qwen or Mistral (evaluate "
-            "takes this one as well)"
-        )
-
-
-def check_ids(vocab: dict[str, int], added: dict[str, int]) -> None:
-    """Raise ValueError where two tokens have one id, and for ids far beyond the number of tokens.
-
-    >>> check_ids({"a": 0, "b": 1}, {"<s>": 2, "b": 1})
-    """
-    ids = vocab | added
-    if len(set(ids.values())) < len(ids):
-        [(twice, _)] = Counter(ids.values()).most_common(1)
-        named = [token for token, i in ids.items() if i == twice]
-        raise ValueError(
-            f"two tokens have the id {twice:,}, {named[0]!r} and {named[1]!r}: give each token its own"
-        )
-    largest = max(ids.values(), default=0)
-    if largest > 2 * len(ids) + SPARE_IDS:
-        raise ValueError(
-            f"the largest id is {largest:,}, and there are {len(ids):,} tokens: number them without such "
-            "gaps, as a table with a row per id is needed"
-        )
 
 
 def merge_ids(vocab: dict[str, int], merges: Sequence) -> np.ndarray:

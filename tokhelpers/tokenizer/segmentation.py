@@ -12,7 +12,8 @@ import pyarrow as pa
 from numba import njit
 from tokenizers import Tokenizer
 
-from .parts import BYTE_TOKENS, Parts, backend_of, check_ids, is_bpe, read_parts
+from .checks import check_ids
+from .parts import BYTE_TOKENS, Parts, backend_of, is_bpe, read_parts
 from .token_bytes import code_points
 
 
