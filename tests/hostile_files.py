@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from hostile_text import ANY, OURS, TRAINED, encoder, small_model, words
+from hostile_text import ANY, OTHERS, OURS, TRAINED, encoder, small_model, words
 from hypothesis import strategies as st
 from pyarrow import parquet
 from tokenizers import Tokenizer
@@ -72,7 +72,7 @@ def use(tokenizer: Tokenizer) -> None:
             assert str(error).strip(), f"{type(error).__name__} without a message"
 
 
-FAMILIES = st.sampled_from(list(TRAINED)).map(lambda name: encoder(name).to_str())
+FAMILIES = st.sampled_from([*TRAINED, *OTHERS]).map(lambda name: encoder(name).to_str())
 VALUES = st.none() | st.booleans() | st.integers(-5, 2**40) | st.floats() | st.text(max_size=5)
 VALUES |= st.lists(st.integers(-1, 9), max_size=3)
 VALUES |= st.builds(dict) | st.builds(lambda: [[["x"]]])  # new ones each time: they are changed

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import strategies as st
 from spm import processor_of, train_spm
-from strategies import loaded
+from strategies import LIKE_REAL, MARKED, loaded
 from tokenizers import Tokenizer
 
 import tokhelpers as th
@@ -31,6 +31,10 @@ TRAINED = {  # with a size of vocabulary
     "unigram": (th.train_unigram, 600),
 }
 NAMES = ["llama-3", "qwen", "mistral-v1", *TRAINED]
+OTHERS = LIKE_REAL | MARKED  # as people have them
+NOTES = st.lists(ANY | st.sampled_from(["</s>", " </s>  ", "<|note|>", "<|end|>", "low"])).map(
+    "".join
+)
 
 
 @cache
@@ -40,6 +44,8 @@ def words() -> list[str]:
 
 @cache
 def encoder(name: str) -> Tokenizer:
+    if name in OTHERS:
+        return OTHERS[name]()
     if name not in TRAINED:
         return loaded(name)
     train, size = TRAINED[name]
@@ -84,6 +90,25 @@ def count_and_encode(text: str, memory: int, name: str) -> None:
     if not any(content in text for content in added(name)):
         encoded = tokenizer.encode(text, add_special_tokens=False)
         assert token_counts(parts(name), counted).sum() == len(encoded.ids)
+
+
+@cache
+def plain(name: str) -> Tokenizer:
+    """The tokenizer without truncation, padding and dropout, by its file."""
+    settings = json.loads(encoder(name).to_str()) | {"truncation": None, "padding": None}
+    settings["model"]["dropout"] = None
+    made = Tokenizer.from_str(json.dumps(settings))
+    if all(token.special for token in made.get_added_tokens_decoder().values()):
+        made.encode_special_tokens = True  # they count as plain text
+    return made
+
+
+def evaluate_as_people_have_them(text: str, name: str) -> None:
+    """As many tokens as the library makes of the whole text, each time."""
+    with suppress(ValueError):  # of a text without documents
+        expected = len(plain(name).encode(text, add_special_tokens=False).ids)
+        assert th.evaluate(encoder(name), [text]).tokens == expected
+        assert th.evaluate(parts(name), [text]).tokens == expected
 
 
 # --- other encoders of the same tokens ------------------------------------------------------------
@@ -172,6 +197,7 @@ def refuse_lone_surrogates(text: str) -> None:
 # What draws examples, what must hold of each, and what that takes beside the example
 TARGETS = {
     **{name: (st.tuples(ANY, st.integers(0, 500)), count_and_encode, name) for name in NAMES},
+    **{f"like {name}": (NOTES, evaluate_as_people_have_them, name) for name in OTHERS},
     "AdaptBPE": (ANY, adapt),
     "tiktoken": (ANY, encode_in_tiktoken, "byte-level"),
     "tiktoken, llama-3": (ANY, encode_in_tiktoken, "llama-3"),

@@ -1,10 +1,11 @@
 """Hypothesis strategies and helpers that several tests share."""
 
+import json
 from functools import cache
 
 import pytest
 from hypothesis import settings, strategies as st
-from tokenizers import Tokenizer, models, pre_tokenizers
+from tokenizers import AddedToken, Tokenizer, models, pre_tokenizers
 
 import tokhelpers as th
 
@@ -36,3 +37,78 @@ def one_fast(first, *others) -> list:
 def examples(number: int) -> settings:
     """So many examples of a property in `make test-all`, and a quarter of them in `make test`."""
     return settings(max_examples=max(1, number * settings().max_examples // 100))
+
+
+# --- small stand-ins for tokenizers that people have ----------------------------------------------
+@cache
+def _trained(kind: str, special=("<unk>", "<s>", "</s>")) -> str:
+    english = th.load_corpus("wordfreq:en", chars=60_000)
+    return getattr(th, f"train_{kind}")(english, vocab_size=1_200, special_tokens=special).to_str()
+
+
+def like_llama_2() -> Tokenizer:
+    """No pre-tokenizer, and special tokens that are normalized, as Llama-2's file has them."""
+    settings = json.loads(_trained("sentencepiece_bpe"))
+    for token in settings["added_tokens"]:
+        token["normalized"] = True
+    return Tokenizer.from_str(json.dumps(settings | {"pre_tokenizer": None}))
+
+
+def like_phi_3() -> Tokenizer:
+    """Llama-2's, with added tokens that take the space behind them; one of them is not special."""
+    made = like_llama_2()
+    made.add_tokens([AddedToken("</s>", rstrip=True, normalized=False, special=False)])
+    for name in ("<|endoftext|>", "<|assistant|>", "<|end|>"):
+        made.add_special_tokens([AddedToken(name, rstrip=True, normalized=False, special=True)])
+    made.add_tokens([AddedToken("<|note|>", rstrip=True, normalized=False, special=False)])
+    return made
+
+
+def byte_level(**options) -> Tokenizer:
+    """One with an added token that is not special, and with these options of its model."""
+    made = Tokenizer.from_str(_trained("byte_level_bpe"))
+    made.add_tokens(["<|note|>"])
+    for name, value in options.items():
+        setattr(made.model, name, value)
+    return made
+
+
+def truncating() -> Tokenizer:
+    made = byte_level()
+    made.enable_truncation(3)
+    return made
+
+
+def padding() -> Tokenizer:
+    made = byte_level()
+    made.enable_padding(length=50, pad_token="<unk>", pad_id=made.token_to_id("<unk>"))
+    return made
+
+
+def _marked(end: str, inside: str, **options) -> Tokenizer:
+    """A few words of letters, whose tokens are marked at their end or inside."""
+    pairs = [
+        ("l", f"{inside}o"), ("lo", f"{inside}w{end}"), ("lo", f"{inside}w"), ("low", f"{inside}e"),
+        (f"{inside}s", f"{inside}t{end}"), ("lowe", f"{inside}r{end}"), ("lowe", f"{inside}st{end}"),
+    ]  # fmt: skip
+    letters = [
+        before + c + after for before in ("", inside) for c in "abelorstw" for after in ("", end)
+    ]
+    joined = [left + right.removeprefix(inside) for left, right in pairs]
+    vocab = {token: i for i, token in enumerate(dict.fromkeys(letters + joined))}
+    made = Tokenizer(models.BPE(vocab, pairs, **options))
+    made.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    return made
+
+
+MARKED = {
+    "end_of_word_suffix": lambda: _marked("</w>", "", end_of_word_suffix="</w>"),
+    "continuing_subword_prefix": lambda: _marked("", "##", continuing_subword_prefix="##"),
+}
+LIKE_REAL = {
+    "llama-2": like_llama_2,
+    "phi-3": like_phi_3,
+    "truncating": truncating,
+    "padding": padding,
+    "dropout": lambda: byte_level(dropout=0.5),
+}

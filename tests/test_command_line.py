@@ -8,6 +8,8 @@ import sys
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from strategies import LIKE_REAL
+from transformers import AutoTokenizer, PreTrainedTokenizerFast
 from typer.testing import CliRunner
 
 import tokhelpers as th
@@ -161,6 +163,99 @@ def test_a_model_that_does_not_fit_changes_nothing(small, tmp_path, fault):
     told = run("extend", small / "tokenizer.json", "wordfreq:fi", *asked)
     assert told.exit_code == 2 and not out.exists()
     assert re.search(message, told.stderr.splitlines()[-1]), told.stderr
+
+
+@pytest.fixture
+def text(tmp_path):
+    """A text with lines for both splits, in which an added token of Phi-3 stands."""
+    lines = [f"low lower </s> lowest newest widest {i}" for i in range(300)]
+    (tmp_path / "ok.txt").write_text("\n".join(lines))
+    return f"text:{tmp_path}/ok.txt"
+
+
+@pytest.mark.parametrize("name", LIKE_REAL)
+def test_every_command_takes_added_tokens_that_cut_text(name, text, tmp_path):
+    LIKE_REAL[name]().save(str(tmp_path / "base.json"))
+    base, documents = tmp_path / "base.json", th.load_corpus(text, split="test")
+    for command in ("extend", "prune"):
+        told = run(command, base, text, "-n", 5, "--out", tmp_path / command, "--json")
+        assert told.exit_code == 0, told.stderr
+        after = json.loads(told.stdout)["rows"]["after"]
+        made = th.load_tokenizer(tmp_path / command)
+        assert after["tokens"] == th.evaluate(made, documents).tokens
+        assert f"{text}, held out" in (tmp_path / command / "README.md").read_text("utf-8")
+    told = run("compare", base, tmp_path / "extend", "--on", text)
+    assert told.exit_code == 0, told.stderr
+    assert f" {int(th.evaluate(th.load_tokenizer(base), documents).tokens)}\n" in told.stdout
+
+
+def test_a_folder_is_what_its_new_tokenizer_is_like(text, tmp_path):
+    """Roles, template and largest length, elsewhere and in place."""
+    roles = {"bos_token": "<s>", "eos_token": "</s>", "pad_token": "<unk>", "model_max_length": 77}
+    chat = tmp_path / "chat"
+    made = PreTrainedTokenizerFast(
+        tokenizer_object=LIKE_REAL["llama-2"](), chat_template="T", **roles
+    )
+    made.save_pretrained(chat)
+    for command, base, out in (
+        ("extend", chat, tmp_path / "other"),
+        ("extend", chat / "tokenizer.json", tmp_path / "another"),
+        ("prune", chat, chat),
+    ):
+        told = run(command, base, text, "-n", 3, "--out", out)
+        assert told.exit_code == 0, told.stderr
+        new = AutoTokenizer.from_pretrained(out)
+        assert {name: getattr(new, name) for name in roles} == roles and new.chat_template == "T"
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--out", "file"], "file is a file: give the name of a folder"),
+        (["--like", "nosuch"], "no folder nosuch: --like is a folder"),
+        (["--model", "./nosuch"], "no folder ./nosuch: --model is a folder"),
+        (["--model", "model", "--init", "luck"], "no init is called 'luck'"),
+        (["--encoding", "utf-99"], "encoding='utf-99' is unknown"),
+    ],
+)
+def test_what_is_wrong_is_told_before_anything_is_counted(
+    options, said, small, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").touch()
+    (tmp_path / "model").mkdir()
+    told = run("extend", small / "tokenizer.json", "hpo", "-n", 5, "--out", "new", *options)
+    assert told.exit_code == 2 and said in told.stderr.replace(str(tmp_path) + "/", "")
+    assert "counting" not in told.stderr and not (tmp_path / "new").exists()
+
+
+def test_a_least_frequency(small, text, tmp_path):
+    asked = ["extend", small / "tokenizer.json", text, "-n", 400, "--out", tmp_path / "out"]
+    told = run(*asked, "--min-frequency", 50)
+    assert "at min_frequency=50: lower min_frequency or bring" in told.stderr
+    assert "--min-frequency 50" in (tmp_path / "out" / "README.md").read_text("utf-8")
+    assert "at min_frequency=1: bring more text" in run(*asked).stderr
+
+
+def test_a_path_that_is_no_corpus(small, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "ok.txt").write_text("a text")
+    told = run("extend", small / "tokenizer.json", "ok.txt", "-n", 1, "--out", "new")
+    assert told.exit_code == 2 and "write text:ok.txt" in told.stderr
+
+
+@pytest.mark.parametrize("kind", ["wordpiece", "unigram"])
+def test_inspect_and_explain_other_models(kind, tmp_path):
+    made = getattr(th, f"train_{kind}")(th.load_corpus("wordfreq:en", chars=20_000), vocab_size=400)
+    made.save(str(tmp_path / "tokenizer.json"))
+    told = run("inspect", tmp_path / "tokenizer.json", "--json")
+    assert told.exit_code == 0, told.stderr
+    found = json.loads(told.stdout)
+    assert found["vocabulary"] == 400 and found["rows"]["letters"]["tokens"] > 50
+    told = run("explain", tmp_path / "tokenizer.json", "other words")
+    assert told.exit_code == 0, told.stderr
+    tokens = made.encode("other words", add_special_tokens=False).tokens
+    assert all(token in told.stdout for token in tokens)
 
 
 def test_fewer_tokens_than_asked_for_are_a_finding(small, tmp_path):

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from contract import keep
-from strategies import loaded
+from strategies import LIKE_REAL, MARKED, loaded
 from tokenizers import Tokenizer, processors
 from transformers import BertTokenizer, GPT2Tokenizer
 
@@ -54,7 +54,7 @@ def small(name: str) -> Tokenizer:
 def family(name: str, folder: Path | None = None) -> Tokenizer:
     if folder is None:
         kind, _, rest = name.partition("-")
-        made = {"scratch": scratch, "small": small}
+        made = {"scratch": scratch, "small": small, "like": lambda real: LIKE_REAL[real]()}
         return made[kind](rest) if kind in made else loaded(name)
     here = folder / "tokenizers" / name
     if name == "gpt2":
@@ -71,6 +71,7 @@ def family(name: str, folder: Path | None = None) -> Tokenizer:
 
 SMALL = ["small-llama-3", "small-mistral-v1"]
 SCRATCH = ["scratch-byte_level_bpe", "scratch-sentencepiece_bpe", "scratch-wordpiece"]
+LIKE = [f"like-{name}" for name in LIKE_REAL]  # real ones, and what is switched on in some
 REAL = ["llama-3", "qwen", "mistral-nemo", "mistral-v1"]
 ELSEWHERE = [
     "bert-base-cased", "bert-base-chinese", "bert-base-multilingual-cased", "bert-base-uncased",
@@ -89,7 +90,7 @@ def base(request):
 
 
 LARGE = {*REAL, *ELSEWHERE, SMALL[0]}
-FAMILIES = [*SMALL, *SCRATCH, *REAL, *ELSEWHERE]
+FAMILIES = [*SMALL, *SCRATCH, *LIKE, *REAL, *ELSEWHERE]
 every_family = pytest.mark.parametrize(
     "base",
     [pytest.param(n, marks=pytest.mark.long) if n in LARGE else n for n in FAMILIES],
@@ -182,6 +183,18 @@ def test_each_operation_keeps_the_contract(base, operation):
     # behind an added token the library puts SentencePiece's space again, and keeps it
     lossless = operation != "extend, add_tokens" or is_byte_level(base)
     keep(base, new, same_ids=not operation.startswith("prune"), round_trip=lossless)
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+@pytest.mark.parametrize("mark", MARKED)
+def test_each_operation_refuses_marks_of_words_by_name(mark, operation):
+    base = MARKED[mark]()
+    before = base.to_str()
+    with pytest.raises(
+        ValueError, match=f"this BPE tokenizer writes {mark}=.*, which is not supported"
+    ):
+        OPERATIONS[operation](base)
+    assert base.to_str() == before
 
 
 @pytest.mark.parametrize("kind", ["byte_level_bpe", "sentencepiece_bpe", "wordpiece", "unigram"])

@@ -1,6 +1,7 @@
 """Single extremes: a character ten thousand times, one endless line, archives that unfold, depth."""
 
 import json
+import time
 import warnings
 from concurrent.futures import ProcessPoolExecutor
 from itertools import islice
@@ -176,3 +177,13 @@ def test_a_damaged_cache_is_made_anew(tmp_path, monkeypatch):
         cached.write_bytes(damage)
         assert th.load_tokenizer("mistral-v1").to_str() == expected
         assert cached.read_text("utf-8") == expected
+
+
+def test_a_line_of_spaces_does_not_go_through_the_librarys_normalizer(mistral):
+    """It would take 9 GB for 100 million of them."""
+    began = time.monotonic()
+    with pytest.raises(
+        ValueError, match="a piece of text of 100,000,000 characters .* cut it into lines"
+    ):
+        th.count_pretokens([" " * 100_000_000], mistral)
+    assert time.monotonic() - began < 20

@@ -224,6 +224,6 @@ def test_symlinks_that_go_in_circles_bring_no_text_twice(place):
 
 def test_a_cache_that_cannot_be_written_says_where_another_is_named(place, monkeypatch):
     monkeypatch.setenv("TOKHELPERS_CACHE", str(place))
-    with full_disk():
-        refused(lambda: th.load_tokenizer("mistral-v1"), OSError, place, "set TOKHELPERS_CACHE")
+    with full_disk(), pytest.warns(UserWarning, match="is not kept .*: set TOKHELPERS_CACHE"):
+        assert th.load_tokenizer("mistral-v1").get_vocab_size() == 32_000
     assert tree(place) == {}

@@ -6,13 +6,19 @@ is 0 if all is well, 1 if you should look at what was found, 2 if the command co
 
 import functools
 import json
+import os
 import warnings
+from pathlib import Path
 from typing import Annotated
 
 import pandas as pd
 import typer
 
 import tokhelpers as th
+
+from .tokenizer.files import check_folder
+from .tokenizer.parts import is_bpe
+from .tokenizer.vendors import what_is
 
 app = typer.Typer(
     help=__doc__, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False
@@ -32,7 +38,11 @@ CHARS = Annotated[int | None, typer.Option(min=1, help="read at most this many c
 MODEL = Annotated[
     str | None, typer.Option("--model", metavar="FOLDER", help="also change the rows of this model")
 ]
-LIKE = Annotated[str | None, typer.Option(help="folder with the chat template to copy")]
+LIKE = Annotated[
+    str | None,
+    typer.Option(help="folder with the chat template to copy; else the tokenizer's own folder"),
+]
+ENCODING = Annotated[str, typer.Option(help="of text and jsonl files, such as utf-16 or latin-1")]
 INIT = Annotated[str, typer.Option(help="how rows of new tokens start: see transfer_embeddings")]
 AS_JSON = Annotated[bool, typer.Option("--json", help="one JSON object instead of a table")]
 
@@ -74,56 +84,86 @@ def opened(tokenizer: str):
     return th.load_tokenizer(tokenizer)
 
 
-def counted(corpus: str, tokenizer, chars: int | None, split: str = "train"):
-    say(f"counting {corpus}")
-    return th.count_pretokens(th.load_corpus(corpus, chars=chars, split=split), tokenizer)
+def counted(corpus, tokenizer):
+    say(f"counting {corpus.name}")
+    return th.count_pretokens(corpus, tokenizer)
 
 
-def held_out(corpus: str, chars: int | None, tokenizer, words):
-    """Return counts of what a corpus has held out, in words what they are, and their place in a card.
+def started(given: dict):
+    """Check what a command was given, then load the model if there is one, the tokenizer and the text.
 
-    Where a corpus is too small for that, or its language has no FLORES text here, these are
-    ``words``, the counts learned from, which have a place in the card already.
+    All that can be wrong is told before anything is counted or learned.
+    """
+    check_folder(given["out"])
+    if given["like"] and not Path(given["like"]).expanduser().is_dir():
+        raise FileNotFoundError(f"no folder {given['like']}: --like is a folder with a tokenizer")
+    texts = th.load_corpus(given["corpus"], chars=given["chars"], encoding=given["encoding"])
+    given["like"] = given["like"] or own_folder(given["tokenizer"])
+    if folder := given["model"]:
+        import transformers
+
+        from .models.initialisation import INITS
+
+        place = Path(os.path.expanduser(folder))
+        if not place.is_dir() and what_is(folder, place) == "path":
+            raise FileNotFoundError(f"no folder {folder}: --model is a folder with a model")
+        if (init := given.get("init", "fvt")) not in INITS:
+            raise ValueError(f"no init is called {init!r}: use {', '.join(INITS)}")
+        transformers.utils.logging.disable_progress_bar()
+        say(f"loading the model in {folder}")
+        given["loaded"] = th.models.load_model(folder)
+    return opened(given["tokenizer"]), texts
+
+
+def own_folder(tokenizer: str) -> str | None:
+    """The folder that a tokenizer is read from, if it says more than the tokenizer itself."""
+    path = Path(os.path.expanduser(tokenizer))
+    folder = path if path.is_dir() else path.parent
+    return str(folder) if path.exists() and (folder / "tokenizer_config.json").exists() else None
+
+
+def held_out(texts, tokenizer, words):
+    """Return what to measure on: what a corpus has held out; in words what it is; its place in a card.
+
+    Where a corpus is too small for that, or its language has no FLORES text here, it is the text
+    learned from (``words`` are its counts), which has a place in the card already.
     """
     try:
-        test = th.load_corpus(corpus).held_out(min(chars or HELD_OUT, HELD_OUT))
-        counts = th.count_pretokens(test, tokenizer)
-        if test.name == corpus:
-            return counts, "held-out text", {f"{corpus}, held out (split='test')": counts}
-        return counts, test.name, {f"{test.name}, measured on": counts}
+        test = texts.held_out(min(texts.chars or HELD_OUT, HELD_OUT))
+        text = th.measure.measurable(test, tokenizer)
+        th.count_pretokens(test, tokenizer) if text is test else None  # whether there is any
+        if test.name == texts.name:
+            return text, "held-out text", {f"{texts.name}, held out (split='test')": text}
+        return text, test.name, {f"{test.name}, measured on": text}
     except (ValueError, FileNotFoundError) as error:
         say(f"warning: {error}; the measures are of the text that was learned from")
-        return words, "the text learned from", {}
+        text = th.measure.measurable(texts, tokenizer)
+        return texts if text is texts else words, "the text learned from", {}
 
 
-def with_rows(given: dict, old, new) -> dict:
+def with_rows(given: dict, texts, old, new) -> dict:
     """Return the model that was given, with rows for a new tokenizer, and where these come from."""
-    import transformers
-
-    transformers.utils.logging.disable_progress_bar()
-    folder, init = given["model"], given.get("init", "fvt")
-    say(f"loading the model in {folder}")
-    model = th.models.load_model(folder)
+    model, init = given["loaded"], given.get("init", "fvt")
     plan = th.plan_transfer(model, old, new)
-    facts = pd.Series({"model": folder, "new rows start as": init, **plan}, dtype=object)
-    texts = th.load_corpus(given["corpus"], chars=given["chars"])
+    facts = pd.Series({"model": given["model"], "new rows start as": init, **plan}, dtype=object)
     changed = th.transfer_embeddings(model, old, new, init=init, corpus=texts, inplace=True)
     return {"model": changed, "rows": facts}
 
 
-def saved(command: typer.Context, old, new, words):
+def saved(command: typer.Context, texts, old, new, words):
     """Save what a command made, with its card; return measures before and after, and of what text.
 
-    ``words`` are the counts learned from.
+    ``words`` are the counts of ``texts``, learned from.
     """
     given, model = command.params, {}
     if given["model"]:
-        model = with_rows(given, old, new)
-    test, what, measured_on = held_out(given["corpus"], given["chars"], old, words)
+        model = with_rows(given, texts, old, new)
+    test, what, measured_on = held_out(texts, old, words)
     rows = {"before": th.evaluate(old, test), "after": th.evaluate(new, test)}
-    options = ["tokens", "by", "model", "init"] if model else ["tokens", "by"]
+    options = ["tokens", "by", *(["model", "init"] if model else [])]
+    options += ["min_frequency"] * (given.get("min_frequency", 1) > 1)
     call = ["python -m tokhelpers", command.info_name, given["tokenizer"], given["corpus"]]
-    call += [f"--{name} {given[name]}" for name in options if name in given]
+    call += [f"--{name.replace('_', '-')} {given[name]}" for name in options if name in given]
     say(f"saving {given['out']}")
     th.save_pretrained(
         new,
@@ -135,14 +175,23 @@ def saved(command: typer.Context, old, new, words):
         measures={f"{when}, on {what}": row for when, row in rows.items()},
         **model,
     )
-    return pd.DataFrame(rows).T[["bytes_per_token", "tokens_per_word", "tokens"]], what
+    columns = ["bytes_per_token", "tokens_per_word", "tokens"]
+    return pd.DataFrame(rows).T[columns].astype({"tokens": int}), what
 
 
 @app.command(epilog="Example: python -m tokhelpers inspect llama-3")
 @in_one_line
 def inspect(tokenizer: A_TOKENIZER, as_json: AS_JSON = False) -> None:
-    """Say how each token of a BPE tokenizer can be produced; exit code 1 if some never can be."""
+    """Say how each token of a BPE tokenizer can be produced; exit code 1 if some never can be.
+
+    Of other models, whose tokens are not built by merges, it says what kinds of tokens there are.
+    """
     loaded = opened(tokenizer)
+    if not is_bpe(loaded):
+        rows = th.measure.describe_tokens(loaded)
+        table = rows.groupby("kind", sort=False).token.agg(tokens="size", first="first")
+        model = type(loaded.model).__name__
+        return show(table, as_json, vocabulary=loaded.get_vocab_size(), model=model)
     say("trying every token")
     rows = th.reachability(loaded)
     table = rows.groupby("category", sort=False).token.agg(tokens="size", first="first")
@@ -187,6 +236,7 @@ def compare(
     ] = None,
     chars: CHARS = 1_000_000,
     split: Annotated[str, typer.Option(help="part of the text: train or test")] = "test",
+    encoding: ENCODING = "utf-8",
     as_json: AS_JSON = False,
 ) -> None:
     """Compare what several tokenizers make of a text (--on), or the vocabularies of two."""
@@ -202,11 +252,14 @@ def compare(
         show(table.drop(columns=["by", "group"]).set_index(names.rename(None)), as_json)
         return
     rows = {}
+    text = th.load_corpus(on, chars=chars, split=split, encoding=encoding)
     for name in tokenizers:
         loaded = opened(name)
-        rows[name] = th.evaluate(loaded, counted(on, loaded, chars, split))
+        say(f"measuring on {on}")
+        rows[name] = th.evaluate(loaded, text)
     columns = ["bytes_per_token", "chars_per_token", "tokens_per_word", "renyi_efficiency"]
-    show(pd.DataFrame(rows).T[[*columns, "tokens"]], as_json, corpus=on, split=split)
+    table = pd.DataFrame(rows).T[[*columns, "tokens"]].astype({"tokens": int})
+    show(table, as_json, corpus=on, split=split)
 
 
 @app.command(epilog="Example: python -m tokhelpers extend qwen wordfreq:fi -n 4000 --out qwen-fi")
@@ -217,20 +270,22 @@ def extend(
     corpus: A_CORPUS,
     tokens: TOKENS,
     out: FOLDER,
+    min_frequency: Annotated[int, typer.Option(min=1, help="of a pair that is merged")] = 1,
     chars: CHARS = None,
+    encoding: ENCODING = "utf-8",
     like: LIKE = None,
     model: MODEL = None,
     init: INIT = "fvt",
     as_json: AS_JSON = False,
 ) -> None:
     """Add tokens by continued training; exit code 1 if some are missing or unreachable."""
-    loaded = opened(tokenizer)
-    words = counted(corpus, loaded, chars)
+    loaded, texts = started(command.params)
+    words = counted(texts, loaded)
     say(f"learning {tokens:,} tokens")
-    extension = th.continue_bpe(loaded, words, tokens)
+    extension = th.continue_bpe(loaded, words, tokens, min_frequency=min_frequency)
     longer = th.extend(loaded, extension)
     added, unreachable = len(extension.tokens), len(th.unreachable(longer, extension.tokens))
-    table, what = saved(command, loaded, longer, words)
+    table, what = saved(command, texts, loaded, longer, words)
     show(table, as_json, measured_on=what, added=added, unreachable=unreachable, folder=out)
     raise typer.Exit(FOUND if unreachable or added < tokens else 0)
 
@@ -245,17 +300,18 @@ def prune(
     out: FOLDER,
     by: Annotated[str, typer.Option(help="the order: see th.pruning_order")] = "leaf-frequency",
     chars: CHARS = None,
+    encoding: ENCODING = "utf-8",
     like: LIKE = None,
     model: MODEL = None,
     as_json: AS_JSON = False,
 ) -> None:
     """Remove the tokens that the text needs least; exit code 1 if others become unreachable."""
-    loaded = opened(tokenizer)
-    words = counted(corpus, loaded, chars)
+    loaded, texts = started(command.params)
+    words = counted(texts, loaded)
     say(f"ordering the tokens by {by}")
     smaller = th.prune(loaded, th.pruning_order(loaded, words, by=by), tokens)
     more = len(th.unreachable(smaller)) - len(th.unreachable(loaded))
-    table, what = saved(command, loaded, smaller, words)
+    table, what = saved(command, texts, loaded, smaller, words)
     show(table, as_json, measured_on=what, pruned=tokens, more_unreachable=more, folder=out)
     raise typer.Exit(FOUND if more > 0 else 0)
 

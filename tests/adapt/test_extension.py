@@ -236,7 +236,7 @@ def test_fewer_tokens_than_asked_for(base):
         (lambda base: th.extend(base, th.Extension([" catty"])), "write it as 'Ġcatty'"),
         (lambda base: th.extend(base, th.Extension([""])), "an empty token"),
         (lambda base: th.extend(base, th.Extension(["<pad>"])), "in the vocabulary already"),
-        (lambda base: th.continue_bpe(base, MORE, -1), "n_tokens=-1: ask for zero or more"),
+        (lambda base: th.continue_bpe(base, MORE, -1), "n_tokens must be at least 0, not -1"),
         (lambda base: th.continue_bpe(base, MORE, 1, min_frequency=0), "must be at least 1, not 0"),
         (
             lambda base: th.extend(train_wordpiece(TEXT), th.Extension(["##x"]), how="regenerate"),
@@ -251,3 +251,26 @@ def test_fewer_tokens_than_asked_for(base):
 def test_what_cannot_be_extended_is_refused(base, call, message):
     with pytest.raises((ValueError, TypeError), match=message):
         call(base)
+
+
+@pytest.mark.parametrize("value", [1.5, "3", None, True, 2**63, -1])
+@pytest.mark.parametrize("name", ["n_tokens", "min_frequency", "max_token_length", "extend"])
+def test_numbers_that_are_none_are_told_in_a_sentence(name, value):
+    base = th.train_byte_level_bpe(["bat bat bag"], vocab_size=257)
+    options = {"n_tokens": 1} if name == "extend" else {"n_tokens": 1} | {name: value}
+    if value is None and name in ("max_token_length", "extend"):
+        return
+    call = partial(th.continue_bpe, base, ["bat bag"], **options)
+    if name == "extend":
+        call, name = (
+            partial(th.extend, base, th.Extension(tokens=["bat"]), value),
+            "n_tokens|asked for",
+        )
+    with pytest.raises(ValueError, match=f"^({name}) .*[:;] "):
+        call()
+
+
+def test_a_token_of_no_characters():
+    base = th.train_byte_level_bpe(["bat bat bag"], vocab_size=257)
+    with pytest.raises(ValueError, match="max_token_length must be at least 1, not 0"):
+        th.continue_bpe(base, ["bat bag"], 1, max_token_length=0)

@@ -1,6 +1,7 @@
 """Measures against the library's own encoder, and against the package they are named after."""
 
 import io
+from collections.abc import Mapping
 from contextlib import redirect_stderr
 
 import numpy as np
@@ -8,7 +9,7 @@ import pandas as pd
 import pytest
 import tokenization_scorer
 from hypothesis import given, strategies as st
-from strategies import loaded, one_fast
+from strategies import LIKE_REAL, loaded, one_fast
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 import tokhelpers as th
@@ -58,6 +59,19 @@ def test_added_tokens_are_not_ordinary():
     longer = th.extend(base, th.continue_bpe(base, ["bat bag bat"], 1))
     assert "gene" in read_parts(longer).vocab and longer.encode("gene").tokens == ["gene"]
     assert th.unreachable(longer) == [] and th.unreachable(longer, ["gene"]) == ["gene"]
+
+
+@pytest.mark.parametrize("name", ["truncating", "padding", "dropout"])
+def test_texts_are_counted_whole_and_once(name):
+    """Where added tokens cut raw text, the library encodes it: neither cut off, padded nor by chance."""
+    documents = ["low lower lowest <|note|> newest widest"] * 20
+    plain = LIKE_REAL[name]()
+    plain.no_truncation()
+    plain.no_padding()
+    plain.model.dropout = None
+    expected = sum(len(e.ids) for e in plain.encode_batch(documents, add_special_tokens=False))
+    assert th.evaluate(LIKE_REAL[name](), documents).tokens == expected
+    assert th.evaluate(read_parts(LIKE_REAL[name]()), documents).tokens == expected
 
 
 def test_unused_share_and_added_tokens(finnish):
@@ -123,3 +137,24 @@ def test_a_text_of_which_no_token_results():
     assert measured[["tokens", "tokens_per_word", "unused_added", "chars"]].tolist() == [0, 0, 1, 3]
     undefined = ["bytes_per_token", "chars_per_token", "renyi_efficiency"]
     assert measured[undefined].isna().all()
+
+
+@pytest.mark.parametrize("name", ["llama-2", "phi-3", "truncating"])
+def test_sizes_where_added_tokens_cut_the_text(name):
+    """By documents; counts are refused in words that can be followed."""
+    base, documents = LIKE_REAL[name](), ["low </s> lowest</s> <|note|> newest", "widest low"] * 9
+    extension = th.continue_bpe(base, documents, 6)
+    methods = {"continued": (extension, "append"), "added": (extension, "add_tokens")}
+    table = th.evaluate_sizes(base, methods, [3, 6], documents)
+    for row in table.itertuples():
+        how = methods[row.method][1]
+        alone = th.evaluate(th.extend(base, extension, row.added, how=how), documents)
+        assert (row.tokens, row.partial_tokens) == (alone.tokens, alone.partial_tokens)
+    with pytest.raises(ValueError, match="give documents, not counts"):
+        th.evaluate_sizes(base, methods, [3], th.count_pretokens(documents, base))
+
+
+def test_a_text_is_counted_where_counts_will_do():
+    documents = iter(["low lower"])
+    assert isinstance(th.measure.measurable(documents, LIKE_REAL["llama-2"]()), Mapping)
+    assert th.measure.measurable(iter(["low lower"]), LIKE_REAL["phi-3"]()) == ["low lower"]

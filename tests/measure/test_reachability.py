@@ -179,11 +179,6 @@ def test_parts_of_characters():
         assert name in tokenizer.encode(parts.example[name]).tokens
 
 
-def test_a_model_that_marks_word_ends_is_refused():
-    with pytest.raises(ValueError, match="marks word ends"):
-        reachability(Tokenizer(models.BPE({"a</w>": 0}, [], end_of_word_suffix="</w>")))
-
-
 def test_a_token_that_is_not_in_stored_form_is_never_made():
     tokenizer = th.train_byte_level_bpe(["a cat"], vocab_size=258)
     settings = json.loads(tokenizer.to_str())

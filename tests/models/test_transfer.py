@@ -5,7 +5,7 @@ import pytest
 import torch
 import transformers
 from hypothesis import given, strategies as st
-from strategies import examples, loaded, one_fast, tokenizers_with_gaps
+from strategies import LIKE_REAL, examples, loaded, one_fast, tokenizers_with_gaps
 from tokenizers import AddedToken, Tokenizer, models, pre_tokenizers
 
 import tokhelpers as th
@@ -409,3 +409,14 @@ def test_positions_that_hang_on_the_padding_id(old):
     model = transformers.RobertaForMaskedLM(config)
     with pytest.raises(ValueError, match="counts positions from the id of '\"', 1"):
         th.transfer_embeddings(model, old, reordered(old))
+
+
+@pytest.mark.parametrize("name", ["truncating", "padding", "dropout"])
+def test_rows_are_those_of_whole_tokens_without_chance(name):
+    base, plain = LIKE_REAL[name](), LIKE_REAL["truncating"]()
+    plain.no_truncation()
+    new = th.extend(base, th.Extension(tokens=["hypercholesterol", "Ġphenotypes"]))
+    new.add_tokens(["hypercholesterolemia is a phenotype"])
+    found = [th.models.row_sources(old, new).pieces.tail(3).tolist() for old in (plain, base, base)]
+    assert found[0] == found[1] == found[2]
+    assert all(len(pieces) > 2 for pieces in found[0])

@@ -216,5 +216,6 @@ def test_unknown_names_list_the_known(name):
 
 def test_near_misses_get_a_hint(tmp_path):
     path = write_lines(tmp_path / "a.txt", LINES)
-    assert f"text:{path}" in failure(str(path)) and f"text:{path}" in failure(path)
+    assert f"write text:{path}" in failure(str(path)) and f"write text:{path}" in failure(path)
+    assert "write jsonl:" in failure(write_lines(tmp_path / "a.jsonl", ["{}"]))
     assert "no list for 'xx': it has ar, bg, bn" in failure("wordfreq:xx")

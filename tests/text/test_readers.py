@@ -28,11 +28,11 @@ def write_lines(path, lines):
     return path
 
 
-def read(name, column="text", errors="strict"):
+def read(name, column="text", errors="strict", encoding="utf-8"):
     """All documents of a local corpus, both splits and blank ones."""
     kind, _, place = name.partition(":")
     readers.check_files(kind, place, column)
-    return list(readers.read_files(kind, place, column, errors))
+    return list(readers.read_files(kind, place, column, errors, None, encoding))
 
 
 def failure(name, **options):
@@ -132,11 +132,60 @@ def test_missing_and_empty_files_fail_when_loading(tmp_path, kind):
 @pytest.mark.parametrize("good", [b"", BOM + b"a", BOM + "first ä\nsecond ".encode()])
 def test_invalid_utf8_in_text(tmp_path, ending, good):
     path = tmp_path / f"a{ending}"
-    path.write_bytes(PACK[ending](good + b"\xff\xfe\nthird\n"))
+    path.write_bytes(PACK[ending](good + b"\xff\xff\nthird\n"))
     message = f"{path}: invalid UTF-8 at byte {len(good)}; errors='replace' reads it as U+FFFD"
     assert failure(f"text:{path}") == message
     text = good.removeprefix(BOM).decode() + "\ufffd\ufffd\nthird"
     assert read(f"text:{path}", errors="replace") == text.split("\n")
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "latin-1", "UTF-16-LE", "cp1252"])
+@pytest.mark.parametrize("ending", ["", ".gz"])
+def test_other_encodings(encoding, ending, tmp_path):
+    lines = ["Käse für", "", "zwei Löffel"]
+    path = tmp_path / f"a{ending}"
+    path.write_bytes(PACK[ending]("\r\n".join(lines).encode(encoding)))
+    assert read(f"text:{path}", encoding=encoding) == lines
+    corpus = load_corpus(f"text:{path}", encoding=encoding)
+    assert len(list(corpus.parts(4))) == 1
+    asked = "utf-16" if encoding.lower().startswith("utf-16") else "latin-1"
+    assert f"{path}" in failure(f"text:{path}") and f"give encoding='{asked}'" in failure(
+        f"text:{path}"
+    )
+    path = tmp_path / f"a.jsonl{ending}"
+    path.write_bytes(
+        PACK[ending](json.dumps({"text": lines[0]}, ensure_ascii=False).encode(encoding))
+    )
+    assert read(f"jsonl:{path}", encoding=encoding) == lines[:1]
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (PACK[".gz"](b"a text"), "is packed by gzip: give it a name that ends in .gz"),
+        (PACK[".xz"](b"a text"), "is packed by xz: give it a name that ends in .xz"),
+        (b"PK\x03\x04zip", "is a zip archive: unpack it"),
+    ],
+)
+def test_packed_files_without_their_ending(content, said, tmp_path):
+    (tmp_path / "a.txt").write_bytes(content)
+    for errors in ("strict", "replace"):
+        with pytest.raises(ValueError, match=f"a.txt {said}"):
+            list(load_corpus(f"text:{tmp_path}/a.txt", errors=errors))
+
+
+def test_encodings_that_cannot_be(tmp_path):
+    path = tmp_path / "a"
+    path.write_bytes("Käse".encode("latin-1"))
+    assert "not UTF-16" in failure(f"text:{path}", encoding="utf-16")
+    assert "encoding='utf-99' is unknown" in failure(f"text:{path}", encoding="utf-99")
+    assert "is for text: and jsonl: files" in failure("hpo", encoding="latin-1")
+
+
+def test_an_array_in_jsonl(tmp_path):
+    for content in ('[{"text": "a"}]', '[\n{"text": "a"}\n]'):
+        (tmp_path / "a.jsonl").write_text(content)
+        assert "one object per line" in failure(f"jsonl:{tmp_path}/a.jsonl")
 
 
 def test_invalid_utf8_and_surrogates_in_jsonl_and_parquet(tmp_path):
@@ -157,7 +206,7 @@ def test_invalid_utf8_and_surrogates_in_jsonl_and_parquet(tmp_path):
     ("line", "told"),
     [
         ("{", "not valid JSON"),
-        ('"a"', "an object is needed, not str"),
+        ('"a"', "one object per line is needed, not str"),
         ('{"body": "a", "id": 1}', "there is no field 'text'; there is body, id"),
         ("{}", "there is no field 'text'; there is -"),
         ('{"text": null}', "'text' must be a string, not NoneType"),

@@ -1,13 +1,17 @@
 """Files and folders that are written whole or not at all, and what is said where none can be."""
 
 import errno
+import io
 import os
+import subprocess
+import sys
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from tokhelpers.tokenizer import files
+import tokhelpers as th
+from tokhelpers.tokenizer import checks, files
 from tokhelpers.tokenizer.checks import positive, whole_number
 
 
@@ -79,6 +83,24 @@ def test_what_comes_into_a_folder_meanwhile_stays(folder):
     assert list(folder.parent.iterdir()) == [folder]
 
 
+@pytest.mark.parametrize("there", [True, False])
+def test_what_a_killed_save_left_behind_goes_with_the_next(folder, there):
+    """But not what another one is writing at this moment, nor a folder with a name of its own."""
+    place = folder if there else folder.parent / "new"
+    code = "import os, sys\nfrom tokhelpers.tokenizer.files import replacing\n"
+    code += "with replacing(sys.argv[1], ['a.txt']): os.kill(os.getpid(), 9)"
+    assert subprocess.run([sys.executable, "-c", code, place]).returncode == -9
+    (left,) = place.parent.glob(f".{place.name}.*.tmp")
+    own = place.parent / f".{place.name}.own.tmp"
+    own.mkdir()
+    with files.replacing(place, ()):
+        assert not left.exists()
+        (under_way,) = set(place.parent.glob(f".{place.name}.*.tmp")) - {own}
+        if there:
+            save(place)
+        assert under_way.is_dir() and own.is_dir()
+
+
 def test_what_is_interrupted_leaves_no_folder(tmp_path):
     with pytest.raises(KeyboardInterrupt), files.replacing(tmp_path / "above" / "new", ()):
         raise KeyboardInterrupt
@@ -139,3 +161,16 @@ def test_whole_and_positive_numbers():
             positive("size", wrong)
     with pytest.raises(ValueError, match="size must be at least 1, not 0: give a whole number"):
         positive("size", 0)
+
+
+def test_progress_is_shown_in_a_terminal(monkeypatch):
+    terminal = io.StringIO()
+    terminal.isatty = lambda: True
+    monkeypatch.setattr(checks, "DELAY", 0)
+    monkeypatch.setattr(sys, "stderr", terminal)
+    th.reachability(th.train_byte_level_bpe(["low lower"], vocab_size=258))
+    assert "trying every token" in terminal.getvalue() and "learning tokens" in terminal.getvalue()
+    terminal.isatty = lambda: False
+    before = terminal.getvalue()
+    th.train_byte_level_bpe(["low lower"], vocab_size=258)
+    assert terminal.getvalue() == before

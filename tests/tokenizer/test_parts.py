@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from strategies import loaded, one_fast
+from strategies import MARKED, loaded, one_fast
 from tokenizers import AddedToken, Tokenizer, models
 
 import tokhelpers as th
@@ -15,6 +15,7 @@ from tokhelpers.tokenizer.parts import (
     parts_with_skipping,
     parts_with_tokens,
     read_parts,
+    undisturbed,
 )
 from tokhelpers.tokenizer.segmentation import merges_of
 
@@ -31,7 +32,7 @@ def test_reading_and_building_gives_the_same_tokenizer(name):
 
 def test_every_option_of_the_model_is_kept():
     options = {"unk_token": "b", "fuse_unk": True, "byte_fallback": True, "ignore_merges": True}
-    options |= {"dropout": 0.5, "end_of_word_suffix": "</w>"}
+    options |= {"dropout": 0.5}
     wordpiece = {"unk_token": "b", "continuing_subword_prefix": "@", "max_input_chars_per_word": 7}
     of_wordpiece = Tokenizer(models.WordPiece({"a": 0, "b": 1}, **wordpiece))
     for tokenizer in (ab(**options), of_wordpiece):
@@ -66,15 +67,70 @@ def test_copies_share_the_index_of_merges(llama):
     assert merges_of(parts_with_tokens(parts, ["new"])) is index
 
 
-def test_the_right_part_loses_its_prefix():
-    tokenizer = ab(["a", "##b", "ab"], [("a", "##b")], continuing_subword_prefix="##")
-    parts = read_parts(tokenizer)
-    assert parts.merges.tolist() == [[0, 1, 2]] and parts.pairs() == [("a", "##b")]
-    assert build_tokenizer(parts).to_str() == tokenizer.to_str()
-    said = "2 merges name tokens that .* first 'a' [+] '##b', .*: drop"
-    with pytest.raises(ValueError, match=said):
-        vocab = {"a": 0, "##b": 1, "##c": 2, "ac": 3}
-        merge_ids(vocab, [("a", "##c"), ("a", "##b")] * 2, prefix="##")
+def test_merges_of_tokens_that_are_not_there():
+    with pytest.raises(
+        ValueError, match="2 merges name tokens that .* first 'a' [+] 'b', .*: drop"
+    ):
+        merge_ids({"a": 0, "b": 1, "c": 2, "ac": 3}, [("a", "c"), ("a", "b")] * 2)
+
+
+@pytest.mark.parametrize("mark", MARKED)
+def test_marks_of_words_are_right_or_refused_by_name(mark):
+    """`evaluate` and `token_counts` ask the library; all that changes merges says what is wrong."""
+    marked, documents = MARKED[mark](), ["low lower", "a lowest low"]
+    ids = [e.ids for e in marked.encode_batch(documents, add_special_tokens=False)]
+    assert th.evaluate(marked, documents).tokens == sum(map(len, ids)) == 5
+    order, extension = ["low"], th.Extension(tokens=["wo"])
+    for call in (
+        lambda: th.continue_bpe(marked, documents, 1),
+        lambda: th.extend(marked, extension),
+        lambda: th.prune(marked, order, 1),
+        lambda: th.pruning_order(marked, documents, by="frequency"),
+        lambda: th.naive_extension(marked, marked),
+        lambda: th.unreachable(marked),
+        lambda: th.reachability(marked),
+        lambda: th.explain_token(marked, "low"),
+        lambda: th.adapt_bpe(marked, ["wo"]),
+        lambda: th.with_merge_skipping(marked, True),
+        lambda: th.to_tiktoken(marked),
+        lambda: th.tiktoken_merges(marked),
+    ):
+        with pytest.raises(ValueError, match=f"this BPE tokenizer writes {mark}=.* not supported"):
+            call()
+
+
+def changed(**of_model):
+    """A tokenizer whose file was changed by hand: these things of its model replaced."""
+    settings = json.loads(ab().to_str())
+    settings["model"] |= of_model
+    return Tokenizer.from_str(json.dumps(settings))
+
+
+@pytest.mark.parametrize("merges", [[], ["a b", "b a"]])
+def test_two_tokens_with_one_id(merges):
+    tokenizer = changed(vocab={"a": 0, "b": 1, "ab": 2, "ba": 2}, merges=merges)
+    with pytest.raises(ValueError, match="two tokens have the id 2, '(ab' and 'ba|ba' and 'ab)'"):
+        read_parts(tokenizer)
+
+
+@pytest.mark.parametrize("use", [read_parts, lambda tokenizer: th.evaluate(tokenizer, ["ab"])])
+def test_an_id_far_beyond_the_number_of_tokens(use):
+    tokenizer = changed(vocab={"a": 0, "b": 1, "ab": 2, "c": 2_147_483_700})
+    with pytest.raises(ValueError, match="the largest id is 2,147,483,700, and there are 4 tokens"):
+        use(tokenizer)
+
+
+def test_an_undisturbed_tokenizer():
+    tokenizer = ab(dropout=1.0)
+    tokenizer.add_special_tokens(["<x>"])
+    tokenizer.enable_truncation(1)
+    tokenizer.enable_padding(length=9)
+    tokenizer.encode_special_tokens = True
+    before = tokenizer.to_str()
+    still = undisturbed(tokenizer)
+    assert still.encode("abab").tokens == ["ab", "ab"] and tokenizer.to_str() == before
+    assert still.encode_special_tokens and still.encode("<x>").ids == []
+    assert undisturbed(still) is still
 
 
 def test_what_no_merge_uses_or_builds():

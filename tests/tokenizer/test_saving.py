@@ -162,6 +162,18 @@ def test_all_is_kept(how, tmp_path):
     assert loaded("the bats")["input_ids"] == like("the bats")["input_ids"]
 
 
+def test_saving_in_place_keeps_what_the_folder_has(tmp_path):
+    old = model_folder(tmp_path / "chat")
+    before = AutoTokenizer.from_pretrained(tmp_path / "chat")
+    th.save_pretrained(th.extend(old, th.Extension(tokens=["batsand"])), tmp_path / "chat")
+    after = AutoTokenizer.from_pretrained(tmp_path / "chat")
+    assert (after.chat_template, after.model_max_length) == (TEMPLATE, 77)
+    assert after.special_tokens_map == before.special_tokens_map
+    with pytest.warns(UserWarning, match="roles .* are not kept: its special token '<s>' is none"):
+        th.save_pretrained(th.train_byte_level_bpe(TEXT, vocab_size=260), tmp_path / "chat")
+    assert AutoTokenizer.from_pretrained(tmp_path / "chat").chat_template is None
+
+
 @pytest.mark.parametrize("names", [None, ["default", "tool_use"], ["rag", "tool_use"], []])
 def test_chat_templates_replace_those_of_the_folder(names, tmp_path):
     """They are written where transformers 4 reads them as well."""

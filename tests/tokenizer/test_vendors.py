@@ -348,13 +348,24 @@ def test_what_is_converted_anew(cache, monkeypatch, tmp_path):
     assert len(converted) == 3
 
 
+def test_a_cache_that_cannot_be_written(cache):
+    cache.write_text("a file")
+    with pytest.warns(
+        UserWarning, match="mistral-v1 is not kept for the next time, as .*: set TOKH"
+    ):
+        assert load_tokenizer("mistral-v1").get_vocab_size() == 32_000
+
+
 def test_where_the_cache_is(monkeypatch, tmp_path):
     monkeypatch.setenv("TOKHELPERS_CACHE", str(tmp_path))
     assert vendors.cache_folder() == tmp_path
-    monkeypatch.delenv("TOKHELPERS_CACHE")
-    assert vendors.cache_folder() == Path(vendors.__file__).parents[2] / "data" / "cache"
-    monkeypatch.setattr(vendors, "CHECKOUT", None)
     monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("TOKHELPERS_CACHE", "~/tc")
+    assert vendors.cache_folder() == tmp_path / "tc"
+    monkeypatch.setenv("TOKHELPERS_CACHE", "")
+    assert vendors.cache_folder() == Path(vendors.__file__).parents[2] / "data" / "cache"
+    monkeypatch.delenv("TOKHELPERS_CACHE")
+    monkeypatch.setattr(vendors, "CHECKOUT", None)
     assert vendors.cache_folder() == tmp_path / ".cache" / "tokhelpers"
 
 
@@ -385,6 +396,47 @@ def test_source_says_what_a_name_is(tmp_path, monkeypatch):
     assert asked == ["mistral-v1", "org/model"]
     with pytest.raises(ValueError, match="no tokenizer is called 'gpt-5': use llama-3, qwen"):
         load_tokenizer("gpt-5", source="package")
+
+
+@pytest.mark.parametrize("name", ["/nonexistent", "./nosuch", "texts/nosuch", "a/b/c", "~/nosuch"])
+def test_a_path_is_not_looked_for_on_the_hub(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "texts").mkdir()
+    monkeypatch.setattr(vendors, "_from_hub", None)
+    with pytest.raises(FileNotFoundError, match=r"^no file or folder .*: give the path .*'hub'"):
+        load_tokenizer(name)
+
+
+def test_files_of_gpt_2_and_bert_are_converted_or_it_is_said_how(tmp_path):
+    gpt, bert = tmp_path / "gpt", tmp_path / "bert"
+    for folder in (gpt, bert):
+        folder.mkdir()
+    trained = th.train_byte_level_bpe(["low lower lowest"], vocab_size=262)
+    vocab = trained.get_vocab() | {"<|endoftext|>": 262}
+    (gpt / "vocab.json").write_text(json.dumps(vocab))
+    pairs = [" ".join(pair) for pair in th.read_parts(trained).pairs()]
+    (gpt / "merges.txt").write_text("\n".join(["#version: 0.2", *pairs]))
+    (bert / "vocab.txt").write_text(
+        "\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "low", "##er"])
+    )
+    for folder, advice in ((gpt, "GPT2Tokenizer"), (bert, "BertTokenizer.*do_lower_case=")):
+        with pytest.raises(FileNotFoundError, match=f"no tokenizer_config.json.*convert.*{advice}"):
+            load_tokenizer(folder)
+    (gpt / "config.json").write_text('{"model_type": "gpt2"}')
+    (bert / "tokenizer_config.json").write_text(
+        '{"tokenizer_class": "BertTokenizer", "do_lower_case": false}'
+    )
+    assert load_tokenizer(gpt).encode("low lower").tokens == trained.encode("low lower").tokens
+    assert load_tokenizer(bert).encode("lower Low").tokens == [
+        "[CLS]",
+        "low",
+        "##er",
+        "[UNK]",
+        "[SEP]",
+    ]
+    (bert / "tokenizer_config.json").write_text("[]")
+    with pytest.raises(ValueError, match="AutoTokenizer cannot load .*bert: "):
+        load_tokenizer(bert)
 
 
 NO_JSON = r"tokenizer\.json cannot be read as a tokenizer: \S"

@@ -121,3 +121,12 @@ def test_likelihood_against_sentencepiece(name):
     ours = learn(corpus, len(ids))
     assert len(ours) == len(ids)
     assert likelihood(corpus, ours) >= 1.01 * likelihood(corpus, pieces)
+
+
+@pytest.mark.parametrize("letters", ["abc", "abc <0x41>"])
+def test_text_that_spells_a_byte_token_comes_back(letters):
+    made = th.train_unigram([f"{letters} ä", "abc abc"], vocab_size=None)
+    for text in ("<0x41>", "a<0x41><0xC3> <0x0A>b", "<0x41", "<0xZZ>", "<<0x41>>", "<0x4a>"):
+        ids = made.encode(text).ids
+        assert made.decode(ids) == text
+        assert th.evaluate(made, [text]).tokens == len(ids)

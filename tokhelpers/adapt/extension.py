@@ -59,8 +59,8 @@ def continue_bpe(
     A tokenizer with no pre-tokenizer or with ``Metaspace`` gets SentencePiece's by default (those of
     Llama-2 and Mistral v1; ``piece_rules`` reads them from a ``.model``), any other gets none. Warns,
     and returns fewer tokens, when the text yields fewer. Raises ValueError for a negative
-    ``n_tokens``, a ``min_frequency`` below 1, ``rules`` for a byte-level tokenizer and counts made by
-    other rules.
+    ``n_tokens``, a ``min_frequency`` or ``max_token_length`` below 1, what is no whole number,
+    ``rules`` for a byte-level tokenizer and counts made by other rules.
 
     Source: Purason et al. 2025, section 3.1.
 
@@ -70,9 +70,10 @@ def continue_bpe(
     """
     parts = read_parts(tokenizer)
     words = counted(corpus, tokenizer)
-    if n_tokens < 0:
-        raise ValueError(f"n_tokens={n_tokens}: ask for zero or more new tokens")
+    n_tokens = positive("n_tokens", n_tokens, 0)
     positive("min_frequency", min_frequency)
+    if max_token_length is not None:
+        positive("max_token_length", max_token_length)
     if rules is not None and parts.byte_level:
         raise ValueError(
             "rules are for SentencePiece tokenizers, this one is byte-level: leave them out"
@@ -90,9 +91,10 @@ def continue_bpe(
             words, parts, n_tokens, rules, min_frequency=min_frequency
         )
     if len(tokens) < n_tokens:
+        lower = "lower min_frequency or " if min_frequency > 1 else ""
         warnings.warn(
             f"asked for {n_tokens:,} new tokens; this text yields {len(tokens):,} at "
-            f"min_frequency={min_frequency}: lower min_frequency or bring more text",
+            f"min_frequency={min_frequency}: {lower}bring more text",
             stacklevel=2,
         )
     return Extension(tokens, merges, frequencies, continued=True, characters=characters)
@@ -176,7 +178,7 @@ def _family(parts: Parts) -> str:
 def _first_new(tokens: Iterable[str], old: Parts, new: Parts, n_tokens, merges) -> Extension:
     known = old.vocab.keys() | old.special | new.special
     tokens = [token for token in tokens if token not in known]
-    if n_tokens is not None and not 0 <= n_tokens <= len(tokens):
+    if n_tokens is not None and positive("n_tokens", n_tokens, 0) > len(tokens):
         raise ValueError(
             f"asked for {n_tokens:,} tokens; the supplement has {len(tokens):,} that the vocabulary "
             "lacks: ask for at most these, or train a larger one"

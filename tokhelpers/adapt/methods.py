@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
+from ..tokenizer.checks import whole_number
 from ..tokenizer.parts import (
     Parts,
     all_splits,
@@ -100,7 +101,7 @@ def _check_method(parts: Parts, extension, how: str) -> None:
 def _first_tokens(parts, extension, sizes) -> list[str]:
     """The first tokens of an extension, as many as the largest size asks for, checked."""
     there = len(extension.tokens)
-    numbers = [there if n is None else n for n in sizes]
+    numbers = [there if n is None else whole_number("n_tokens", n) for n in sizes]
     wrong = [n for n in numbers if not 0 <= n <= there]
     if wrong:
         raise ValueError(

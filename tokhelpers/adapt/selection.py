@@ -18,7 +18,7 @@ from tokenizers import Tokenizer
 
 from ..text.counting import count_pretokens
 from ..text.pretokens import Pretokens
-from ..tokenizer.parts import Parts, backend_of, read_parts
+from ..tokenizer.parts import Parts, read_parts, undisturbed
 from ..tokenizer.pretokenization import cutting_rules, documents_with_counts, library_cutter
 from ..tokenizer.segmentation import symbols_of, token_counts
 from ..train.merges import learn_vocabulary
@@ -70,7 +70,7 @@ def word_lengths(tokenizer: Tokenizer | AdaptBPE, words: Iterable[str]) -> np.nd
     texts = [space + word for word in words]
     if adapted:
         return np.array(list(map(len, tokenizer.ids_batch(texts))), np.int64)
-    encode, lengths = backend_of(tokenizer).encode_batch_fast, []
+    encode, lengths = undisturbed(tokenizer).encode_batch_fast, []
     for k in range(0, len(texts), 10_000):
         lengths += map(len, encode(texts[k : k + 10_000], add_special_tokens=False))
     return np.array(lengths, np.int64)

@@ -17,6 +17,7 @@ from .languages import (
 from .quality import (
     evaluate as evaluate,
     evaluate_sizes as evaluate_sizes,
+    measurable as measurable,
     renyi_efficiency as renyi_efficiency,
     unreachable as unreachable,
 )

@@ -13,7 +13,8 @@ from tokenizers import Tokenizer
 from ..adapt.adaptbpe import text_cutter
 from ..text.counting import counted
 from ..text.readers import SURROGATE
-from ..tokenizer.parts import Parts, read_parts
+from ..tokenizer.parts import Parts, backend_of, is_bpe, read_parts
+from ..tokenizer.pretokenization import cutting_rules, library_cutter
 from ..tokenizer.segmentation import (
     NO_MERGE,
     merges_of,
@@ -59,9 +60,10 @@ def explain_word(tokenizer: Tokenizer | Parts, word: str) -> pd.DataFrame:
     steps of one after the other. Returns one row per state: ``pretoken`` (the token string of the
     pre-token), ``step`` (0 before the first merge), ``pair`` (the two tokens merged), ``rank``
     (from 0; missing without a merge), ``tokens`` (after it, space between). What is not merged step
-    by step has one row, and ``pair`` says why: "merge skipping", "added token", or "more than 200
-    symbols", which are too many to show. Raises TypeError for what is no string, ValueError for
-    an empty word, half a character, and models other than BPE.
+    by step has one row, and ``pair`` says why: "merge skipping", "added token", "more than 200
+    symbols", which are too many to show, or the kind of a model that merges nothing (WordPiece,
+    Unigram). Raises TypeError for what is no string, ValueError for an empty word and half a
+    character.
 
     >>> table = explain_word(th.train_byte_level_bpe(["bat bat bag"], vocab_size=257), "bat")
     >>> table[["pair", "rank", "tokens"]].values.tolist()
@@ -70,11 +72,24 @@ def explain_word(tokenizer: Tokenizer | Parts, word: str) -> pd.DataFrame:
     check_text(word)
     if not word:
         raise ValueError("the word is empty: give text of one character or more")
-    parts = read_parts(tokenizer)
-    rows = [row for piece in next(text_cutter(parts)([word])) for row in _rows_of(piece, parts)]
+    if is_bpe(tokenizer):
+        parts = read_parts(tokenizer)
+        rows = [row for piece in next(text_cutter(parts)([word])) for row in _rows_of(piece, parts)]
+    else:
+        rows = _rows_by_library(backend_of(tokenizer), word)
     columns = ["pretoken", "step", "pair", "rank", "tokens"]
     table = pd.DataFrame(rows, columns=columns, dtype=object)
     return table.astype({"step": int, "rank": "Int64"})
+
+
+def _rows_by_library(tokenizer: Tokenizer, word: str) -> list[tuple]:
+    """A row for each pre-token of a word, with the tokens that the library's model makes of it."""
+    model, cut = tokenizer.model, library_cutter(cutting_rules(tokenizer))
+    kind = type(model).__name__
+    tokens = [
+        (piece, " ".join(token.value for token in model.tokenize(piece))) for piece in cut(word)
+    ]
+    return [(piece, 0, kind, pd.NA, made) for piece, made in tokens]
 
 
 def check_text(text: str) -> None:

@@ -20,7 +20,7 @@ from ..tokenizer.checks import positive
 from ..tokenizer.parts import Parts, build_tokenizer, read_parts
 from ..tokenizer.vendors import load_tokenizer
 from ..train.trainers import train_byte_level_bpe, train_sentencepiece_bpe
-from .quality import evaluate_sizes
+from .quality import evaluate_sizes, measurable
 
 CHUNKS = 100_000  # of a training text, the most frequent ones
 SIZES = (1_000, 2_000, 4_000, 8_000, 16_000, 32_000)
@@ -55,7 +55,7 @@ def compare_language(
     """
     base = _loaded(tokenizer) if isinstance(tokenizer, str) else read_parts(tokenizer)
     most = max(positive("sizes", size) for size in sizes)
-    test = count_pretokens(load_corpus(f"flores:{language}") if test is None else test, base)
+    test = measurable(load_corpus(f"flores:{language}") if test is None else test, base)
     words = count_pretokens(_learned_from(language, train, chunks), base)
     with warnings.catch_warnings(action="ignore", category=UserWarning):  # a text may yield fewer
         continued = continue_bpe(base, words, most)

@@ -21,6 +21,7 @@ from ..tokenizer.parts import (
     is_bpe,
     parts_with_skipping,
     read_parts,
+    undisturbed,
 )
 from ..tokenizer.pretokenization import documents_with_counts, token_text
 from ..tokenizer.segmentation import merges_of, segment, size_of, symbols_of, token_counts
@@ -96,16 +97,43 @@ def evaluate(
         tokenizer = encoder.parts
     elif is_bpe(tokenizer):
         tokenizer = read_parts(tokenizer)  # taken apart once
-    cuts_text = _cuts_text(tokenizer, corpus)
-    if cuts_text and isinstance(corpus, Iterator):
-        corpus = list(corpus)  # it is read twice
+    corpus = measurable(corpus, tokenizer)
     words = counted(corpus, tokenizer)
-    if cuts_text:
+    if corpus is not words:
         counts = _counts_in_text(encoder or tokenizer, corpus, words.rules)
     else:
         counts = encoder.token_counts(words) if encoder else token_counts(tokenizer, words)
     partial = _partial(tokenizer, np.flatnonzero(counts).tolist())
     return _measures(words, counts, _ids_of(tokenizer, added), partial)
+
+
+def measurable(
+    corpus: Iterable[str] | Pretokens, tokenizer: Tokenizer | Parts
+) -> Iterable[str] | Pretokens:
+    """Count a text, if ``evaluate`` can do with counts, so that it is counted once for many calls.
+
+    Where the tokenizer has added tokens that are not special, which cut raw text, the documents are
+    returned, in a list if they could be read only once. Raises ValueError for counts then.
+
+    >>> base = th.train_byte_level_bpe(["bat bat bag"], vocab_size=257)
+    >>> measurable(["bat"], base)
+    Pretokens(1 unique, 1 in all)
+    """
+    if not _cuts_text(tokenizer):
+        return counted(corpus, tokenizer)
+    if isinstance(corpus, Pretokens):
+        raise ValueError(
+            "this tokenizer has added tokens, which cut raw text: give documents, not counts"
+        )
+    return list(corpus) if isinstance(corpus, Iterator) else corpus
+
+
+def _cuts_text(tokenizer: Tokenizer | Parts) -> bool:
+    """Whether added tokens that are not special cut raw text."""
+    if isinstance(tokenizer, Parts):
+        return not all(token["special"] for token in tokenizer.settings["added_tokens"])
+    added = backend_of(tokenizer).get_added_tokens_decoder().values()
+    return not all(token.special for token in added)
 
 
 def _partial(tokenizer: Tokenizer | Parts, ids: Iterable[int]) -> dict[int, bool]:
@@ -146,20 +174,6 @@ def _measures(words: Pretokens, counts, added: Sequence[int], partial: Mapping[i
     )
 
 
-def _cuts_text(tokenizer: Tokenizer | Parts, corpus) -> bool:
-    """Whether added tokens that are not special cut raw text; refuses counts where they do."""
-    if isinstance(tokenizer, Parts):
-        special = [token["special"] for token in tokenizer.settings["added_tokens"]]
-    else:
-        added = backend_of(tokenizer).get_added_tokens_decoder().values()
-        special = [token.special for token in added]
-    if not all(special) and isinstance(corpus, Pretokens):
-        raise ValueError(
-            "this tokenizer has added tokens, which cut raw text: give documents, not counts"
-        )
-    return not all(special)
-
-
 def _counts_in_text(tokenizer: Tokenizer | Parts | AdaptBPE, corpus, rules: str) -> np.ndarray:
     """Count tokens by encoding whole documents, as is needed when added tokens cut raw text."""
     texts, times = zip(*documents_with_counts(corpus, rules), strict=True)
@@ -167,8 +181,9 @@ def _counts_in_text(tokenizer: Tokenizer | Parts | AdaptBPE, corpus, rules: str)
         size, ids = tokenizer.parts.next_id, tokenizer.ids_batch(texts)
     else:
         built = build_tokenizer(tokenizer) if isinstance(tokenizer, Parts) else tokenizer
-        encoded = backend_of(built).encode_batch_fast(list(texts), add_special_tokens=False)
-        size, ids = size_of(backend_of(built)), (encoding.ids for encoding in encoded)
+        whole = undisturbed(built)
+        encoded = whole.encode_batch_fast(list(texts), add_special_tokens=False)
+        size, ids = size_of(whole), (encoding.ids for encoding in encoded)
     counts = np.zeros(size, np.int64)
     for some, n in zip(ids, times, strict=True):
         np.add.at(counts, some, n)
@@ -214,13 +229,14 @@ def evaluate_sizes(
     tokenizer: Tokenizer | Parts,
     methods: Mapping[str, tuple[Extension, str]],
     sizes: Sequence[int],
-    test: Pretokens,
+    test: Iterable[str] | Pretokens,
     *,
     skipping: Sequence[bool] = (),
 ) -> pd.DataFrame:
     """Measure several extensions of a tokenizer at several sizes, without building each one.
 
-    ``methods`` maps a name to an extension and the ``how`` of ``extend``; ``test`` is counted text.
+    ``methods`` maps a name to an extension and the ``how`` of ``extend``; ``test`` is a text
+    or counts of it, as for ``evaluate``.
     Returns one row per name and size: ``method`` (the name), ``added`` (tokens), what ``evaluate``
     measures, and ``unreachable_added`` (how many of the added tokens no merges produce). With
     ``skipping`` there is one row for each, with merge skipping switched so, and said in the column
@@ -233,31 +249,36 @@ def evaluate_sizes(
     [['list', 0, 0], ['list', 2, 0]]
     """
     base = read_parts(tokenizer)
-    words = counted(test, base)
+    test = list(test) if isinstance(test, Iterator) else test
+    texts = test, counted(test, base)
     by_method = [
-        _rows_of(base, method, extension, how, sizes, words, skipping)
+        _rows_of(base, method, extension, how, sizes, texts, skipping)
         for method, (extension, how) in methods.items()
     ]
     return pd.DataFrame(chain.from_iterable(chain.from_iterable(zip(*by_method, strict=True))))
 
 
-def _rows_of(base: Parts, method, extension, how, sizes, words, skipping) -> Iterator[list[dict]]:
-    """The rows of one method, size by size."""
+def _rows_of(base: Parts, method, extension, how, sizes, texts, skipping) -> Iterator[list[dict]]:
+    """The rows of one method, size by size; the texts are the one to measure on and its counts."""
+    test, words = texts
     extended = extended_by_sizes(base, extension, sizes, how=how)
     added = extension.tokens[: max(sizes, default=0)]
-    text, tokens = (_begun(base, strings, how) for strings in (words.strings, added))
+    begun, tokens = (_begun(base, strings, how) for strings in (words.strings, added))
     for size, new in zip(sizes, extended, strict=True):
-        _cuts_text(new, words)
-        words, ids = counted(words, new), _ids_of(new, added[:size])
+        ids = _ids_of(new, added[:size])
         symbols, offsets = tokens(new)
         missed = int((~whole_words(new, (symbols, offsets[: size + 1]))).sum())
         rows = []
         for switch in skipping or [new.merge_skipping]:
-            counts = token_counts(parts_with_skipping(new, switch), words, start=text(new))
-            used = base.next_id + np.flatnonzero(counts[base.next_id :])
-            partial = _partial_in(base) | _partial(new, used.tolist())
-            row = {"method": method, "added": size, **_measures(words, counts, ids, partial)}
-            row["unreachable_added"] = missed
+            switched = parts_with_skipping(new, switch)
+            if _cuts_text(new):
+                measures = evaluate(switched, test, added=added[:size])
+            else:
+                counts = token_counts(switched, words, start=begun(new))
+                used = base.next_id + np.flatnonzero(counts[base.next_id :])
+                partial = _partial_in(base) | _partial(new, used.tolist())
+                measures = _measures(words, counts, ids, partial)
+            row = {"method": method, "added": size, **measures, "unreachable_added": missed}
             rows.append(row | {"merge_skipping": switch} if skipping else row)
         yield rows
 

@@ -8,7 +8,8 @@ import pandas as pd
 from tokenizers import Tokenizer
 
 from ..adapt.adaptbpe import text_cutter
-from ..tokenizer.parts import BYTE_TOKENS, Parts, backend_of, build_tokenizer, read_parts
+from ..tokenizer.checks import progress
+from ..tokenizer.parts import BYTE_TOKENS, Parts, build_tokenizer, read_parts, undisturbed
 from ..tokenizer.pretokenization import cutting_rules, proven_pattern, token_text
 from ..tokenizer.segmentation import merges_of, segment, symbols_of
 from ..tokenizer.token_bytes import COMPLETIONS, byte_of, completions
@@ -70,13 +71,7 @@ def reachability(tokenizer: Tokenizer | Parts, tokens: Iterable[str] | None = No
     ['by merges', 'by merges', 'by merges', 'never: merges blocked']
     """
     parts = read_parts(tokenizer)
-    model = parts.settings["model"]
-    if model.get("end_of_word_suffix") or model.get("continuing_subword_prefix"):
-        raise ValueError(
-            "this BPE tokenizer marks word ends or continuations (end_of_word_suffix, "
-            "continuing_subword_prefix): give one without, such as Llama-3, Qwen or Mistral"
-        )
-    backend = build_tokenizer(parts) if isinstance(tokenizer, Parts) else backend_of(tokenizer)
+    backend = undisturbed(build_tokenizer(parts) if isinstance(tokenizer, Parts) else tokenizer)
     table = _tokens(parts)
     text = table.text[table.category.isna()]
     own = [t for t in text if len(t) == 1 and t.isalpha()][:OWN_LETTERS]
@@ -182,7 +177,8 @@ def _find_texts(search: Search, own: list[str]) -> None:
     beside_own = [
         pair for letter in more for pair in ((letter, ""), ("", letter), (letter, letter))
     ]
-    for before, behind in [*product(BEFORE, BEHIND), *beside_own]:
+    around = [*product(BEFORE, BEHIND), *beside_own]
+    for before, behind in progress("trying every token", around):
         made = search.try_texts(missing, [before + texts[i] + behind for i in missing])
         for i in missing[made]:
             places[i] = _place(before, texts[i])

@@ -13,7 +13,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from ..adapt.adaptbpe import AdaptBPE
 from ..tokenizer.checks import positive
-from ..tokenizer.parts import backend_of
+from ..tokenizer.parts import undisturbed
 
 NO_LABEL = -100  # the label of a place that is not learned, as in torch and transformers
 LENGTH = 2_048  # most ids of a sequence, where the caller sets no other; thesis, section 5.2.1
@@ -73,13 +73,8 @@ def encode_texts(tokenizer, texts: Iterable[str]) -> list[list[int]]:
 
 
 def backend(tokenizer) -> Tokenizer:
-    """Return the ``tokenizers.Tokenizer`` inside, without truncation and padding."""
-    inner = backend_of(tokenizer.tokenizer if isinstance(tokenizer, AdaptBPE) else tokenizer)
-    if inner.truncation is not None or inner.padding is not None:
-        inner = Tokenizer.from_str(inner.to_str())
-        inner.no_truncation()
-        inner.no_padding()
-    return inner
+    """Return the ``tokenizers.Tokenizer`` inside, without truncation, padding and dropout."""
+    return undisturbed(tokenizer.tokenizer if isinstance(tokenizer, AdaptBPE) else tokenizer)
 
 
 def special_ids(tokenizer) -> list[int]:

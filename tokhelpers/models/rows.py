@@ -3,7 +3,7 @@
 import pandas as pd
 from tokenizers import Tokenizer, models
 
-from ..tokenizer.parts import backend_of
+from ..tokenizer.parts import backend_of, undisturbed
 
 
 def row_sources(old: Tokenizer, new: Tokenizer) -> pd.DataFrame:
@@ -20,7 +20,7 @@ def row_sources(old: Tokenizer, new: Tokenizer) -> pd.DataFrame:
     >>> row_sources(old, new).tail(2).values.tolist()
     [['at', 'copied', (256,)], ['bat', 'new', (65, 256)]]
     """
-    old, new = backend_of(old), backend_of(new)
+    old, new = undisturbed(old), backend_of(new)
     if _writes(old) != _writes(new):
         raise ValueError(
             f"the new tokenizer stores its tokens as {_writes(new)}, the old one as {_writes(old)}: "

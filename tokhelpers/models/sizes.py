@@ -2,7 +2,7 @@
 
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pandas as pd
@@ -12,7 +12,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from ..adapt.extension import Extension, continue_bpe
 from ..adapt.methods import extend_parts
-from ..measure.quality import evaluate
+from ..measure.quality import evaluate, measurable
 from ..text.corpora import Corpus, digest
 from ..text.counting import counted
 from ..text.pretokens import Pretokens
@@ -146,11 +146,7 @@ def _two_texts(base: Parts, corpus, test) -> tuple[Pretokens, Pretokens | list[s
         test = corpus.held_out(corpus.chars and max(1, corpus.chars // 9))  # a tenth of all
     elif test is None:
         corpus, test = _apart(corpus)
-    if all(token["special"] for token in base.settings["added_tokens"]):
-        test = counted(test, base)
-    elif isinstance(test, Iterator):
-        test = list(test)  # added tokens cut raw text, which is read at each size
-    return counted(corpus, base), test
+    return counted(corpus, base), measurable(test, base)
 
 
 def _apart(corpus) -> tuple[Counter, Counter]:

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.patches import FancyBboxPatch
 
-from ..tokenizer.parts import backend_of
+from ..tokenizer.parts import undisturbed
 from .figures import COLOURS
 
 LINE, GREY = "#444444", "#999999"
@@ -55,7 +55,7 @@ def draw_pipeline(text: str, tokenizer, *, title: str = ""):
     >>> table[table.row == "tokens"].text.tolist()
     ['a', '␣', 'bat']
     """
-    backend, shown = backend_of(tokenizer), text.replace(" ", "␣")
+    backend, shown = undisturbed(tokenizer), text.replace(" ", "␣")
     encoded = backend.encode(text, add_special_tokens=False)
     # GPT-2's pre-tokenizer and Llama-3's tell where each piece stands in the text.
     pretokens = (span for _, span in backend.pre_tokenizer.pre_tokenize_str(text))

@@ -20,7 +20,7 @@ import numpy as np
 
 from ..tokenizer.checks import whole_number
 from ..tokenizer.pretokenization import ChunkCounts
-from . import packaged_texts, readers, stored_counts
+from . import hub, packaged_texts, readers, stored_counts
 
 NAMES = (
     "hpo, hpo-names, icd-10-cm, python-source, wordfreq:LANG, flores:CODE, ntrex:CODE, "
@@ -49,6 +49,7 @@ class Corpus:
     column: str
     errors: str
     part: readers.Part | None = None
+    encoding: str = readers.UTF_8
 
     def __repr__(self) -> str:
         part = "" if self.part is None else f", part={str(self.part)!r}"
@@ -88,7 +89,8 @@ class Corpus:
         kind, _, rest = self.name.partition(":")
         if kind not in readers.ENDINGS or self.chars is not None or self.part:
             return None
-        return (replace(self, part=part) for part in readers.parts(kind, rest, size))
+        parts = readers.parts(kind, rest, size, self.encoding)
+        return (replace(self, part=part) for part in parts)
 
     @cached_property
     def counts(self) -> ChunkCounts | None:
@@ -141,6 +143,7 @@ def load_corpus(
     seed: int = 0,
     column: str = "text",
     errors: str = "strict",
+    encoding: str = "utf-8",
 ) -> Corpus:
     """Open a text source by name.
 
@@ -170,7 +173,8 @@ def load_corpus(
     wordfreq's lists have no test split: with `split="test"` a sample of 10,000,000 characters is
     drawn. Of the texts that `data/texts` keeps as counts NTREX alone has a "test"; FLORES is the
     same text under both names. `seed`: the shuffle and the draw. `errors`: "strict", or "replace"
-    to read invalid UTF-8 and lone surrogates as U+FFFD.
+    to read invalid UTF-8 and lone surrogates as U+FFFD. `encoding`: of text and jsonl files, such as
+    "utf-16" or "latin-1".
 
     Raises ValueError for a bad argument and for content that cannot be read (naming the file and
     the byte, line or row), FileNotFoundError when nothing is at PATH, OSError when the hub cannot be
@@ -187,7 +191,9 @@ def load_corpus(
         raise ValueError(f"chars must be at least 1, or None for all, not {chars}")
     stored = isinstance(name, str) and stored_counts.is_stored(name)
     licence, source = stored_counts.provenance(name, split) if stored else _provenance(name, column)
-    return Corpus(name, licence, source, split, whole_number("seed", seed), chars, column, errors)
+    encoding = readers.check_encoding(encoding, str(name).partition(":")[0])
+    options = {"chars": chars, "column": column, "errors": errors, "encoding": encoding}
+    return Corpus(name, licence, source, split, whole_number("seed", seed), **options)
 
 
 def _provenance(name: str, column: str) -> tuple[str, str]:
@@ -210,14 +216,18 @@ def _provenance(name: str, column: str) -> tuple[str, str]:
         licence = "CC BY-SA 4.0 (the data; the wordfreq code: Apache-2.0)"
         return licence, f"word list {rest} in the package wordfreq {metadata.version('wordfreq')}"
     if kind == "hf" and rest:
-        dataset, _, _ = readers.hub_dataset(rest)
+        dataset, _, _ = hub.hub_dataset(rest)
         address = f"https://huggingface.co/datasets/{dataset}"
         return f"see the data set's card, {address}", address
     if kind in ("text", "jsonl", "parquet") and rest:
         readers.check_files(kind, rest, column)
         return "unknown (local file)", rest
-    hint = f"; to read that file, text:{name}" if os.path.exists(str(name)) else ""
-    raise ValueError(f"no corpus is called {name!r}: give one of {NAMES}{hint}")
+    if os.path.exists(str(name)):
+        kind = next(
+            (k for k in ("jsonl", "parquet") if str(name).endswith(readers.ENDINGS[k])), "text"
+        )
+        raise ValueError(f"{name!r} is a path, and a corpus has a name: write {kind}:{name}")
+    raise ValueError(f"no corpus is called {name!r}: give one of {NAMES}")
 
 
 def _documents(corpus: Corpus) -> Iterator[str]:
@@ -235,8 +245,9 @@ def _documents(corpus: Corpus) -> Iterator[str]:
     if f"{kind}:" in stored_counts.DRAWN:
         return _sampled_words(corpus.name, corpus.seed)
     if kind == "hf":
-        return readers.read_hub(rest, corpus.column, corpus.errors)
-    return readers.read_files(kind, rest, corpus.column, corpus.errors, corpus.part)
+        return hub.read_hub(rest, corpus.column, corpus.errors)
+    options = corpus.column, corpus.errors, corpus.part, corpus.encoding
+    return readers.read_files(kind, rest, *options)
 
 
 def digest(text: str) -> int:

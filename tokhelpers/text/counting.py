@@ -165,7 +165,7 @@ def _file_shards(parts: Iterable[Corpus], rules: str) -> Iterator[Shard]:
     """A shard for each part of a corpus of files; named by what the files were when they were cut."""
     for some in parts:
         stats = [(file.stat().st_size, file.stat().st_mtime_ns) for file in some.part.files]
-        read = (some.name, some.split, some.column, some.errors, some.part)
+        read = (some.name, some.split, some.column, some.errors, some.encoding, some.part)
         yield Shard(f"{some.name}, {some.part}", _key(rules, read, stats), some)
 
 

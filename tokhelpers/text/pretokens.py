@@ -80,6 +80,7 @@ META = [
     {"type": "Prepend", "prepend": "▁"},
     {"type": "Replace", "pattern": {"String": " "}, "content": "▁"},
 ]
+AT_BYTES = {"type": "Split", "pattern": {"Regex": "<(?=0x[0-9A-F]{2}>)"}, "invert": False}
 AT_META = {"type": "Split", "pattern": {"String": "▁"}, "behavior": "MergedWithNext"}
 
 
@@ -111,6 +112,8 @@ def _at_spaces(rules: str) -> tuple[str, list[str], set[str]] | None:
     forms = [step["type"] for step in normal]
     if not fits or not COMMUTING.issuperset(forms):
         return None
+    if meta:  # only chunks with "<0x" are cut there: they are left to the library
+        later = [step for step in later if not step.items() >= AT_BYTES.items()]
     return "▁" if meta else "", forms, {step["type"] for step in later}
 
 
@@ -148,7 +151,7 @@ def _by_spaces(chunks: pa.Array, rules: str) -> tuple[np.ndarray, str, Callable]
     """Which chunks are pre-tokens behind a prefix, the prefix, and what cuts the others."""
     meta, forms, later = _at_spaces(rules)
     if meta and not forms and not later:
-        whole = ~compute.match_substring_regex(chunks, "[ ▁]").to_numpy(zero_copy_only=False)
+        whole = ~compute.match_substring_regex(chunks, "[ ▁]|<0x").to_numpy(zero_copy_only=False)
     elif meta and len(forms) < 2 and later <= AT_MARKS:
         whole = _of_letters(chunks, str.isalpha, False) & _normalised(chunks, *forms)
     else:

@@ -1,10 +1,11 @@
-"""How documents (`str`) are read from local files, installed packages and the hub.
+"""How documents (`str`) are read from local files and installed packages.
 
-Text is UTF-8, and a byte order mark at the start of a file is dropped. What cannot be read is a
-ValueError that names the file and the place in it; `errors="replace"` reads invalid UTF-8 and
-lone surrogates as U+FFFD instead.
+Text is UTF-8 unless another encoding is named, and a byte order mark at the start of a file is
+dropped. What cannot be read is a ValueError that names the file and the place in it;
+`errors="replace"` reads invalid UTF-8 and lone surrogates as U+FFFD instead.
 """
 
+import codecs
 import glob
 import gzip
 import io
@@ -22,7 +23,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from ..tokenizer.files import MAX_BYTES, reason
+from ..tokenizer.files import MAX_BYTES
 from .parquet_files import open_strings, read_columns, row_groups
 
 ENDINGS = {
@@ -34,6 +35,15 @@ ENDINGS = {
 BOM = "\ufeff"
 SURROGATE = re.compile("[\ud800-\udfff]")
 PACKED = {".gz": gzip.open, ".xz": lzma.open}
+UTF_8 = "utf-8"
+UTF_16 = "is UTF-16: give encoding='utf-16'"
+BEGINNINGS = {  # of files that are no UTF-8 text, and what to do with each
+    b"\x1f\x8b": "is packed by gzip: give it a name that ends in .gz",
+    b"\xfd7zXZ": "is packed by xz: give it a name that ends in .xz",
+    b"PK\x03\x04": "is a zip archive: unpack it",
+    b"\xff\xfe": UTF_16,
+    b"\xfe\xff": UTF_16,
+}
 
 
 class Part(NamedTuple):
@@ -52,18 +62,20 @@ class Part(NamedTuple):
         return f"{self.files[0]}{others}{inside}"
 
 
-def parts(kind: str, place: str, size: int) -> Iterator[Part]:
+def parts(kind: str, place: str, size: int, encoding: str = UTF_8) -> Iterator[Part]:
     """The files at a place in parts of about `size` bytes, in their order; small files together.
 
-    A document is never cut: it belongs to the part that it begins in. Packed files stay whole.
+    A document is never cut: it belongs to the part that it begins in. Packed files, and those in
+    another encoding than UTF-8, stay whole.
     """
+    whole = kind == "python-source" or encoding != UTF_8
     together, held = [], 0
     for file in files_at(kind, place):
         length = file.stat().st_size
         if together and held + length > size:
             yield Part(tuple(together))
             together, held = [], 0
-        if length <= size or kind == "python-source" or file.suffix in PACKED:
+        if length <= size or whole or file.suffix in PACKED:
             together.append(file)
             held += length
         elif kind == "parquet":
@@ -80,6 +92,23 @@ def check_errors(errors: str) -> None:
         raise ValueError(f"errors must be 'strict' or 'replace', not {errors!r}")
 
 
+def check_encoding(encoding: str, kind: str) -> str:
+    """Return the usual name of an encoding; ValueError for an unknown one, and where it plays no part.
+
+    >>> check_encoding("UTF8", "hpo"), check_encoding("Latin-1", "text")
+    ('utf-8', 'iso8859-1')
+    """
+    try:
+        name = codecs.lookup(encoding).name
+    except (LookupError, TypeError):
+        raise ValueError(
+            f"encoding={encoding!r} is unknown: give one such as 'utf-8', 'utf-16' or 'latin-1'"
+        ) from None
+    if name != UTF_8 and kind not in ("text", "jsonl"):
+        raise ValueError(f"encoding={encoding!r} is for text: and jsonl: files: leave it out here")
+    return name
+
+
 def check_files(kind: str, place: str, column: str) -> None:
     """Raise OSError or ValueError for missing, empty or wrong files, without reading them through."""
     files = files_at(kind, place)
@@ -91,15 +120,15 @@ def check_files(kind: str, place: str, column: str) -> None:
 
 
 def read_files(
-    kind: str, place: str, column: str, errors: str, part: Part | None = None
+    kind: str, place: str, column: str, errors: str, part: Part | None = None, encoding: str = UTF_8
 ) -> Iterator[str]:
     """Documents of the files at a place, or of a part: lines, fields, rows of a column, or files."""
     files, start, end = part or Part(tuple(files_at(kind, place)))
     for file in files:
         if kind == "text":
-            yield from read_lines(file, errors, start, end)
+            yield from read_lines(file, errors, start, end, encoding)
         elif kind == "jsonl":
-            yield from _json_lines(file, column, errors, start, end)
+            yield from _json_lines(file, column, errors, start, end, encoding)
         elif kind == "python-source":
             yield _python_source(file, errors)
         else:
@@ -153,19 +182,52 @@ def decode(data: bytes, where, offset: int, errors: str, encoding: str = "utf-8"
     try:
         return data.decode(encoding, errors)
     except UnicodeDecodeError as error:
+        around = data[max(0, error.start - 1) : error.start + 2]
+        latin = 0xC0 <= data[error.start] < 0xFF and re.search(rb"[A-Za-z]", around)
         raise ValueError(
             f"{where}: invalid {encoding.upper()} at byte {offset + error.start}; "
-            "errors='replace' reads it as U+FFFD"
+            + ("if it is Latin-1, give encoding='latin-1'; " if latin else "")
+            + "errors='replace' reads it as U+FFFD"
         ) from None
 
 
-def read_lines(file: Path, errors: str, start: int = 0, end: int | None = None) -> Iterator[str]:
+def _check_beginning(file: Path, beginning: bytes) -> None:
+    """Refuse a file that begins as no UTF-8 text does, and say what it is."""
+    found = [what for magic, what in BEGINNINGS.items() if beginning.startswith(magic)]
+    if len(beginning) >= 8 and not any(beginning[1:8:2]) and all(beginning[0:8:2]):
+        found.append(UTF_16)
+    if found:
+        raise ValueError(f"{file} {found[0]}")
+
+
+def _recoded_lines(file: Path, errors: str, encoding: str) -> Iterator[str]:
+    """The lines of a whole file in another encoding than UTF-8."""
+    with io.TextIOWrapper(
+        PACKED.get(file.suffix, open)(file, "rb"), encoding, errors, "\n"
+    ) as lines:
+        try:
+            for line in iter(partial(lines.readline, MAX_BYTES), ""):
+                yield line.removeprefix(BOM).removesuffix("\n").removesuffix("\r")
+        except UnicodeError as error:
+            raise ValueError(
+                f"{file} is not {encoding.upper()} ({error}): give its encoding"
+            ) from None
+
+
+def read_lines(
+    file: Path, errors: str, start: int = 0, end: int | None = None, encoding: str = UTF_8
+) -> Iterator[str]:
     """Lines that begin at byte `start` or later and before `end`, without their ends."""
     opener = PACKED.get(file.suffix, open)
     offset = 0
     try:
+        if encoding != UTF_8:
+            yield from _recoded_lines(file, errors, encoding)
+            return
         # The buffer spares gzip and lzma a slow call for each line.
         with io.BufferedReader(opener(file, "rb"), 1 << 18) as lines:
+            if not start:
+                _check_beginning(file, lines.peek(8)[:8])
             if start:  # a line that begins before this part belongs to the one before
                 offset = lines.seek(start - 1)
                 while piece := lines.readline(1 << 20):
@@ -191,12 +253,14 @@ def read_lines(file: Path, errors: str, start: int = 0, end: int | None = None) 
         raise ValueError(f"{file}: damaged or cut off {file.suffix} file ({error})") from None
 
 
-def _json_lines(file: Path, column: str, errors: str, start: int, end: int | None) -> Iterator[str]:
-    for number, line in enumerate(read_lines(file, errors, start, end), 1):
+def _json_lines(
+    file: Path, column: str, errors: str, start: int, end: int | None, encoding: str
+) -> Iterator[str]:
+    for number, line in enumerate(read_lines(file, errors, start, end, encoding), 1):
         if not line or line.isspace():
             continue
         try:
-            text = _field(_parsed(line), column, errors)
+            text = field_of(_parsed(line), column, errors)
         except ValueError as error:
             before = sum(1 for _ in read_lines(file, "replace", end=start))
             raise ValueError(f"{file}:{before + number}: {error}") from None
@@ -207,13 +271,15 @@ def _parsed(line: str):
     try:
         return json.loads(line)
     except (ValueError, RecursionError) as error:
+        if line.lstrip().startswith("["):
+            raise ValueError("an array begins here: write one object per line") from None
         raise ValueError(f"not valid JSON ({error})") from None
 
 
-def _field(row, column: str, errors: str) -> str:
+def field_of(row, column: str, errors: str) -> str:
     """The text in a row's field, refused when it is none."""
     if not isinstance(row, dict):
-        raise ValueError(f"an object is needed, not {type(row).__name__}")
+        raise ValueError(f"one object per line is needed, not {type(row).__name__}")
     if column not in row:
         raise ValueError(f"there is no field {column!r}; there is {', '.join(row) or '-'}")
     value = row[column]
@@ -256,56 +322,3 @@ def _python_source(file: Path, errors: str) -> str:
         encoding = "utf-8"
     text = decode(data, file, 0, errors, encoding.removesuffix("-sig")).removeprefix(BOM)
     return text.replace("\r\n", "\n").replace("\r", "\n")
-
-
-def hub_dataset(name: str) -> tuple[str, str | None, dict[str, str]]:
-    """ID, configuration, and split and revision by name, after checks without the network."""
-    part = r"[A-Za-z0-9][\w.-]*"
-    match = re.fullmatch(
-        rf"({part}(?:/{part})?)(?:@([^@#]+)|@(?=@))?(?:@([^@#]+))?(?:#([^@#]+))?", name
-    )
-    if match is None:
-        raise ValueError(
-            f"hf:{name}: write hf:OWNER/NAME, hf:OWNER/NAME@CONFIG#SPLIT, hf:OWNER/NAME@@REVISION "
-            "or the like"
-        )
-    dataset, config, revision, split = match.groups()
-    if os.path.exists(dataset):
-        raise ValueError(f"hf:{name}: the local path {dataset!r} would be read in its place")
-    try:
-        from datasets import __version__ as version
-    except ImportError:
-        version = "0"
-    # From version 4 on, no code that comes with a data set is ever run.
-    if int(version.partition(".")[0]) < 4:
-        raise ImportError(f"hf:{name} needs datasets 4 or later: pip install 'tokhelpers[hub]'")
-    options = {"split": split or "train"} | ({"revision": revision} if revision else {})
-    return dataset, config, options
-
-
-def read_hub(name: str, column: str, errors: str) -> Iterator[str]:
-    """The field `column` of each row of a hub data set, streamed."""
-    for number, row in enumerate(hub_rows(name), 1):
-        try:
-            text = _field(row, column, errors)
-        except ValueError as error:
-            raise ValueError(f"{name}, row {number}: {error}") from None
-        yield text
-
-
-def hub_rows(name: str) -> Iterator[dict]:
-    """The rows of a hub data set, streamed; ValueError or OSError in one sentence when it fails."""
-    dataset, config, options = hub_dataset(name)
-    import datasets
-
-    # The hub's client has asked six times when it gives up; 20 such rounds would take half an hour.
-    datasets.config.STREAMING_READ_MAX_RETRIES = datasets.config.STREAMING_OPEN_MAX_RETRIES = 1
-    try:
-        yield from datasets.load_dataset(dataset, config, streaming=True, **options)
-    except Exception as error:  # the client's, the transport's or the file format's
-        kind = ValueError if isinstance(error, ValueError) else OSError
-        raise kind(
-            f"hf:{name} cannot be read from the hub: {reason(error)}. Check the name and the "
-            "connection, log in if it is gated (hf auth login), or give a local copy as jsonl:PATH "
-            "or parquet:PATH"
-        ) from None

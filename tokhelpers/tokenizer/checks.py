@@ -1,6 +1,16 @@
-"""Checks of arguments that functions of every folder share."""
+"""Checks of arguments and of tokenizers, and how progress is shown: what functions of every folder share."""
 
 import operator
+from collections import Counter
+
+from tqdm import tqdm
+
+MARKS = (
+    "end_of_word_suffix",
+    "continuing_subword_prefix",
+)  # what a BPE model may write into tokens
+SPARE_IDS = 100_000  # so many more ids than tokens a tokenizer may have
+MOST = 1 << 52  # counts are compared as 64-bit floats
 
 
 def whole_number(name: str, value) -> int:
@@ -16,11 +26,62 @@ def whole_number(name: str, value) -> int:
         ) from None
 
 
-def positive(name: str, value) -> int:
-    """Return the value of the argument ``name`` as an int from 1 on.
+def positive(name: str, value, least: int = 1) -> int:
+    """Return the value of the argument ``name`` as an int from ``least`` on.
 
-    Raises ValueError, naming the argument, for anything but a whole number and for less than 1.
+    Raises ValueError, naming the argument, for anything but a whole number, for less, and for more
+    than 2^52, up to which counts are exact.
     """
-    if (number := whole_number(name, value)) < 1:
-        raise ValueError(f"{name} must be at least 1, not {value!r}: give a whole number from 1 on")
+    if (number := whole_number(name, value)) < least:
+        raise ValueError(
+            f"{name} must be at least {least}, not {value!r}: give a whole number from {least} on"
+        )
+    if number > MOST:
+        raise ValueError(f"{name} must be at most 2^52, not {value!r}: give a smaller number")
     return number
+
+
+def check_marks(model: dict) -> None:
+    """Raise ValueError for BPE whose tokens say where in a word they stand.
+
+    >>> check_marks({"type": "BPE", "end_of_word_suffix": None})
+    """
+    marks = {mark: model[mark] for mark in MARKS if model.get(mark)}
+    if marks and model["type"] == "BPE":
+        raise ValueError(
+            f"this BPE tokenizer writes {' and '.join(f'{k}={v!r}' for k, v in marks.items())} into its "
+            "tokens, which is not supported: give one without, such as Llama-3, Qwen or Mistral (evaluate "
+            "takes this one as well)"
+        )
+
+
+def check_ids(vocab: dict[str, int], added: dict[str, int]) -> None:
+    """Raise ValueError where two tokens have one id, and for ids far beyond the number of tokens.
+
+    >>> check_ids({"a": 0, "b": 1}, {"<s>": 2, "b": 1})
+    """
+    ids = vocab | added
+    if len(set(ids.values())) < len(ids):
+        [(twice, _)] = Counter(ids.values()).most_common(1)
+        named = [token for token, i in ids.items() if i == twice]
+        raise ValueError(
+            f"two tokens have the id {twice:,}, {named[0]!r} and {named[1]!r}: give each token its own"
+        )
+    largest = max(ids.values(), default=0)
+    if largest > 2 * len(ids) + SPARE_IDS:
+        raise ValueError(
+            f"the largest id is {largest:,}, and there are {len(ids):,} tokens: number them without such "
+            "gaps, as a table with a row per id is needed"
+        )
+
+
+DELAY = 5  # seconds of work, from which on progress is shown
+
+
+def progress(what: str, of=None, **options) -> tqdm:
+    """Make a progress bar, or go through ``of`` with one: in a terminal, when work takes long.
+
+    >>> sum(progress("adding", [1, 2]))
+    3
+    """
+    return tqdm(of, desc=what, disable=None, delay=DELAY, leave=False, **options)

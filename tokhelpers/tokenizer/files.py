@@ -2,6 +2,7 @@
 
 import ctypes
 import errno
+import glob
 import os
 import re
 import shutil
@@ -9,6 +10,11 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from uuid import uuid4
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None
 
 PLACE = Path(__file__).parents[2]
 # A line, or a tokenizer's file, of more bytes is refused: a small packed file may hold an endless one.
@@ -115,7 +121,11 @@ def write_all(contents: Mapping[str | os.PathLike, bytes | Callable[[Path], None
 
 def _draft_of(place: Path) -> Path:
     """A hidden name beside the place, another for each process that writes there."""
-    return place.parent / f".{place.name[:50]}.{uuid4().hex}.tmp"
+    return place.parent / f"{_hidden(place)}.{uuid4().hex}.tmp"
+
+
+def _hidden(place: Path) -> str:
+    return f".{place.name[:50]}"
 
 
 # --- folders -------------------------------------------------------------------------------------
@@ -124,19 +134,23 @@ def replacing(folder: Path, names: Collection[str]) -> Iterator[Path]:
     """Give a draft to write into, which takes the folder's place in one step when all is written.
 
     What the folder holds besides ``names`` is in the draft from the start, as hard links. Killed at
-    any point, the folder is the old one or the new one; a hidden ``.NAME.*.tmp`` may stay beside it.
-    What others write into the folder meanwhile is kept. Raises OSError, in one sentence, for what is
-    no folder, may not be written, cannot be swapped (a mount point, the working directory, a file
-    system or an operating system that cannot do it), and when the disk is full.
+    any point, the folder is the old one or the new one; a hidden ``.NAME.*.tmp`` may stay beside it
+    until the next call. What others write into the folder meanwhile is kept. Raises OSError, in one
+    sentence, for what is no folder, may not be written, cannot be swapped (a mount point, the working
+    directory, a file system or an operating system that cannot do it), and when the disk is full.
     """
     folder = destination(folder)
     there, draft = folder.exists(), _draft_of(folder)
-    if there:
-        _check(folder)
+    check_folder(folder)
     made = [parent for parent in folder.parents if not parent.exists()]  # the nearest first
+    held = []
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        _carry_over(folder, draft, names) if there else draft.mkdir()
+        _remove_drafts(folder)
+        draft.mkdir()
+        held += [_hold(path) for path in (draft, folder) if path.exists()]
+        if there:
+            _carry_over(folder, draft, names)
         yield draft
         # the swap must not be on the disk before what it swaps in; what stays is there already
         for path in [draft, *draft.rglob("*")]:
@@ -145,6 +159,7 @@ def replacing(folder: Path, names: Collection[str]) -> Iterator[Path]:
         _swap(draft, folder) if there else os.rename(draft, folder)
     except BaseException as error:
         shutil.rmtree(draft, ignore_errors=True)
+        _let_go(*held)
         for parent in made:
             with suppress(OSError):  # somebody else uses it by now
                 parent.rmdir()
@@ -154,10 +169,14 @@ def replacing(folder: Path, names: Collection[str]) -> Iterator[Path]:
     sync(folder.parent)
     if there:
         _discard(draft, folder, names)
+    _let_go(*held)
 
 
-def _check(folder: Path) -> None:
-    """Refuse what is no folder and what should not or cannot be replaced."""
+def check_folder(folder: str | os.PathLike) -> None:
+    """Raise OSError for what is no folder and what should not or cannot be replaced."""
+    folder = destination(folder)
+    if not folder.exists():
+        return
     if not folder.is_dir():
         raise FileExistsError(f"{folder} is a file: give the name of a folder")
     if folder.is_mount():
@@ -175,7 +194,37 @@ def _carry_over(folder: Path, draft: Path, names: Collection[str]) -> None:
     def without(place, entries):
         return set(names) & set(entries) if Path(place) == folder else set()
 
-    shutil.copytree(folder, draft, symlinks=True, copy_function=os.link, ignore=without)
+    options = {"symlinks": True, "copy_function": os.link, "dirs_exist_ok": True}
+    shutil.copytree(folder, draft, **options, ignore=without)
+
+
+def _hold(folder: Path, *, alone: bool = False) -> int | None:
+    """Lock a folder, with others or alone, until the process ends or closes what is returned.
+
+    None where others have locked it otherwise, and where there are no such locks (Windows).
+    """
+    descriptor = None
+    try:
+        descriptor = os.open(folder, os.O_RDONLY)
+        fcntl.flock(descriptor, (fcntl.LOCK_EX if alone else fcntl.LOCK_SH) | fcntl.LOCK_NB)
+        return descriptor
+    except (AttributeError, OSError):
+        _let_go(descriptor)
+        return None
+
+
+def _let_go(*held: int | None) -> None:
+    for descriptor in held:
+        if descriptor is not None:
+            os.close(descriptor)
+
+
+def _remove_drafts(folder: Path) -> None:
+    """Remove the drafts of calls that were killed: those that nobody holds."""
+    for draft in folder.parent.glob(f"{glob.escape(_hidden(folder))}.{'[0-9a-f]' * 32}.tmp"):
+        if draft.is_dir() and (held := _hold(draft, alone=True)) is not None:
+            shutil.rmtree(draft, ignore_errors=True)
+            _let_go(held)
 
 
 def _swap(draft: Path, folder: Path) -> None:

@@ -297,13 +297,11 @@ def _check_settings(parts: Parts, pattern: str | None, ordinary: list[str]) -> N
     settings, added = parts.settings, parts.settings["added_tokens"]
     model, alphabet = settings["model"], byte_of().keys()
     flags = ("single_word", "lstrip", "rstrip")
-    around = ("continuing_subword_prefix", "end_of_word_suffix")
     obstacles = {
         "a normalizer": settings["normalizer"],
         f"the pre-tokenizer {json.dumps(settings['pre_tokenizer'])[:80]}": pattern is None,
         "truncation or padding": settings["truncation"] or settings["padding"],
         "merge dropout": model.get("dropout"),
-        "a prefix or suffix of words": any(model.get(name) for name in around),
         "added tokens that are not special": any(not t["special"] for t in added),
         f"special tokens with one of {', '.join(flags)}": any(t[f] for t in added for f in flags),
         "a special token with which another begins": any(

@@ -14,6 +14,8 @@ from operator import itemgetter
 import numpy as np
 from tokenizers import AddedToken, Tokenizer, models
 
+from .checks import MARKS, check_ids, check_marks
+
 STEPS = ("normalizer", "pre_tokenizer")  # what decides a tokenizer's pre-tokens
 BYTE_TOKENS = [f"<0x{byte:02X}>" for byte in range(256)]  # SentencePiece's, for byte fallback
 
@@ -87,8 +89,9 @@ def read_parts(tokenizer: Tokenizer | Parts, *, wordpiece: bool = False) -> Part
     """Take a BPE tokenizer apart, or with ``wordpiece`` a WordPiece one.
 
     Takes a ``tokenizers.Tokenizer``, a ``transformers`` tokenizer that wraps one, or parts already
-    read, which it returns. Raises TypeError for anything else, ValueError for another model and for
-    merges that name tokens outside the vocabulary.
+    read, which it returns. Raises TypeError for anything else, ValueError for another model, for BPE
+    that marks the ends or the insides of words in its tokens, for merges that name tokens outside the
+    vocabulary, for two tokens with one id, and for ids far beyond the number of tokens.
 
     >>> from tokenizers import Tokenizer, models
     >>> parts = read_parts(Tokenizer(models.BPE({"a": 0, "b": 1, "ab": 2}, [("a", "b")])))
@@ -98,13 +101,25 @@ def read_parts(tokenizer: Tokenizer | Parts, *, wordpiece: bool = False) -> Part
     # the serialised form is the whole truth about a tokenizer, so a cache keyed by it cannot go
     # stale when somebody changes the object
     known = isinstance(tokenizer, Parts)
-    parts = tokenizer if known else parse_parts(backend_of(tokenizer).to_str())
+    parts = tokenizer if known else _taken_apart(backend_of(tokenizer))
     kind = parts.settings["model"]["type"]
     if kind != "BPE" and not (wordpiece and parts.wordpiece):
         raise ValueError(
             f"a BPE{' or WordPiece' * wordpiece} tokenizer is needed, this one's model is {kind}; "
             "Llama-3, Qwen and Mistral are BPE"
         )
+    return parts
+
+
+def _taken_apart(backend: Tokenizer) -> Parts:
+    """A tokenizer's parts. The library writes only one of several tokens that have the same id."""
+    try:
+        parts = parse_parts(backend.to_str())
+    except ValueError:
+        check_ids(backend.get_vocab(), {})
+        raise
+    if backend.get_vocab_size(with_added_tokens=False) > len(parts.vocab):
+        check_ids(backend.get_vocab(), {})
     return parts
 
 
@@ -123,8 +138,36 @@ def backend_of(tokenizer) -> Tokenizer:
 
 
 def is_bpe(tokenizer: Tokenizer | Parts) -> bool:
-    """Say whether a tokenizer's model is BPE."""
-    return isinstance(tokenizer, Parts) or isinstance(backend_of(tokenizer).model, models.BPE)
+    """Say whether a tokenizer's model is BPE, without marks of words: what ``read_parts`` reads."""
+    if isinstance(tokenizer, Parts):
+        return True
+    model = backend_of(tokenizer).model
+    return isinstance(model, models.BPE) and not any(getattr(model, mark) for mark in MARKS)
+
+
+def undisturbed(tokenizer) -> Tokenizer:
+    """Return a tokenizer that takes texts whole and gives the same tokens each time.
+
+    That is the ``tokenizers.Tokenizer`` inside, or where that cuts texts off, pads them or leaves
+    merges out at random (dropout), a copy that does not.
+
+    >>> from tokenizers import models
+    >>> tokenizer = Tokenizer(models.BPE({"a": 0}, []))
+    >>> tokenizer.enable_truncation(1)
+    >>> undisturbed(tokenizer).encode("aa").tokens
+    ['a', 'a']
+    """
+    inner = backend_of(tokenizer)
+    dropout = getattr(inner.model, "dropout", None)
+    if inner.truncation is None and inner.padding is None and not dropout:
+        return inner
+    copy = Tokenizer.from_str(inner.to_str())
+    copy.encode_special_tokens = inner.encode_special_tokens  # the only thing that is not written
+    copy.no_truncation()
+    copy.no_padding()
+    if dropout:
+        copy.model.dropout = None
+    return copy
 
 
 def steps_of(tokenizer: Tokenizer | Parts) -> dict[str, dict | None]:
@@ -155,30 +198,30 @@ def parse_parts(serialised: str) -> Parts:
         settings = json.loads(serialised)
         model = settings["model"]
         vocab, merges = model.pop("vocab"), model.pop("merges", [])
-        table = merge_ids(vocab, merges, prefix=model.get("continuing_subword_prefix") or "")
+        check_marks(model)
+        if isinstance(vocab, dict):  # Unigram has a list, in which each place is an id
+            check_ids(vocab, {token["content"]: token["id"] for token in settings["added_tokens"]})
+        table = merge_ids(vocab, merges)
     finally:
         if collecting:
             gc.enable()
     return Parts(settings, vocab, table)
 
 
-def merge_ids(vocab: dict[str, int], merges: Sequence, *, prefix: str = "") -> np.ndarray:
+def merge_ids(vocab: dict[str, int], merges: Sequence) -> np.ndarray:
     """Write merges, given as pairs of tokens, as rows of three ids: left, right, result.
 
-    ``prefix`` is what the right part loses when it is joined ("##" in WordPiece style). Raises
-    ValueError, naming the first few, when a part or a result is not in the vocabulary.
+    Raises ValueError, naming the first few, when a part or a result is not in the vocabulary.
 
     >>> merge_ids({"a": 0, "b": 1, "ab": 2}, [("a", "b")]).tolist()
     [[0, 1, 2]]
     """
-    cut = len(prefix)
     try:
         id_of = vocab.__getitem__
         parts = np.fromiter(map(id_of, chain.from_iterable(merges)), np.int32, 2 * len(merges))
-        joined = map("".join, merges) if not cut else (a + b[cut:] for a, b in merges)
-        results = np.fromiter(map(id_of, joined), np.int32, len(merges))
+        results = np.fromiter(map(id_of, map("".join, merges)), np.int32, len(merges))
     except KeyError:
-        wrong = [(a, b) for a, b in merges if not {a, b, a + b[cut:]} <= vocab.keys()]
+        wrong = [(a, b) for a, b in merges if not {a, b, a + b} <= vocab.keys()]
         shown = ", ".join(f"{a!r} + {b!r}" for a, b in wrong[:3])
         raise ValueError(
             f"{len(wrong):,} merges name tokens that the vocabulary lacks, first {shown}: "

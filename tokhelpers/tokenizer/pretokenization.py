@@ -47,6 +47,8 @@ PATTERNS = dict.fromkeys((LLAMA_3, QWEN, GPT_2, GPT_4), LETTERS)
 PATTERNS |= dict.fromkeys((TEKKEN, GPT_4O), {"Ll"} | WITHOUT_CASE)
 LINES = {LLAMA_3, QWEN, TEKKEN}  # a pre-token ends after the last newline in white space
 
+LONGEST = 1 << 24  # characters that the library normalizes and cuts at a time
+
 BEFORE_META = re.compile("(?<=[^▁])(?=▁)")
 
 
@@ -165,6 +167,8 @@ def proven_pattern(rules: str) -> str | None:
 def library_cutter(rules: str) -> Callable[[str], list[str]]:
     """Make a function that cuts a text by the library itself, for rules without a proven pattern.
 
+    The function raises ValueError for a text of more than ``LONGEST`` characters.
+
     >>> library_cutter('{"normalizer": null, "pre_tokenizer": {"type": "Whitespace"}}')("a cat")
     ['a', 'cat']
     """
@@ -174,6 +178,12 @@ def library_cutter(rules: str) -> Callable[[str], list[str]]:
     whole = not cuts_text(settings["pre_tokenizer"])
 
     def cut(text: str) -> list[str]:
+        if len(text) > LONGEST:
+            raise ValueError(
+                f"a piece of text of {len(text):,} characters without a space between two words, first "
+                f"{text[:20]!r}: the library takes much time and memory for more than {LONGEST:,}, so cut it "
+                "into lines"
+            )
         if normalizer is not None:
             text = normalizer.normalize_str(text)
         pieces = [text]

@@ -56,9 +56,10 @@ def save_pretrained(
 
     ``AutoTokenizer.from_pretrained(folder)`` loads it, offline and without remote code; the folder
     is loaded once before it counts as saved. ``like``, a folder or a ``transformers`` tokenizer (by
-    default ``tokenizer`` itself, if it is one), gives what ``tokenizer.json`` does not say: the
-    roles of special tokens, the chat templates, the largest length, the sides of padding and
-    truncation. A ``model`` of ``transformers`` is written with the tokenizer, both or neither.
+    default ``tokenizer`` itself, if it is one, else what ``folder`` holds already), gives what
+    ``tokenizer.json`` does not say: the roles of special tokens, the chat templates, the largest
+    length, the sides of padding and truncation. A ``model`` of ``transformers`` is written with the
+    tokenizer, both or neither.
 
     A folder that exists keeps its other files, such as a model's weights, as hard links. Killed at
     any point, it is the old one or the new one. This needs Linux or macOS and a file system that
@@ -73,7 +74,8 @@ def save_pretrained(
     Raises TypeError for anything but a tokenizer, FileNotFoundError for a missing ``like``,
     ValueError for one that cannot be read or whose special tokens the tokenizer lacks, and where
     AutoTokenizer would read another tokenizer; OSError for a folder that cannot be written. Warns
-    where ``like`` puts other special tokens around a text, and of other programs' tokenizer files.
+    where ``like`` puts other special tokens around a text, of other programs' tokenizer files, and
+    where roles and templates that the folder has do not fit and are lost.
 
     >>> import tempfile
     >>> tokenizer = th.train_byte_level_bpe(["bat bat bag"], vocab_size=258)
@@ -83,7 +85,9 @@ def save_pretrained(
     ['ba', 't']
     """
     backend, folder = backend_of(tokenizer), destination(folder)
-    source = _opened(tokenizer if like is None and tokenizer is not backend else like)
+    if like is None:
+        like = tokenizer if tokenizer is not backend else _own(folder, backend)
+    source = _opened(like)
     content = _serialised(backend)
     card = "README.md" if _ours(folder / "README.md") else "TOKENIZER.md"
     files = {
@@ -129,6 +133,35 @@ def _opened(like) -> PreTrainedTokenizerBase | None:
     return _load(folder, f"like={str(folder)!r}", mistral_format=False)
 
 
+def _own(folder: Path, backend: Tokenizer) -> PreTrainedTokenizerBase | None:
+    """The tokenizer that the folder holds, if its special tokens are this one's, too."""
+    if not (folder / "tokenizer_config.json").is_file():
+        return None
+    try:
+        found = _load(folder, f"{folder}", mistral_format=False)
+        if missing := _lacking(found, backend):
+            raise ValueError(f"its special token {missing[0]!r} is none of this tokenizer's")
+    except ValueError as error:
+        warnings.warn(
+            f"the roles of special tokens and chat templates in {folder} are not kept: {error}; give "
+            "like=, a folder that has what is right",
+            stacklevel=3,
+        )
+        return None
+    return found
+
+
+def _added(backend: Tokenizer) -> set[str]:
+    return {token.content for token in backend.get_added_tokens_decoder().values()}
+
+
+def _lacking(like: PreTrainedTokenizerBase, backend: Tokenizer) -> list[str]:
+    """The special tokens of ``like`` that are no added tokens of this tokenizer."""
+    added = _added(backend)
+    special = (*like.special_tokens_map.values(), *like.extra_special_tokens)
+    return [token for token in special if token not in added]
+
+
 def _load(folder: Path, name: str, **options) -> PreTrainedTokenizerBase:
     try:
         return AutoTokenizer.from_pretrained(
@@ -141,12 +174,10 @@ def _load(folder: Path, name: str, **options) -> PreTrainedTokenizerBase:
 def _config(backend: Tokenizer, like: PreTrainedTokenizerBase | None) -> str:
     """The content of tokenizer_config.json, in the form that transformers 4 reads as well."""
     config = {"tokenizer_class": "PreTrainedTokenizerFast", "clean_up_tokenization_spaces": False}
-    added = {token.content for token in backend.get_added_tokens_decoder().values()}
     if like is not None:
         config |= {name: value for name in KEPT if (value := getattr(like, name, None)) is not None}
         special, more = like.special_tokens_map, list(like.extra_special_tokens)
-        missing = [token for token in (*special.values(), *more) if token not in added]
-        if missing:  # the library would add them
+        if missing := _lacking(like, backend):  # the library would add them
             raise ValueError(
                 f"{len(missing):,} special tokens of like, first {missing[0]!r}, are not special in "
                 "this tokenizer: give the folder it was made from, or use add_special_tokens"
@@ -159,7 +190,7 @@ def _config(backend: Tokenizer, like: PreTrainedTokenizerBase | None) -> str:
             template = [{"name": name, "template": text} for name, text in template.items()]
         if template:
             config["chat_template"] = template
-    elif (unk := getattr(backend.model, "unk_token", None)) in added:
+    elif (unk := getattr(backend.model, "unk_token", None)) in _added(backend):
         config["unk_token"] = unk  # the one role that the tokenizer itself knows
     return json.dumps(config, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
 

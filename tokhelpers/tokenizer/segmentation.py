@@ -12,6 +12,7 @@ import pyarrow as pa
 from numba import njit
 from tokenizers import Tokenizer
 
+from .checks import check_ids
 from .parts import BYTE_TOKENS, Parts, backend_of, is_bpe, read_parts
 from .token_bytes import code_points
 
@@ -331,8 +332,12 @@ def token_counts(tokenizer: Tokenizer | Parts, words, *, start=None) -> np.ndarr
 def size_of(tokenizer: Tokenizer) -> int:
     """Return how many ids a tokenizer's largest id asks for, holes included.
 
+    Raises ValueError for two tokens with one id, and for ids far beyond the number of tokens.
+
     >>> from tokenizers import Tokenizer, models
     >>> size_of(Tokenizer(models.BPE({"a": 0, "b": 5}, [])))
     6
     """
-    return 1 + max(tokenizer.get_vocab().values())
+    vocab = tokenizer.get_vocab()
+    check_ids(vocab, {})
+    return 1 + max(vocab.values())

@@ -9,6 +9,7 @@ import gzip
 import hashlib
 import json
 import os
+import warnings
 from contextlib import suppress
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -18,7 +19,7 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre
 
 from .files import CHECKOUT, read_whole, reason, write_whole
 from .formats import from_spm
-from .parts import parse_parts
+from .parts import backend_of, parse_parts
 from .pretokenization import GPT_4, GPT_4O, LLAMA_3, QWEN
 
 CONVERSION = 1  # raise it when a converter below changes: cached tokenizers are made anew
@@ -47,6 +48,10 @@ NAMES |= {  # where litellm is installed, which tokhelpers does not ask for
     "deepseek": ("litellm", "litellm_core_utils/tokenizers/deepseek_tokenizer.json"),
 }
 FILES = ("tokenizer.json", "tokenizer.model")  # what a folder is searched for, in this order
+OLDER_FILES = {  # what else may stand in one, and what reads it
+    ("vocab.json", "merges.txt"): "GPT2Tokenizer.from_pretrained(FOLDER)",
+    ("vocab.txt",): "BertTokenizer.from_pretrained(FOLDER, do_lower_case=True or False)",
+}
 
 
 def load_tokenizer(name: str | os.PathLike, source: str = "auto") -> Tokenizer:
@@ -58,22 +63,21 @@ def load_tokenizer(name: str | os.PathLike, source: str = "auto") -> Tokenizer:
     litellm is installed ``claude-2`` (Anthropic) and ``deepseek``. They come from installed
     packages, offline, with the vendors' ids and no special tokens put around a text. v3's and v7's
     symbols such as ``[REF]`` count as special tokens. A path is a ``tokenizer.json``, a folder that
-    holds one, or a SentencePiece ``.model``. A hub id is ``org/model``, or ``org/model@REVISION``.
+    holds one (or GPT-2's or BERT's files, with a ``tokenizer_config.json``), or a SentencePiece
+    ``.model``; a name with a slash is one where its folder exists. A hub id is ``org/model``,
+    or ``org/model@REVISION``.
     ``source`` is ``auto``, or ``package``, ``path`` or ``hub`` where a name could be several.
 
     Raises ValueError for a name or file that cannot be used, ModuleNotFoundError for a name whose
     package is not installed, FileNotFoundError for a missing path, OSError when the hub cannot be
-    read.
+    read. Warns where a converted file cannot be kept.
 
     >>> llama = load_tokenizer("llama-3")
     >>> llama.encode("information").tokens
     ['information']
     """
-    path, where = Path(os.path.expanduser(name)), source
-    if source == "auto":
-        file = path.exists() or path.suffix in (".json", ".model")
-        on_hub = str(name).partition("@")[0].count("/") == 1
-        where = "package" if name in NAMES else "path" if file else "hub" if on_hub else ""
+    path = Path(os.path.expanduser(name))
+    where = what_is(str(name), path) if source == "auto" else source
     if where == "package" and name in NAMES:
         return _from_package(name)
     if where == "path":
@@ -86,6 +90,21 @@ def load_tokenizer(name: str | os.PathLike, source: str = "auto") -> Tokenizer:
         f"no tokenizer is called {name!r}: use {', '.join(NAMES)}, the path of an existing "
         "tokenizer.json, .model or folder, or a hub id such as 'org/model'"
     )
+
+
+def what_is(name: str, path: Path) -> str:
+    """Say whether a name is that of a package, a path or a hub id; empty if it can be none of these.
+
+    >>> [what_is(name, Path(name)) for name in ("llama-3", "./absent", "org/model", "absent")]
+    ['package', 'path', 'hub', '']
+    """
+    if name in NAMES:
+        return "package"
+    slashes = name.partition("@")[0].count("/")
+    written_so = name.startswith(("/", ".", "~")) or path.suffix in (".json", ".model")
+    if path.exists() or written_so or slashes > 1 or (slashes and path.parent.is_dir()):
+        return "path"
+    return "hub" if slashes else ""
 
 
 def source_file(name: str) -> Path:
@@ -133,11 +152,12 @@ def checked_file(name: str) -> Path:
 def cache_folder() -> Path:
     """Return the folder in which converted tokenizers are kept.
 
-    It is ``TOKHELPERS_CACHE`` if that is set, ``data/cache`` in a checkout, else
+    It is ``TOKHELPERS_CACHE`` if that names one, ``data/cache`` in a checkout, else
     ``~/.cache/tokhelpers``.
     """
-    ours = CHECKOUT / "data/cache" if CHECKOUT else Path.home() / ".cache/tokhelpers"
-    return Path(os.environ.get("TOKHELPERS_CACHE", ours))
+    if named := os.environ.get("TOKHELPERS_CACHE"):
+        return Path(named).expanduser()
+    return CHECKOUT / "data/cache" if CHECKOUT else Path.home() / ".cache/tokhelpers"
 
 
 def _from_package(name: str) -> Tokenizer:
@@ -157,7 +177,11 @@ def _from_package(name: str) -> Tokenizer:
         cached.parent.mkdir(parents=True, exist_ok=True)
         write_whole(cached, tokenizer.to_str().encode())
     except OSError as error:
-        raise OSError(f"{error}: set TOKHELPERS_CACHE to a folder of your own") from error
+        warnings.warn(
+            f"{name} is not kept for the next time, as {error}: set TOKHELPERS_CACHE to a folder of "
+            "your own",
+            stacklevel=3,
+        )
     return tokenizer
 
 
@@ -270,11 +294,12 @@ def _from_path(path: Path) -> Tokenizer:
     if path.is_dir():
         inside = [path / file for file in FILES if (path / file).exists()]
         if not inside:
-            raise FileNotFoundError(f"the folder {path} holds neither {' nor '.join(FILES)}")
+            return _from_older_files(path)
         path = inside[0]
     if not path.exists():
         raise FileNotFoundError(
-            f"no file or folder {path}: give the path of a tokenizer.json or .model"
+            f"no file or folder {path}: give the path of a tokenizer.json or .model (source='hub' asks "
+            "the hub)"
         )
     content = read_whole(path)
     try:
@@ -285,6 +310,27 @@ def _from_path(path: Path) -> Tokenizer:
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             raise
         raise ValueError(f"{path} cannot be read as a tokenizer: {error}") from error
+
+
+def _from_older_files(folder: Path) -> Tokenizer:
+    """The tokenizer in files of GPT-2's or BERT's form, by the converter of transformers."""
+    there = [files for files in OLDER_FILES if all((folder / file).exists() for file in files)]
+    if not there:
+        raise FileNotFoundError(f"the folder {folder} holds neither {' nor '.join(FILES)}")
+    kind = OLDER_FILES[there[0]]
+    if not any((folder / config).exists() for config in ("tokenizer_config.json", "config.json")):
+        raise FileNotFoundError(
+            f"the folder {folder} holds {' and '.join(there[0])}, but no tokenizer_config.json that says "
+            "of what kind they are: convert them, if they are of this one, with "
+            f"transformers.{kind}.save_pretrained(OTHER_FOLDER)"
+        )
+    from transformers import AutoTokenizer
+
+    try:
+        options = {"local_files_only": True, "trust_remote_code": False}
+        return backend_of(AutoTokenizer.from_pretrained(folder, **options))
+    except Exception as error:  # whatever the files in it make the library raise
+        raise ValueError(f"AutoTokenizer cannot load {folder}: {reason(error)}") from error
 
 
 def _from_hub(name: str) -> Tokenizer:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Set
 import numpy as np
 
 from ..text.pretokens import Pretokens
+from ..tokenizer.checks import progress
 from ..tokenizer.parts import Parts
 from ..tokenizer.segmentation import MergeTable, merge_table, merges_of, segment, symbols_of
 from .merge_loop import MOST_SYMBOLS, STOP, merge_loop
@@ -133,10 +134,12 @@ def learn_vocabulary(
     if known is not None:
         options |= {"known": known, "first": first}
     learned = learn_merges(symbols, offsets, counts, becomes, **options)
-    while len(tokens) < n_tokens and (merge := next(learned, None)):
-        left, right, _, count = merge
-        merges.append((name[left], name[right]))
-        frequencies.append(count)
+    with progress("learning tokens", total=n_tokens) as shown:
+        while len(tokens) < n_tokens and (merge := next(learned, None)):
+            left, right, _, count = merge
+            merges.append((name[left], name[right]))
+            frequencies.append(count)
+            shown.update(len(tokens) - shown.n)
     return tokens, merges, frequencies
 
 

@@ -11,11 +11,20 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import pyarrow as pa
 from pyarrow import compute
-from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers as cut, processors
+from tokenizers import (
+    Regex,
+    Tokenizer,
+    decoders,
+    models,
+    normalizers,
+    pre_tokenizers as cut,
+    processors,
+)
 
 from ..text.counting import counted
 from ..text.pretokens import Pretokens
 from ..text.readers import SURROGATE
+from ..tokenizer.checks import positive, whole_number
 from ..tokenizer.formats import SPACED_WORDS, spaced_decoder, spaced_steps
 from ..tokenizer.parts import BYTE_TOKENS
 from ..tokenizer.token_bytes import byte_alphabet, code_points
@@ -23,6 +32,9 @@ from .merges import learn_vocabulary
 from .sentencepiece import PieceRules, piece_check
 from .unigram import learn_unigram
 from .words import alike_together
+
+# cuts behind the first character of what spells a byte token
+SPELLED_BYTES = cut.Split(Regex("<(?=0x[0-9A-F]{2}>)"), "merged_with_previous")
 
 
 def train_wordpiece(
@@ -114,6 +126,8 @@ def train_sentencepiece_bpe(
     words, counts = _short_enough(counted(corpus, shell), max_word_length)
     unk = None if byte_fallback else "<unk>"
     special, start = _start(special_tokens, unk, BYTE_TOKENS * byte_fallback)
+    if max_token_length is not None:
+        positive("max_token_length", max_token_length)
     rules = PieceRules(max_token_length, split_by_script, split_by_number, split_digits=False)
     options = {"valid": piece_check(rules), "best": "token"}
     vocab, merges = _grown(words, counts, start, vocab_size, min_frequency, **options)
@@ -187,6 +201,8 @@ def train_unigram(
     ['▁sun']
     """
     shell = _spaced_shell(normalizer, isolate_digits, isolate_punctuation)
+    if byte_fallback:  # a text that spells <0x41> is not taken for the byte token
+        shell.pre_tokenizer = cut.Sequence([shell.pre_tokenizer, SPELLED_BYTES])
     words, counts = _short_enough(counted(corpus, shell), max_word_length)
     words = words.to_pylist()
     special, start = _start(special_tokens, "<unk>", BYTE_TOKENS * byte_fallback)
@@ -267,7 +283,7 @@ def _start(special_tokens, unk: str | None, alphabet=()) -> tuple[list[str], lis
 def _checked_size(vocab_size: int | None, start: list[str], alphabet: set[str]) -> int:
     """How many tokens there may be; with a size of None, any number."""
     least = len(start) + len(alphabet - set(start))
-    if vocab_size is not None and vocab_size < least:
+    if vocab_size is not None and whole_number("vocab_size", vocab_size) < least:
         raise ValueError(
             f"vocab_size={vocab_size:,} is smaller than the {least:,} tokens that training begins with "
             f"(special tokens and bytes: {len(start):,}, characters: {least - len(start):,}): use at "
@@ -280,6 +296,7 @@ def _grown(
     words, counts, start, vocab_size, min_frequency, *, valid=None, best="pair", prefix=""
 ) -> tuple[dict[str, int], list[tuple[str, str]]]:
     """The vocabulary and merges that the words lead to, from the tokens in `start` and characters."""
+    positive("min_frequency", min_frequency, 0)
     characters, places, offsets = _characters(words, prefix)
     size = _checked_size(vocab_size, start, set(characters))
     vocab = {token: i for i, token in enumerate(dict.fromkeys([*start, *characters]))}
