@@ -88,13 +88,11 @@ def slopes(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def checks(device: str) -> pd.DataFrame:
-    """Compare a small model's training, resuming, transfer and answers on the device and the CPU."""
+    """Compare a small model's training, resuming and transfer on the device and the CPU."""
     from tokenizers import Tokenizer, models, pre_tokenizers
 
-    from tokhelpers.models.choices import answer_questions
     from tokhelpers.models.finetuning import causal_task
     from tokhelpers.models.optimisation import optimise
-    from tokhelpers.models.questions import Question
     from tokhelpers.models.transfer import transfer_embeddings
 
     letters = sorted(pre_tokenizers.ByteLevel.alphabet())
@@ -127,17 +125,11 @@ def checks(device: str) -> pd.DataFrame:
         resumed = losses(**kept)
     made = [transfer_embeddings(small.to(d), old, new) for d in (device, "cpu")]
     tables = [m.get_input_embeddings().weight.detach().cpu() for m in made]
-    asked = [Question(f"Which {word}?", ("at", "a", "t", "cat"), 0) for word in ("cat", "hat")]
-    chosen = [
-        answer_questions(m.to(d), new, asked, separator=0)
-        for m, d in zip(made, (device, "cpu"), strict=True)
-    ]
     different = {
         "losses: device, CPU": abs(whole - losses("cpu")).max(),
         "losses: whole batch, parts of 2": abs(whole - losses(micro_batch=2)).max(),
         "losses: never stopped, resumed": abs(whole - resumed).max(),
         "rows after transfer: device, CPU": (tables[0] - tables[1]).abs().max().item(),
-        "answers: device, CPU": float((chosen[0].chosen != chosen[1].chosen).sum()),
     }
     table = pd.Series(different).rename_axis("what").rename("largest_difference").reset_index()
     name = "cpu" if device == "cpu" else torch.cuda.get_device_name(device)

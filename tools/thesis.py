@@ -32,12 +32,13 @@ import pandas as pd
 import torch
 import transformers
 import typer
+from choices import answer_questions, as_classifier, two_stages
 from published_questions import load_questions
 from tokenizers import Tokenizer, models
 
 import tokhelpers as th
 from tokhelpers.__main__ import in_one_line
-from tokhelpers.models import Question, two_stages
+from tokhelpers.models import Question
 
 
 class Setup(NamedTuple):
@@ -248,9 +249,9 @@ def _check_dtype(dtype: str) -> None:
 
 def _answers_alone(model, tokenizer, test: list[Question], setup: Setup) -> pd.Series:
     if setup.kind is transformers.BertForMaskedLM:
-        model = th.models.as_classifier(model, 4)
+        model = as_classifier(model, 4)
     options = {"length": setup.length, "separator": setup.separator}
-    answers = th.models.answer_questions(model, tokenizer, test, **options)
+    answers = answer_questions(model, tokenizer, test, **options)
     found = th.models.answer_accuracy(answers)
     by_subject = th.models.answer_accuracy(answers, by_subject=True)
     return pd.Series({"seconds": 0.0, "tied": answers.tied.mean(), **found, **by_subject})

@@ -1,13 +1,12 @@
 """Batches, continual pretraining, classification, and four-option questions."""
 
-import copy
-import math
-
+import choices
 import numpy as np
 import pandas as pd
 import pytest
 import torch
 import transformers
+from choices import answer_questions, finetune_choices, finetune_classes, states
 from hypothesis import given, strategies as st
 from strategies import one_fast
 from tokenizers import Tokenizer, models, processors
@@ -16,26 +15,17 @@ import tokhelpers as th
 from tokhelpers.models import (
     Question,
     answer_accuracy,
-    answer_questions,
     blocks,
-    choices,
-    classification,
-    classification_scores,
-    classify,
     collated,
     encode_texts,
-    finetune_choices,
-    finetune_classes,
     finetuning,
     format_question,
     loss_per_byte,
     new_model,
     pretrain,
-    search_learning_rate,
 )
 from tokhelpers.models.architectures import head_of
 from tokhelpers.models.batches import NO_LABEL, around, sequence_length, sequences
-from tokhelpers.models.classification import nt_xent, states
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 SMALL = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
@@ -186,76 +176,7 @@ def test_loss_per_byte_by_the_library(tokenizer):
         loss_per_byte(model, tokenizer, [""], separator="<end>")
 
 
-def test_the_search_outlives_divergence_and_leaves_the_model_alone(tokenizer):
-    model = small()
-    before = copy.deepcopy(model).state_dict()
-    texts = [f"the cat {i} sat on mat {i * i}" for i in range(60)]
-    rates, options = [1e-5, 1e-2, 1e30], {**RUN, "steps": 10, "held_out": 20, "length": 16}
-    del options["learning_rate"]
-    found = search_learning_rate(model, tokenizer, texts, rates=rates, **options)
-    assert found.rate.tolist() == rates
-    assert found.loss[1] < found.loss[0] < 6 and found.loss[2] == math.inf
-    assert all(torch.equal(before[k], v) for k, v in model.state_dict().items())
-    with pytest.raises(ValueError, match="examples and held_out=600"):
-        search_learning_rate(model, tokenizer, texts, **{**options, "held_out": 600})
-    with pytest.raises(TypeError, match="inplace"):
-        search_learning_rate(model, tokenizer, texts, inplace=True, **options)
-
-
 # --- classification ------------------------------------------------------------------------------
-def test_nt_xent_by_hand():
-    # three pairs in the plane: cosines are those of differences of angles
-    angles = np.radians([0, 90, 180, 60, 120, 270])
-    like = np.exp(np.cos(angles[:, None] - angles) / 2.0)
-    np.fill_diagonal(like, 0)
-    losses = [-math.log(like[i, (i + 3) % 6] / like[i].sum()) for i in range(6)]
-    points = np.stack([np.cos(angles), np.sin(angles)], 1) * [[1], [2], [5], [1], [2], [5]]
-    one, two = torch.tensor(points).split(3)
-    with torch.autocast("cpu", torch.bfloat16):  # which would be too coarse
-        assert nt_xent(one, two, 2.0).item() == pytest.approx(np.mean(losses), rel=1e-6)
-
-
-def test_contrast_is_added_to_the_loss(tokenizer):
-    extended = th.extend(tokenizer, th.Extension(tokens=["Ġbats", "Ġmats"]))
-    model = small(CLASSES, num_labels=3)
-    texts = ["rat bats", "cat mats", "the bat", "a cat"]
-    options = {"steps": 1, **RUN, "batch_size": 4}
-    plain = finetune_classes(model, extended, texts, [0, 1, 2, 1], **options)[1].loss[0]
-    pooled = []
-    for by in (extended, tokenizer):  # appended tokens: the old ids stay
-        end = by.token_to_id("<end>")
-        batch = collated([{"ids": [end, *ids, end]} for ids in encode_texts(by, texts)])
-        with torch.no_grad():
-            pooled.append(states(model, batch["ids"], batch["mask"])[0])
-    for weight, temperature in ((1.0, 2.5), (0.5, 1.5)):
-        how = {"contrast": tokenizer, "weight": weight, "temperature": temperature, **options}
-        found = finetune_classes(model, extended, texts, [0, 1, 2, 1], **how)[1].loss[0]
-        expected = plain + weight * nt_xent(*pooled, temperature).item()
-        assert found == pytest.approx(expected, rel=1e-5)
-    with pytest.raises(ValueError, match="temperature=0: give a number above 0"):
-        finetune_classes(model, extended, texts, [0, 1, 2, 1], **how | {"temperature": 0})
-
-
-def test_a_checkpoint_of_another_contrast_is_refused(tokenizer, tmp_path):
-    def run(**how):
-        given = small(CLASSES), tokenizer, TEXTS, [0, 1, 0, 1]
-        finetune_classes(*given, steps=1, folder=tmp_path, contrast=tokenizer, **how, **RUN)
-
-    run(temperature=1.5)
-    for how in ({"temperature": 3.5}, {"temperature": 1.5, "weight": 0.5}):
-        with pytest.raises(ValueError, match="there examples is"):
-            run(**how)
-
-
-def test_old_ids_are_mapped_by_token(tokenizer):
-    """A pruned tokenizer has other ids for the same tokens."""
-    pruned = th.prune(tokenizer, th.pruning_order(tokenizer, TEXTS, by="frequency"), 3)
-    read = classification._read_by(tokenizer, pruned, ["a rat"])
-    assert read == encode_texts(pruned, ["a rat"]) != encode_texts(tokenizer, ["a rat"])
-    with pytest.raises(ValueError, match="the old tokenizer's token .* is not in the new one"):
-        finetune_classes(small(CLASSES), pruned, ["bat"], [0], contrast=tokenizer, **RUN)
-
-
 def test_labels_that_are_no_classes_are_refused(tokenizer):
     for labels, message in (
         ([0, 1, 3, 0], "the label 3 is no class of this model: it has 0 to 2"),
@@ -264,15 +185,6 @@ def test_labels_that_are_no_classes_are_refused(tokenizer):
     ):
         with pytest.raises(ValueError, match=message):
             finetune_classes(small(CLASSES, num_labels=3), tokenizer, TEXTS, labels, **RUN)
-
-
-def test_macro_f1_by_hand():
-    # class 0: 2 of 3 found, 1 of 3 wrong; class 1: 1 of 2, 1 of 2; class 2: never found
-    found = classification_scores([0, 0, 0, 1, 1, 2], [0, 0, 1, 1, 0, 1])
-    assert found.macro_f1 == pytest.approx((4 / 6 + 2 / 5 + 0) / 3)
-    assert classification_scores([0, 0], [0, 5]).macro_f1 == pytest.approx((2 / 3 + 0) / 2)
-    with pytest.raises(ValueError, match="2 labels and 1 predictions: give as many of each"):
-        classification_scores([0, 1], [0])
 
 
 # --- questions -----------------------------------------------------------------------------------
@@ -348,13 +260,12 @@ def test_long_questions_lose_their_start(tokenizer):
     assert tails.chosen.tolist() == same.chosen.tolist()
 
 
-@pytest.mark.parametrize("use", [answer_questions, finetune_choices, classify])
+@pytest.mark.parametrize("use", [answer_questions, finetune_choices])
 def test_heads_that_are_not_for_this_are_refused(tokenizer, use):
     with pytest.raises(ValueError, match="no head for this task"):
         use(small("masked-lm"), tokenizer, QUESTIONS)
-    if use is not classify:
-        with pytest.raises(ValueError, match="num_labels=4"):
-            use(small(CLASSES, num_labels=3), tokenizer, QUESTIONS)
+    with pytest.raises(ValueError, match="num_labels=4"):
+        use(small(CLASSES, num_labels=3), tokenizer, QUESTIONS)
 
 
 def test_accuracy_by_subject_and_of_nothing():

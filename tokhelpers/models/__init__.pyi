@@ -8,18 +8,6 @@ from .batches import (
     collated as collated,
     encode_texts as encode_texts,
 )
-from .choices import (
-    answer_accuracy as answer_accuracy,
-    answer_questions as answer_questions,
-    as_classifier as as_classifier,
-    finetune_choices as finetune_choices,
-    two_stages as two_stages,
-)
-from .classification import (
-    classification_scores as classification_scores,
-    classify as classify,
-    finetune_classes as finetune_classes,
-)
 from .costs import (
     KINDS as KINDS,
     embedding_share as embedding_share,
@@ -31,11 +19,11 @@ from .finetuning import (
     causal_task as causal_task,
     loss_per_byte as loss_per_byte,
     pretrain as pretrain,
-    search_learning_rate as search_learning_rate,
 )
 from .optimisation import learning_rate_schedule as learning_rate_schedule
 from .questions import (
     Question as Question,
+    answer_accuracy as answer_accuracy,
     format_question as format_question,
     hpo_questions as hpo_questions,
     icd_chapters as icd_chapters,

@@ -1,15 +1,12 @@
-"""Continual pretraining, causal or masked; the loss per byte; the search for a learning rate."""
+"""Continual pretraining, causal or masked, and the loss per byte."""
 
 import inspect
-import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import numpy as np
-import pandas as pd
 import torch
 import torch.nn.functional as F
 
-from ..tokenizer.checks import positive
 from .architectures import head_of
 from .batches import (
     NO_LABEL,
@@ -27,7 +24,6 @@ from .optimisation import optimise, total_loss
 
 CHOSEN = 0.15  # share of a text's tokens that a masked model guesses
 MASKED, REPLACED = 0.8, 0.1  # shares of these; thesis, section 3.2.1
-RATES = (5e-3, 1e-3, 5e-4, 1e-4, 5e-5, 1e-5, 5e-6)  # thesis, section 5.2.2
 
 
 def pretrain(
@@ -165,6 +161,7 @@ def loss_per_byte(
 
     >>> tokenizer = th.train_byte_level_bpe(["bat"], vocab_size=258, special_tokens=["<end>"])
     >>> small = th.new_model("small-llama", 258, hidden_size=6)
+    >>> import math
     >>> _ = small.get_output_embeddings().weight.data.zero_()
     >>> loss_per_byte(small, tokenizer, ["bat"]), 2 * math.log(258) / 3  # all ids are as likely
     (3.7019..., 3.7019...)
@@ -187,56 +184,3 @@ def loss_per_byte(
     task = masked_task(model, tokenizer, rows, all_masked=True)
     total, items = total_loss(model, task)
     return total / items * sum(map(len, documents)) / size
-
-
-def search_learning_rate(
-    model,
-    tokenizer,
-    texts: Iterable[str],
-    *,
-    rates: Sequence[float] = RATES,
-    steps: int = 100,
-    held_out: int = 512,
-    length: int | None = None,
-    separator: str | int | None = None,
-    seed: int = 42,
-    **options,
-) -> pd.DataFrame:
-    """Try learning rates: the loss on unseen examples after a short training with each as the peak.
-
-    Returns one row per rate: rate and loss, the mean over the labels in nats, or inf where the
-    training or the loss diverges. All trainings start from the given model, learn the same examples
-    and are tried on the same ``held_out`` others, drawn from the seed. Texts are packed; options and
-    errors are those of ``pretrain``; ValueError, too, for no more examples than are held out.
-
-    Source: thesis, section 5.2.2: seven rates, 100 steps, 512 unseen samples.
-
-    >>> tokenizer = th.train_byte_level_bpe(["bat"], vocab_size=258, special_tokens=["<end>"])
-    >>> small = th.new_model("small-llama", 258, hidden_size=6)
-    >>> found = search_learning_rate(small, tokenizer, ["bat"] * 50, rates=[0.01, 1e-5], steps=5,
-    ...     held_out=4, length=8, batch_size=8, device="cpu")
-    >>> float(found.rate[found.loss.idxmin()])
-    0.01
-    """
-    positive("held_out", held_out)
-    task = _text_task(model, tokenizer, texts, length, separator)
-    if task.size <= held_out:
-        raise ValueError(
-            f"there are {task.size} examples and held_out={held_out}: give more text, or hold out less"
-        )
-    order = np.random.default_rng([seed, 3]).permutation(task.size)
-    unseen, learned = (
-        task._replace(examples=[task.examples[i] for i in numbers])
-        for numbers in (order[:held_out], order[held_out:])
-    )
-    options |= {"steps": steps, "seed": seed}
-
-    def loss_with(rate: float) -> float:
-        try:
-            trained, _ = optimise(model, learned, learning_rate=rate, inplace=False, **options)
-        except FloatingPointError:
-            return math.inf
-        total, items = total_loss(trained, unseen, seed=seed)
-        return total / items if math.isfinite(total) else math.inf
-
-    return pd.DataFrame({"rate": list(rates), "loss": [loss_with(rate) for rate in rates]})

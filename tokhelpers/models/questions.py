@@ -96,6 +96,26 @@ def format_question(
     return asked if answer_line else f"{asked}{right}. {question.explanation}".rstrip()
 
 
+def answer_accuracy(answers: pd.DataFrame, *, by_subject: bool = False) -> pd.Series:
+    """Compute the share of right answers: micro over all questions, macro as the mean of subjects.
+
+    ``answers`` has the columns subject and right; ``by_subject`` asks for the share in each subject
+    instead. Raises ValueError for no answers.
+
+    Source: thesis, section 6.1.
+
+    >>> answers = pd.DataFrame({"subject": ["a", "a", "a", "b"], "right": [True, True, False, False]})
+    >>> answer_accuracy(answers).round(3).to_dict()
+    {'micro': 0.5, 'macro': 0.333}
+    """
+    if not len(answers):
+        raise ValueError("there are no answers: give the table of one question at least")
+    shares = answers.groupby("subject").right.mean()
+    if by_subject:
+        return shares
+    return pd.Series({"micro": float(answers.right.mean()), "macro": float(shares.mean())})
+
+
 def hpo_questions(n: int | None = None, *, split: str = "train", seed: int = 0) -> list[Question]:
     """Make questions of our own: which term of the Human Phenotype Ontology has this definition.
 

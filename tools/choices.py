@@ -1,4 +1,4 @@
-"""Four-option questions to a model: fine-tuning, answers, accuracy, and the thesis' two stages."""
+"""The thesis' second stage: four-option questions, by a classifier or by the likeliest letter."""
 
 import os
 from collections.abc import Iterable, Sequence
@@ -8,16 +8,24 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import torch
+import torch.nn.functional as F
 from tokenizers import Tokenizer
 
-from ..measure.quality import evaluate
-from .architectures import head_of, new_model
-from .batches import NO_LABEL, around, encode_texts, sequence_length
-from .classification import class_scores, finetune_classes
-from .finetuning import label_logits, loss_per_byte, pretrain
-from .optimisation import scores
-from .questions import LETTERS, Question, format_question
-from .transfer import transfer_embeddings
+import tokhelpers as th
+from tokhelpers.models import (
+    Question,
+    answer_accuracy,
+    encode_texts,
+    format_question,
+    loss_per_byte,
+    new_model,
+    pretrain,
+)
+from tokhelpers.models.architectures import head_of
+from tokhelpers.models.batches import NO_LABEL, Task, around, sequence_length, sequences
+from tokhelpers.models.finetuning import label_logits
+from tokhelpers.models.optimisation import optimise, scores
+from tokhelpers.models.questions import LETTERS
 
 
 def finetune_choices(
@@ -39,14 +47,6 @@ def finetune_choices(
 
     Source: thesis, section 5.1.2 and Table 7.
 
-    >>> tokenizer = th.train_byte_level_bpe(["bone"], vocab_size=260, special_tokens=["<end>"])
-    >>> bone = Question("Which is a bone?", ("Femur", "Liver", "Retina", "Aorta"), 0)
-    >>> small = th.new_model("small-llama", 260, hidden_size=6)
-    >>> trained, _ = finetune_choices(
-    ...     small, tokenizer, [bone], learning_rate=0.05, epochs=20, device="cpu")
-    >>> answer_questions(trained, tokenizer, [bone])
-      subject  answer  chosen   tied  right
-    0               0       0  False   True
     """
     questions = list(questions)
     if _is_classifier(model):
@@ -86,12 +86,6 @@ def answer_questions(
 
     Source: thesis, section 6.1; how it reads a causal model's choice is not said there.
 
-    >>> tokenizer = th.train_byte_level_bpe(["bone"], vocab_size=260, special_tokens=["<end>"])
-    >>> bone = Question("Which is a bone?", ("Femur", "Liver", "Retina", "Aorta"), 0)
-    >>> small = th.new_model("small-llama", 260, hidden_size=6)
-    >>> table = answer_questions(small, tokenizer, [bone, bone])
-    >>> table.shape, table.chosen.nunique()  # equal questions have equal answers
-    ((2, 5), 1)
     """
     questions = list(questions)
     if model.dtype != torch.float32:
@@ -132,24 +126,77 @@ def _row(options: list[list[int]], length: int) -> dict:
     return {"ids": ids, "labels": labels, "options": [ids[k] for ids in options]}
 
 
-def answer_accuracy(answers: pd.DataFrame, *, by_subject: bool = False) -> pd.Series:
-    """Compute the share of right answers: micro over all questions, macro as the mean of subjects.
+def finetune_classes(
+    model,
+    tokenizer,
+    texts: Iterable[str],
+    labels: Sequence[int],
+    *,
+    epochs: int = 5,
+    length: int | None = None,
+    separator: str | int | None = None,
+    **options,
+):
+    """Fine-tune a model with a classification head on texts with labels 0, 1, ...
 
-    ``answers`` is what ``answer_questions`` gives; ``by_subject`` asks for the share in each subject
-    instead. Raises ValueError for no answers.
+    Returns the trained model and the history of its steps; further ``options`` are those of
+    ``optimise``, learning_rate among them. ``tokenizer`` may be an AdaptBPE encoder. The
+    ``separator`` stands before and after each text (default: what the tokenizer's post-processor
+    puts there, or its only special token). Texts are cut off at ``length`` ids (default: the model's
+    positions, 2,048 at most).
 
-    Source: thesis, section 6.1.
+    Raises ValueError for a model without such a head, labels outside its classes, and no text.
 
-    >>> answers = pd.DataFrame({"subject": ["a", "a", "a", "b"], "right": [True, True, False, False]})
-    >>> answer_accuracy(answers).round(3).to_dict()
-    {'micro': 0.5, 'macro': 0.333}
     """
-    if not len(answers):
-        raise ValueError("there are no answers: give the table of one question at least")
-    shares = answers.groupby("subject").right.mean()
-    if by_subject:
-        return shares
-    return pd.Series({"micro": float(answers.right.mean()), "macro": float(shares.mean())})
+    head_of(model, "text-classification")
+    texts = list(texts)
+    rows = _framed(model, tokenizer, encode_texts(tokenizer, texts), length, separator)
+    examples = _labelled(rows, labels, model.config.num_labels)
+    return optimise(model, Task(examples, _loss), epochs=epochs, **options)
+
+
+def class_scores(model, tokenizer, texts, length=None, separator=None) -> np.ndarray:
+    """Return the logits of each text's classes (texts, classes), float32."""
+    head_of(model, "text-classification")
+    rows = _framed(model, tokenizer, encode_texts(tokenizer, texts), length, separator)
+    rows = [{"ids": ids} for ids in rows]
+    return scores(model, rows, lambda m, b: states(m, b["ids"], b["mask"])[1])
+
+
+def states(model, ids: torch.Tensor, mask: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Compute the pooled last hidden states (n, width) and the classes' logits of padded rows.
+
+    A decoder's pooled state is that of its last token, which is found by the mask and not by the
+    padding's id; an encoder's is that of its first token.
+    """
+    if hasattr(model, "score"):  # the library's decoders with a classification head
+        found = model.base_model(input_ids=ids, attention_mask=mask, use_cache=False)
+        rows = torch.arange(len(ids), device=ids.device)
+        pooled = found.last_hidden_state[rows, mask.sum(1) - 1]
+        return pooled, model.score(pooled)
+    found = model(input_ids=ids, attention_mask=mask, output_hidden_states=True)
+    return found.hidden_states[-1][:, 0], found.logits
+
+
+def _framed(model, tokenizer, documents, length, separator) -> list[np.ndarray]:
+    """Each text's ids with the separators around them, cut off at a length."""
+    return sequences(documents, sequence_length(model, length), *around(tokenizer, separator))
+
+
+def _labelled(rows: list[np.ndarray], labels, n: int) -> list[dict]:
+    """Examples of rows of ids and their labels, which are to be classes from 0 to n - 1."""
+    labels = np.asarray(labels)
+    if labels.shape != (len(rows),):
+        raise ValueError(f"{len(rows)} texts and {labels.size} labels: give one label per text")
+    wrong = [x for x in labels.tolist() if type(x) is not int or not 0 <= x < n]
+    if wrong:
+        raise ValueError(f"the label {wrong[0]!r} is no class of this model: it has 0 to {n - 1}")
+    return [{"ids": ids, "labels": label} for ids, label in zip(rows, labels, strict=True)]
+
+
+def _loss(model, batch: dict) -> torch.Tensor:
+    _, logits = states(model, batch["ids"], batch["mask"])
+    return F.cross_entropy(logits.float(), batch["labels"], reduction="sum")
 
 
 def two_stages(
@@ -176,21 +223,12 @@ def two_stages(
 
     Source: thesis, sections 5 and 6.
 
-    >>> base = th.train_byte_level_bpe(["bat bat"], vocab_size=260, special_tokens=["<end>"])
-    >>> longer = th.extend(base, th.continue_bpe(base, ["bats bats"], 1))
-    >>> bone = Question("Which is a bone?", ("Femur", "Liver", "Retina", "Aorta"), 0, "anatomy")
-    >>> small = th.new_model("small-llama", base.get_vocab_size(), hidden_size=6)
-    >>> how = {"learning_rate": 0.01, "epochs": 1, "device": "cpu"}
-    >>> row = two_stages(small, base, longer, ["bats"], ["bat"], [bone], [bone],
-    ...     pretraining=how, choices=how)
-    >>> int(row.tokens), float(row.micro) in (0.0, 1.0)
-    (261, True)
     """
 
     def read(options: dict) -> dict:
         return {key: options[key] for key in ("separator", "length") if key in options}
 
-    model = transfer_embeddings(model, old, new)
+    model = th.transfer_embeddings(model, old, new)
     model, history = pretrain(model, new, texts, **pretraining)
     loss = loss_per_byte(model, new, held_out, **read(pretraining))
     if head_of(model, "causal-lm", "masked-lm") == "masked-lm":
@@ -201,7 +239,7 @@ def two_stages(
         {
             "tokens": new.get_vocab_size(),
             "parameters": sum(p.numel() for p in model.parameters()),
-            "bytes_per_token": evaluate(new, held_out).bytes_per_token,
+            "bytes_per_token": th.evaluate(new, held_out).bytes_per_token,
             "steps": len(history) + len(more),
             "seconds": history.attrs["seconds"] + more.attrs["seconds"],
             "loss_per_byte": loss,
@@ -217,8 +255,6 @@ def as_classifier(model, classes: int, *, seed: int = 42):
 
     Source: thesis, section 5.1.3.
 
-    >>> as_classifier(th.new_model("small-bert", 300, "masked-lm"), 4).classifier.weight.shape
-    torch.Size([4, 192])
     """
     made = new_model(model.config, head="text-classification", seed=seed, num_labels=classes)
     made.base_model.load_state_dict(model.base_model.state_dict(), strict=False)
