@@ -283,6 +283,17 @@ def test_smollm2_has_the_tokens_of_its_file():
     assert th.unreachable(tokenizer) == []
 
 
+def test_text_that_smollm2_would_drop_is_named_and_not_measured():
+    """21 bytes have no token, among them 0x04 and those with which planes 4 to 15 begin."""
+    tokenizer = loaded("smollm2-135m")
+    assert len(set(byte_alphabet()) - tokenizer.get_vocab().keys()) == 21
+    for text in ("a\x04b", "x \U00040000"):
+        assert tokenizer.decode(tokenizer.encode(text).ids) != text
+        with pytest.raises(ValueError, match="no token for 1 of the text's characters and would drop"):
+            th.evaluate(tokenizer, ["fine", text])
+    assert th.evaluate(tokenizer, ["fine"]).tokens >= 1
+
+
 def test_smollm2_cuts_digit_by_digit_as_tokenizer_json_does(shared_data):
     """The ids that other implementations recorded; then random code points, from all planes."""
     folder = shared_data / "tokenizers" / "smollm2"

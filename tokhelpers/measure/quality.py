@@ -25,7 +25,7 @@ from ..tokenizer.parts import (
 )
 from ..tokenizer.pretokenization import documents_with_counts, token_text
 from ..tokenizer.segmentation import merges_of, segment, size_of, symbols_of, token_counts
-from ..tokenizer.token_bytes import ends_inside, is_whole, raw_tokens
+from ..tokenizer.token_bytes import code_points, ends_inside, is_whole, raw_tokens
 
 
 def unreachable(tokenizer: Tokenizer | Parts, tokens: Iterable[str] | None = None) -> list[str]:
@@ -82,7 +82,8 @@ def evaluate(
     tokens that hold part of a character), ``split_characters`` (share of the text's characters cut
     across tokens), ``unused_added`` (share of ``added`` never produced), ``tokens``, ``words``,
     ``chars`` and ``bytes``; a share of nothing is NaN. Raises ValueError for an empty corpus, and for
-    counts where the tokenizer has added tokens that are not special: they cut raw text.
+    counts where the tokenizer has added tokens that are not special: they cut raw text; and for text
+    with characters that the tokenizer drops, as it has no token for them.
 
     Source: Purason et al. 2025, sections 4.1 and 5; Zouhar et al. 2023 for the efficiency. Fewer
     tokens do not make a better model (Schmidt et al. 2024), and the efficiency can be raised at
@@ -99,12 +100,29 @@ def evaluate(
         tokenizer = read_parts(tokenizer)  # taken apart once
     corpus = measurable(corpus, tokenizer)
     words = counted(corpus, tokenizer)
+    if isinstance(tokenizer, Parts):
+        _check_dropped(tokenizer, words)
     if corpus is not words:
         counts = _counts_in_text(encoder or tokenizer, corpus, words.rules)
     else:
         counts = encoder.token_counts(words) if encoder else token_counts(tokenizer, words)
     partial = _partial(tokenizer, np.flatnonzero(counts).tolist())
     return _measures(words, counts, _ids_of(tokenizer, added), partial)
+
+
+def _check_dropped(parts: Parts, words: Pretokens) -> None:
+    """Refuse a text of which the tokenizer would drop characters: they would count as compressed."""
+    model = parts.settings["model"]
+    if model.get("unk_token") is not None or model.get("byte_fallback"):
+        return
+    there = np.flatnonzero(np.bincount(code_points(words.strings)[0]))
+    dropped = [chr(code) for code in there.tolist() if chr(code) not in parts.alphabet]
+    if dropped:
+        word = next(word for word in words.words if dropped[0] in word)
+        raise ValueError(
+            f"this tokenizer has no token for {len(dropped)} of the text's characters and would drop "
+            f"them, {dropped[0]!r} in {word!r:.40} the first: leave such text out"
+        )
 
 
 def measurable(
