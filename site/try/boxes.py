@@ -102,6 +102,7 @@ def printed(check):
     'print(checks.check(f, 1))'
     """
     code = check.replace("th.notebook.", "checks.").replace("th.textbook.", "textbook.")
+    code = code.replace("  # fmt: skip", "")
     lines, last = code.splitlines(), ast.parse(code).body[-1].lineno - 1
     lines[last] = f"print({lines[last]}"
     return "\n".join(lines) + ")"

@@ -28,6 +28,8 @@ import re
 from collections import Counter, defaultdict
 from itertools import pairwise
 """
+DEFINES = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef)  # what is kept of a cell
+OUR_IMPORTS = ("import checks", "import textbook")  # the site's boxes begin with them
 SECONDS = 5  # a kept function may take so long on its probes
 WORDS = [(["c", "a", "t"], 10), (["b", "a", "t"], 5), (["b", "a", "g"], 12)]
 BYTES = [([b"b", b"a", b"t"], 3), ([b"a", b"t"], 1)]
@@ -178,13 +180,13 @@ def _switched_off() -> bool:
 
 
 def _keep(function: Callable) -> str:
-    """Append a function's cell to the file: its imports and definitions, not what it prints."""
+    """Append a function's cell to the file: its imports and definitions, nothing that runs."""
     cell = "".join(linecache.getlines(function.__code__.co_filename))
-    kept = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef, ast.Assign)
-    nodes = ast.parse(cell).body if cell else []
-    parts = [ast.get_source_segment(cell, node) for node in nodes if isinstance(node, kept)]
-    if not parts:
-        return "It is not kept: its source was not found."
+    nodes = [node for node in ast.parse(cell).body if isinstance(node, DEFINES)]
+    if not any(getattr(node, "name", "") == function.__name__ for node in nodes):
+        return "It is not kept: write it with def, in a cell."
+    parts = [ast.get_source_segment(cell, node) for node in nodes]
+    parts = [part for part in parts if part not in OUR_IMPORTS]
     text = "\n\n" + "\n".join(map(str, parts)) + "\n"
     before = KEPT.read_text(encoding="utf-8") if KEPT.is_file() else ""
     if not before.endswith(text):
