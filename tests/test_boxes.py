@@ -16,6 +16,7 @@ import boxes  # noqa: E402
 from boxes import MODULES, read_boxes, read_exercises  # noqa: E402
 
 import tokhelpers as th  # noqa: E402
+from tools.student import read, solved  # noqa: E402
 
 NUMBERS = [f"{n:02d}" for n in range(1, 6)]
 LEARNED = ROOT / "site" / "try" / "learned.txt"
@@ -44,7 +45,23 @@ def test_box_prints_a_few_lines_always_the_same(box, tmp_path):
 
 @pytest.mark.parametrize("box", EXERCISES, ids=lambda box: box["id"])
 def test_exercise_runs_in_the_browser_and_is_not_solved_yet(box, tmp_path):
-    assert cpython(box["code"], tmp_path).startswith("Not solved yet: ")
+    *loaded, said = cpython(box["code"], tmp_path).splitlines()
+    assert said.startswith("Not solved yet: ")
+    assert bool(loaded) == ("mytok = " in box["code"])
+
+
+def test_what_a_box_keeps_a_later_box_loads(tmp_path):
+    """As on the site, where the page keeps the file between the runs."""
+    solution = next((ROOT / "notebooks" / "solutions").glob("01_*.ipynb"))
+    answers, boxes = solved(read(solution)), {box["id"][4:]: box for box in EXERCISES}
+    for name, known in {"count": None, "merge": None, "learn": "count_pairs, merge"}.items():
+        box = boxes[f"01-ex-{name}"]["code"]
+        before, after = box.split("def ")[0], box.split("# your lines come here")[1]
+        code = f"from collections import Counter\n{before}{answers[f'ex-{name}']}\n{after}"
+        said = cpython(code, tmp_path)
+        assert "It is kept in mytok.py" in said and (known is None or f"yours: {known}" in said)
+    text = (tmp_path / "mytok.py").read_text(encoding="utf-8")
+    assert text.count("def ") == 3 and "checks.check" not in text
 
 
 def test_the_page_to_try_cuts_as_the_tokenizer_that_was_learned(tmp_path):

@@ -266,11 +266,14 @@ def test_notebook_has_the_parts_of_the_series(path):
     assert prose(path).startswith(f"# {path.stem[:2]} · ")
     headings = re.findall(r"(?m)^## (?:\d+ )?(.*)$", prose(path))
     assert "You will be able to" in prose(path)
-    assert headings[-3:] == ["What goes wrong", "Exercises", "Summary"]
     assert any("raises-exception" in cell["metadata"].get("tags", []) for cell in code(path))
+    assert f"(solutions/{path.name})" in prose(path)
+    if path.stem < "07":  # a lesson's exercises stand where they belong
+        assert headings[-3:] == ["For the curious", "What goes wrong", "Summary"]
+        return
+    assert headings[-3:] == ["What goes wrong", "Exercises", "Summary"]
     exercises = prose(path).split("## Exercises")[1].split("## Summary")[0]
     assert re.findall(r"(?m)^\d\. \*\*(\w+)", exercises) == ["Recall", "Modify", "Extend"]
-    assert f"(solutions/{path.name})" in exercises
 
 
 LESSONS = [path for path in NOTEBOOKS if path.stem < "07"]
@@ -282,6 +285,15 @@ def test_lesson_is_short_and_asks_before_it_answers(path):
     assert "?" in prose(path).split("\n\n")[1]  # the question under the title
     asked = [cell["source"] for cell in cells(path) if "**[?]**" in cell["source"]]
     assert asked and all("(a)" in source and "(b)" in source for source in asked)
+
+
+@pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem[:2])
+def test_each_exercise_of_a_lesson_is_numbered_and_checked(path):
+    asked = re.findall(r"\*\*Exercise (\d+)(?: \((\w+)\))?: [^*]+\*\* \(\d+ minutes\)", prose(path))
+    assert [int(number) for number, _ in asked] == list(range(1, len(asked) + 1))
+    assert {"recall", "extend"} <= {kind for _, kind in asked}
+    for tag in ("exercise", "check"):
+        assert len([c for c in code(path) if tag in c["metadata"].get("tags", [])]) == len(asked)
 
 
 @each_file

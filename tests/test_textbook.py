@@ -368,3 +368,20 @@ def test_unigram_refuses_what_lacks_a_character():
     assert counts == pytest.approx({"f": 1, "u": 0, "n": 0, "un": 1})
     with pytest.raises(ValueError, match="no tokens of p spell the word 'nu'"):
         tb.unigram_expected_counts(["nu"], p)
+
+
+# ---- what lesson 01 writes -----------------------------------------------------------------------
+@given(small_corpora, st.integers(0, 6))
+def test_learn_takes_a_most_frequent_pair_met_first_and_encode_repeats_it(words, k):
+    words = [(list(word), count) for word, count in words.items()]
+    merges = tb.learn(words, k)
+    now = words
+    for pair in merges:
+        counts = tb.count_pairs(now)
+        assert pair == next(p for p in counts if counts[p] == max(counts.values()))
+        now = [(tb.merge(tokens, pair), count) for tokens, count in now]
+    assert len(merges) == k or not tb.count_pairs(now)
+    ranks = {pair: rank for rank, pair in enumerate(merges)}
+    assert [tb.encode(tokens, ranks) for tokens, _ in words] == [tokens for tokens, _ in now]
+    in_bytes = [([t.encode() for t in tokens], count) for tokens, count in words]
+    assert tb.learn(in_bytes, k) == [(a.encode(), b.encode()) for a, b in merges]

@@ -75,6 +75,47 @@ def merge_pair(tokens, pair, merged):
     return tokens
 
 
+def merge(tokens, pair):
+    """Merges a pair of strings or of bytes: the merged token is both, one behind the other.
+
+    >>> merge([b"c", b"a", b"t"], (b"a", b"t"))
+    [b'c', b'at']
+    """
+    return merge_pair(tokens, pair, pair[0] + pair[1])
+
+
+def learn(words, k):
+    """Learns the first k merges of plain BPE, or fewer if no pair is left (lesson 01).
+
+    words: a list of (tokens, count); tokens are strings or bytes. Of equally frequent pairs the
+    one that is met first wins, so that the order of the words may decide.
+
+    >>> learn([(["c", "a", "t"], 10), (["b", "a", "g"], 12)], 2)
+    [('b', 'a'), ('ba', 'g')]
+    """
+    merges = []
+    while len(merges) < k and (pairs := count_pairs(words)):
+        best = max(pairs, key=pairs.get)
+        merges.append(best)
+        words = [(merge(tokens, best), count) for tokens, count in words]
+    return merges
+
+
+def encode(tokens, ranks):
+    """Joins the pair of lowest rank, at its leftmost place, until no pair has a rank (lesson 01).
+
+    ranks: pair -> its place in the list of merges.
+
+    >>> encode("abc", {("a", "bc"): 0, ("b", "c"): 1})
+    ['abc']
+    """
+    tokens = list(tokens)
+    while found := [(ranks[p], k) for k, p in enumerate(pairwise(tokens)) if p in ranks]:
+        _, k = min(found)
+        tokens[k : k + 2] = [tokens[k] + tokens[k + 1]]
+    return tokens
+
+
 def apply_merges(tokens, merges, trace=None):
     """Applies each merge rule once to a word, in learned order, wherever it fits.
 
@@ -196,11 +237,7 @@ def tokenize_bpe_by_rank(word, vocab, merges, *, unk="[UNK]"):
     (['a', 'bc'], ['abc'])
     """
     ranks = {tuple(rule): rank for rank, rule in enumerate(merges)}
-    tokens = [char if char in vocab else unk for char in word]
-    while found := [(ranks[p], k) for k, p in enumerate(pairwise(tokens)) if p in ranks]:
-        _, k = min(found)
-        tokens[k : k + 2] = [tokens[k] + tokens[k + 1]]
-    return tokens
+    return encode([char if char in vocab else unk for char in word], ranks)
 
 
 # ---- WordPiece: Algorithms 1, 4, 7 ---------------------------------------------------------------

@@ -4,7 +4,7 @@
 glossary and the tables that they read, as a folder and as `build/student.zip`: with the installed
 package it runs.
 `build/nbgrader/source` holds nbgrader's source version: each exercise with its solution between
-`### BEGIN SOLUTION` and `### END SOLUTION`, and checks that raise.
+`### BEGIN SOLUTION` and `### END SOLUTION`, and checks that raise; a student's mytok.py plays no part.
 """
 
 import json
@@ -16,6 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 READ = ["paper", "measured", "samples", "texts", "series.csv", "reproduced.csv", "figures.csv"]
+MYTOK_OFF = 'import os\n\nos.environ["TOKHELPERS_MYTOK"] = "off"  # graded by itself\n'
 WELCOME = """The notebooks of tokhelpers, for students.
 
 1. Python 3.11 or later; in this folder: pip install "tokhelpers[notebooks]" (or what your teacher gave you).
@@ -75,7 +76,7 @@ def solved(notebook: dict) -> dict[str, str]:
 
 def graded(chapter: dict, solutions: dict) -> dict:
     """A chapter as nbgrader's source version: solutions marked, and checks that raise."""
-    answers, cells = solved(solutions), []
+    answers, cells, begun = solved(solutions), [], False
     for cell in without_outputs(chapter)["cells"]:
         source, about = "".join(cell["source"]), dict(cell["metadata"])
         kind = {"exercise": "solution", "check": "grade"}
@@ -90,6 +91,8 @@ def graded(chapter: dict, solutions: dict) -> dict:
             about["nbgrader"] |= {"locked": role == "grade"}
             if role == "grade":
                 about["nbgrader"] |= {"points": 1}
+        if cell["cell_type"] == "code" and not begun:
+            source, begun = MYTOK_OFF + source, True
         cells.append({**cell, "metadata": about, "source": source.splitlines(keepends=True)})
     return {**chapter, "cells": cells}
 

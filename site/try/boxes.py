@@ -4,7 +4,8 @@ A box is a file of this folder, such as `01a_merges.py` for the page of notebook
 is a comment with the title, the comment lines below say what to try, and after an empty line the
 code begins. The code runs with the standard library, `textbook` and `checks`, nothing else. The
 exercises of lessons 01 to 05 that carry the tag `browser` are boxes, too: the cell to be completed,
-and the check below it. Boxes that begin with `try` stand on the page "Try a tokenizer", and read
+and the check below it. What a check keeps, the browser keeps too, and the later exercises load it (see
+`worker.js`). Boxes that begin with `try` stand on the page "Try a tokenizer", and read
 `learned.txt`: the merges of a tokenizer learned from one million characters of `hpo`, one per line,
 which a test learns again.
 
@@ -67,19 +68,20 @@ def read_exercises(number):
 
     The title is that of the exercise, the code its cell and the check, which is printed.
 
-    >>> [box["title"] for box in read_exercises("01")]
-    ['Exercise 1: count the pairs', 'Exercise 2: merge', 'Recall']
+    >>> [box["title"] for box in read_exercises("01")][:2]
+    ['Exercise 1: count the pairs', 'Exercise 2: merge']
     """
     (path,) = (ROOT / "notebooks").glob(f"{number}_*.ipynb")
     cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
     boxes = []
     for asks, stub, check in zip(cells, cells[1:], cells[2:], strict=False):
         if "browser" in stub["metadata"].get("tags", []):
-            title, says = re.search(
-                r"\*\*((?:Exercise|Recall|Modify)[^*]*)\*\*(.*)", text(asks)
-            ).groups()
+            title, says = re.search(r"\*\*(Exercise[^*]*)\*\*(.*)", text(asks)).groups()
             code = f"{text(stub)}\n\n\n{printed(text(check))}"
-            used = [name for name in ("checks", "math", "re", "textbook") if f"{name}." in code]
+            if "mytok." in text(asks):  # the hint speaks of the functions of lesson 01
+                code = f"mytok = checks.mytok(textbook)\nprint(mytok)\n\n\n{code}"
+            used = ("checks", "math", "re", "textbook")
+            used = [name for name in used if re.search(rf"\b{name}\b", code)]
             imports = "\n".join(f"import {name}" for name in used)
             says = re.sub(r"\(\d+ minutes\)\.?|\[([^]]*)\]\([^)]*\)", r"\1", says)
             intro = f"{says} Complete it, and run: the check's sentence says what is wrong.".strip()
@@ -100,6 +102,7 @@ def printed(check):
     'print(checks.check(f, 1))'
     """
     code = check.replace("th.notebook.", "checks.").replace("th.textbook.", "textbook.")
+    code = code.replace("  # fmt: skip", "")
     lines, last = code.splitlines(), ast.parse(code).body[-1].lineno - 1
     lines[last] = f"print({lines[last]}"
     return "\n".join(lines) + ")"

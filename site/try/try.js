@@ -6,6 +6,18 @@
   let ready = false; // Python is loaded
   let running = null; // the box that runs
 
+  // What checks keep for later lessons, the file mytok.py; a browser may refuse to store it.
+  let mytok = "";
+  try {
+    mytok = localStorage.getItem("tokhelpers.mytok") ?? "";
+  } catch {}
+  function keep(text) {
+    mytok = text;
+    try {
+      localStorage.setItem("tokhelpers.mytok", text);
+    } catch {}
+  }
+
   const part = (box, name) => box.querySelector(`.try-${name}`);
   const say = (box, text) => (part(box, "status").textContent = text);
 
@@ -62,6 +74,8 @@
         say(running, "Running");
       } else if (data.text) {
         add(data.text, data.kind);
+      } else if (data.mytok !== undefined) {
+        keep(data.mytok);
       } else if (data.done) {
         const seconds = (performance.now() - running.began) / 1000;
         end(`Done in ${seconds.toFixed(2)} s`);
@@ -86,7 +100,7 @@
     part(box, "output").replaceChildren();
     part(box, "stop").hidden = false;
     say(box, ready ? "Running" : "Loading Python");
-    worker.postMessage({ code: part(box, "code").value });
+    worker.postMessage({ code: part(box, "code").value, mytok });
   }
 
   function stop() {

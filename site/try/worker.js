@@ -1,5 +1,6 @@
 // Python in a worker of its own, so that an endless loop leaves the page alone. The page sends
-// {code}; back come {ready}, {text, kind} for what is printed, and {done} or {crash}.
+// {code, mytok}; back come {ready}, {text, kind} for what is printed, {mytok} if a check has kept a
+// function, and {done} or {crash}. mytok is the text of the file mytok.py.
 import { loadPyodide } from "./pyodide/pyodide.mjs";
 
 const LIMIT = 20_000; // characters shown of each stream
@@ -43,16 +44,19 @@ async function start() {
   python.setStderr(streams[1]);
   python.runPython("import sys; sys.stdout.reconfigure(line_buffering=True)");
   postMessage({ ready: true });
-  return python.pyimport("runner").run;
+  return { run: python.pyimport("runner").run, files: python.FS };
 }
 
 const started = start();
 
 onmessage = async ({ data }) => {
   try {
-    const run = await started;
+    const { run, files } = await started;
     streams.forEach((some) => some.restart());
+    files.writeFile("mytok.py", data.mytok);
     run(data.code);
+    const mytok = files.readFile("mytok.py", { encoding: "utf8" });
+    if (mytok !== data.mytok) postMessage({ mytok });
     postMessage({ done: true });
   } catch (error) {
     const lines = String(error).trim().split("\n"); // of a traceback the last line says what it is

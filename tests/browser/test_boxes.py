@@ -262,3 +262,21 @@ def test_missing_files_are_told(box, open_page):
     box.page.unroute("**/textbook.py")
     assert box.run("print(1)") == "1\n"
     open_page.said.clear()  # the browser names the two files that were kept from it
+
+
+def test_what_a_check_keeps_is_there_on_another_page(open_page, path):
+    answer = "def merge(tokens, pair):\n    return textbook.merge(tokens, pair)"
+    check = 'checks.check(merge, ("joined", [["a"], ("a", "t")], ["a"]), keep=True)'
+    first = Box(open_page(path("01")))
+    said = first.run(f"import checks\nimport textbook\n{answer}\nprint({check})")
+    assert said == "Right: the case holds. It is kept in mytok.py, for the lessons that follow.\n"
+    other = Box(open_page(path("04")))
+    printed = other.run("import checks, textbook\nprint(checks.mytok(textbook))")
+    assert (
+        printed.startswith("the textbook's: ") and "NameError" in printed
+    )  # no import in its cell
+    right = answer.replace("    return", "    import textbook\n\n    return")
+    first.run(f"import checks\n{right}\nprint({check})")
+    again = Box(open_page(path("04")))
+    printed = again.run("import checks, textbook\nprint(checks.mytok(textbook))")
+    assert printed.startswith("yours: merge\n")

@@ -1,4 +1,4 @@
-from .checks import check as check, check_answer as check_answer
+from .checks import check as check, check_answer as check_answer, mytok as mytok
 from .figures import (
     label_lines as label_lines,
     save_figure as save_figure,

@@ -16,11 +16,13 @@ from ..tokenizer.parts import undisturbed
 from .figures import COLOURS
 
 LINE, GREY = "#444444", "#999999"
+LEAST = 7.5  # points: what prints at column width and is still read
 # How a box looks, by its kind: face, edge, colour of the text.
 LOOKS = {
     "plain": ("#ffffff", GREY, LINE),
     "new": ("#d6eaf8", COLOURS[0], "#000000"),
     "failed": ("#ffffff", "#cccccc", GREY),
+    "ghost": ("#ffffff", GREY, GREY),
     "special": ("#fbe3d6", COLOURS[1], "#000000"),
 }
 
@@ -70,19 +72,27 @@ def draw_pipeline(text: str, tokenizer, *, title: str = ""):
     return draw_boxes(rows, title=title)
 
 
-def draw_merges(states: Sequence[Sequence[str]], *, labels: Sequence[str] = (), title: str = ""):
+def draw_merges(
+    states: Sequence[Sequence[str]],
+    *,
+    labels: Sequence[str] = (),
+    ghosts: Sequence[str] = (),
+    title: str = "",
+):
     """Draw the merges of a word as a tree that grows upwards: a row for each state.
 
     ``states`` are lists of tokens, the first the single characters; each later one joins two
-    neighbours of the one before. ``labels`` has a word for each row, such as the merge.
+    neighbours of the one before. ``labels`` has a word for each row, such as the merge. ``ghosts``
+    are tokens that spell the word and are not made: they stand on top, in dashed grey boxes.
 
     >>> _, table = draw_merges([["c", "a", "t"], ["c", "at"], ["cat"]])
     >>> table.token.tolist()
     ['c', 'a', 't', 'c', 'at', 'cat']
     """
-    size, height = sum(map(len, states[0])), len(states)
-    wide, tall = min(7, 1.8 + 0.62 * size), (0.55 if height < 9 else 0.42) * height + 0.6
-    figure, axes = _axes(wide, tall, (-0.1, size + 0.1), (-0.5, height - 0.5), title)
+    size, height = sum(map(len, states[0])), len(states) + bool(ghosts)
+    tall = (0.55 if height < 9 else 0.42) * height + 0.6
+    right = max(size, 8.4)  # a short word leaves room at the right, so that boxes keep their size
+    figure, axes = _axes(7, tall, (-0.1, right + 0.1), (-0.5, height - 0.5), title)
     rows, below = [], []
     for y, tokens in enumerate(states):
         spans = list(pairwise(accumulate(map(len, tokens), initial=0)))
@@ -97,6 +107,11 @@ def draw_merges(states: Sequence[Sequence[str]], *, labels: Sequence[str] = (), 
         below = spans
         if labels:
             axes.text(-0.25, y, labels[y], ha="right", va="center", fontsize="small")
+    spans = pairwise(accumulate(map(len, ghosts), initial=0))
+    for token, (start, stop) in zip(ghosts, spans, strict=True):
+        _box(axes, (start + stop) / 2, height - 1, max(0.62, 0.5 * len(token)), token, "ghost")
+    if ghosts:
+        axes.text(-0.25, height - 1, "never made", ha="right", va="center", fontsize="small")
     return figure, pd.DataFrame(rows, columns=["step", "start", "token", "new"])
 
 
@@ -186,7 +201,8 @@ def _box(axes, x: float, y: float, wide: float, text: str, kind: str) -> None:
     """A box with text, centred at a place of the axes."""
     face, edge, ink = LOOKS[kind]
     look = {"boxstyle": "round,pad=0,rounding_size=0.08", "fc": face, "ec": edge, "zorder": 2}
+    look["linestyle"] = "--" if kind == "ghost" else "-"
     axes.add_patch(FancyBboxPatch((x - wide / 2 + 0.04, y - 0.33), wide - 0.08, 0.66, **look))
     inches = axes.figure.get_figwidth() * wide / (axes.get_xlim()[1] - axes.get_xlim()[0])
-    small = "small" if 0.085 * len(text) <= inches else "xx-small"
+    small = "small" if 0.085 * len(text) <= inches else LEAST
     axes.text(x, y, text, ha="center", va="center", color=ink, fontsize=small, zorder=3)
