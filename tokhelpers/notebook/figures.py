@@ -48,7 +48,9 @@ def save_figure(figure, table: pd.DataFrame, name: str, *, conditions: str = "")
     ``name`` is ``NN_topic``. ``conditions`` says in a line under the axes what a reader of the figure
     alone must know: the text learned from, the text measured on, the tokenizer. The folder is the
     checkout's ``figures`` (without one, the working folder's), or ``TOKHELPERS_FIGURES``. Numbers
-    have six digits. Raises ValueError for any other name and for a table without rows.
+    have six digits. The file is cut to what is drawn, as the notebook's picture is: text that runs
+    out of the canvas makes it wider, and is not lost. Raises ValueError for any other name and for
+    a table without rows.
 
     >>> save_figure(None, pd.DataFrame(), "compression")
     Traceback (most recent call last):
@@ -59,11 +61,14 @@ def save_figure(figure, table: pd.DataFrame, name: str, *, conditions: str = "")
     if not len(table):
         raise ValueError(f"the figure {name} has no numbers: give the table that it shows")
     if conditions:
-        figure.supxlabel(conditions, x=0.01, ha="left", fontsize="x-small", color="#555555")
+        letters = round(16 * figure.get_figwidth())  # at 8 points an inch holds about so many
+        lines = textwrap.fill(" ".join(conditions.split()), letters)
+        figure.supxlabel(lines, x=0.01, ha="left", fontsize=8, color="#555555")
     folder = Path(os.environ.get("TOKHELPERS_FIGURES", (CHECKOUT or Path.cwd()) / "figures"))
     folder.mkdir(parents=True, exist_ok=True)
     numbers = table.to_csv(index=False, float_format="%.6g", lineterminator="\n").encode()
-    drawing = partial(figure.savefig, format="svg", metadata={"Date": None, "Creator": None})
+    same = {"metadata": {"Date": None, "Creator": None}}  # nothing that differs between two runs
+    drawing = partial(figure.savefig, format="svg", bbox_inches="tight", **same)
     write_all({folder / f"{name}.svg": drawing, folder / f"{name}.csv": numbers})
 
 

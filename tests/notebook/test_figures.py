@@ -1,0 +1,91 @@
+"""Figures as they are stored: nothing is cut off, letters can be read, titles say what is true."""
+
+import re
+from functools import cache
+from math import cos, radians, sin
+from xml.etree import ElementTree
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties
+from matplotlib.textpath import TextPath
+from test_project import FIGURES, rows
+
+import tokhelpers as th
+
+SVG = "{http://www.w3.org/2000/svg}"
+COLUMN = 468  # points: the text of a page of A4 or Letter is 6.5 inches wide
+DRAWN = sorted(FIGURES.glob("*.svg"))
+READABLE = ("08", "10", "19", "22")  # notebooks whose letters have 7 points
+each_figure = pytest.mark.parametrize("path", DRAWN, ids=lambda path: path.stem)
+
+
+@cache
+def extent(text, size, weight):
+    """Left, right, bottom and top of a text that begins at the origin."""
+    box = TextPath((0, 0), text, size, prop=FontProperties(family="DejaVu Sans", weight=weight))
+    return box.get_extents().extents[[0, 2, 1, 3]]
+
+
+def texts(path):
+    """Each text of a figure: what it says, its size, whether it is bold, its corners."""
+    for node in ElementTree.parse(path).iter(f"{SVG}text"):
+        style, turn = node.get("style"), node.get("transform", "")
+        if style is None:  # a formula, such as a power of ten, is placed letter by letter
+            continue
+        size = float(re.search(r"([\d.]+)px", style)[1])
+        weight = "bold" if re.search(r"\b(bold|[6-9]00)\b", style) else "normal"
+        move = re.search(r"translate\(([-\d.]+) ([-\d.]+)\)", turn)
+        x, y = map(float, move.groups() if move else (node.get("x", 0), node.get("y", 0)))
+        angle = radians(float(re.search(r"rotate\(([-\d.]+)|$", turn)[1] or 0))
+        said = "".join(node.itertext())
+        left, right, low, high = extent(said, size, weight)
+        anchor = {"middle": right / 2, "end": right}.get(
+            (re.search(r"text-anchor: (\w+)|$", style))[1], 0
+        )
+        corners = [(a - anchor, -b) for a in (left, right) for b in (low, high)]
+        turned = [(x + a * cos(angle) - b * sin(angle), y + a * sin(angle) + b * cos(angle))
+                  for a, b in corners]  # fmt: skip
+        yield said, size, weight, np.array(turned)
+
+
+def canvas(path):
+    """The width and height of a figure, in points."""
+    return np.array(ElementTree.parse(path).getroot().get("viewBox").split()[2:], float)
+
+
+def test_text_beyond_the_canvas_is_in_the_file(tmp_path, monkeypatch):
+    monkeypatch.setenv("TOKHELPERS_FIGURES", str(tmp_path))
+    figure = Figure(figsize=(3, 2))
+    figure.text(0.8, 0.5, "this text runs out of a canvas of three inches")
+    th.save_figure(figure, pd.DataFrame({"x": [1]}), "08_wide", conditions="several words " * 20)
+    path = tmp_path / "08_wide.svg"
+    assert canvas(path)[0] > 3 * 72
+    assert all((box > -1).all() and (box < canvas(path) + 1).all() for *_, box in texts(path))
+
+
+@each_figure
+def test_no_text_of_a_stored_figure_is_cut_off(path):
+    for said, *_, box in texts(path):
+        assert (box > -2).all() and (box < canvas(path) + 2).all(), said
+
+
+@pytest.mark.parametrize(
+    "path", [p for p in DRAWN if p.stem[:2] in READABLE], ids=lambda path: path.stem
+)
+def test_letters_have_seven_points_at_column_width(path):
+    scale = min(1, COLUMN / canvas(path)[0])
+    small = {said: size * scale for said, size, *_ in texts(path) if size * scale < 6.95}
+    assert not small
+
+
+CLAIMS = [row for row in rows("figures.csv") if row.get("claim")]
+
+
+@pytest.mark.parametrize("row", CLAIMS, ids=lambda row: row["figure"])
+def test_what_a_title_says_follows_from_the_figures_numbers(row):
+    """`claim` in data/figures.csv is an expression over `d`, the numbers that the figure shows."""
+    d = pd.read_csv(FIGURES / f"{row['figure']}.csv")
+    assert eval(row["claim"], {"d": d, "np": np, "pd": pd}), row["claim"]

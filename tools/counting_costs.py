@@ -1,0 +1,127 @@
+"""Measure what counting and training cost: time, files, unique pre-tokens and peak memory.
+
+Notebook 18 reads what this keeps in ``data/measured/counting.csv``. It takes some four minutes: run
+``python tools/counting_costs.py``.
+"""
+
+import hashlib
+import os
+import resource
+import subprocess
+import sys
+import time
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
+from multiprocessing import get_context
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import pandas as pd
+from pyarrow import parquet
+from tokenizers import Tokenizer, models
+
+import tokhelpers as th
+
+TEXTS = {"python-source": "python-source", "wordfreq:ru": "text:ru.txt"}
+LEAST = (1, 2, 5, 10, 20, 50, 100, 200)
+PROGRAM = """
+import sys
+from tokenizers import Tokenizer
+import tokhelpers as th
+counts, rules = th.load_counts(sys.argv[1]), Tokenizer.from_file("rules.json")
+options = {"vocab_size": 32_000, "max_word_length": 10**6}
+options["pre_tokenizer"] = rules.pre_tokenizer
+th.train_byte_level_bpe(counts, **options)
+lines = open("/proc/self/status").read().split("\\n")
+print(next(line.split()[1] for line in lines if line.startswith("VmHWM")))
+"""
+
+
+def spent():
+    """The clock, and the processor seconds of this process and of workers that have ended."""
+    whose = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    used = [resource.getrusage(who) for who in whose]
+    return np.array([time.perf_counter(), sum(u.ru_utime + u.ru_stime for u in used)])
+
+
+def timed(name, corpus, workers, folder, llama):
+    """Rows (what, text, x, value): x workers, seconds of a count, and of the merge alone."""
+    options = {"folder": folder, "shard_bytes": 1 << 23}
+    for what in ("count", "merge"):  # the second time all shards are there
+        before = spent()
+        with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+            th.count_pretokens(corpus, llama, executor=pool, **options)
+        clock, processor = spent() - before
+        yield f"{what}, clock", name, workers, clock
+        yield f"{what}, processor", name, workers, processor
+
+
+def on_disk(name, folder, seed):
+    """Rows of the runs and counts in a folder; unique pre-tokens are the mean of ten orders."""
+    files = [file for file in Path(folder).glob("*.parquet") if file.stem != "counts"]
+    # any fixed order will do
+    files.sort(key=lambda file: hashlib.sha256(file.read_bytes()).digest())
+    tables = [parquet.read_table(file) for file in files]
+    words = [table["pretoken"].to_pylist() for table in tables]
+    unique, rng = np.zeros(len(files)), np.random.default_rng(seed)
+    for _ in range(10):
+        seen = set()
+        for i, shard in enumerate(rng.permutation(len(files))):
+            seen.update(words[shard])
+            unique[i] += len(seen) / 10
+    each = sum(int(np.sum(table["count"])) for table in tables) / len(files)
+    yield from (("unique", name, each * (i + 1), n) for i, n in enumerate(unique))
+    yield "bytes", name, 0, th.load_counts(folder).bytes
+    yield "run rows", name, 0, sum(map(len, words))
+    yield "shards", name, 0, len(files)
+    yield "run bytes", name, 0, sum(file.stat().st_size for file in files)
+    counts = np.sort(parquet.read_table(Path(folder, "counts.parquet"))["count"])
+    for least in LEAST:
+        yield "at least", name, least, len(counts) - np.searchsorted(counts, least)
+
+
+def peaks(name, folder, llama, seed):
+    """Rows: peak memory in bytes of a process that learns from so many unique pre-tokens."""
+    rules = Tokenizer(models.BPE())
+    rules.pre_tokenizer = llama.pre_tokenizer
+    rules.save("rules.json")
+    counts = th.load_counts(folder)
+    order = np.random.default_rng(seed).permutation(len(counts))
+    for n in (50_000, 100_000, 200_000, 350_000):
+        words, some = counts.strings.take(order[:n]), counts.counts[order[:n]]
+        th.save_counts(replace(counts, strings=words, counts=some), "sample.parquet")
+        run = [sys.executable, "-c", PROGRAM, "sample.parquet"]
+        peak = subprocess.run(run, capture_output=True, text=True, check=True).stdout
+        yield "peak", name, n, 1024 * int(peak)
+
+
+def measure(seed):
+    """All rows, for both texts, made in the working folder."""
+    llama = th.load_tokenizer("llama-3")
+    documents = th.load_corpus("wordfreq:ru", chars=50_000_000, seed=seed)
+    with open("ru.txt", "w", encoding="utf-8") as file:
+        file.writelines(f"{document}\n" for document in documents)
+    for name, source in TEXTS.items():
+        for workers in (2, 1):
+            folder = f"long_{name[:2]}_{workers}"
+            yield from timed(name, th.load_corpus(source), workers, folder, llama)
+        yield from on_disk(name, folder, seed)
+        yield from peaks(name, folder, llama, seed)
+
+
+def main():
+    """Measure, and keep the rows with the load that the machine had at the start."""
+    began, load = time.perf_counter(), os.getloadavg()[0]
+    with TemporaryDirectory() as home:
+        os.chdir(home)
+        log = pd.DataFrame(measure(th.profile().seed), columns=["what", "text", "x", "value"])
+        os.chdir("/")
+    log.loc[len(log)] = ("load of the machine", "", 0, load)
+    seconds = time.perf_counter() - began
+    command = "python tools/counting_costs.py"
+    th.record_measured(log, "counting", command=command, seconds=seconds)
+
+
+if __name__ == "__main__":
+    main()
