@@ -289,7 +289,9 @@ def test_text_that_smollm2_would_drop_is_named_and_not_measured():
     assert len(set(byte_alphabet()) - tokenizer.get_vocab().keys()) == 21
     for text in ("a\x04b", "x \U00040000"):
         assert tokenizer.decode(tokenizer.encode(text).ids) != text
-        with pytest.raises(ValueError, match="no token for 1 of the text's characters and would drop"):
+        with pytest.raises(
+            ValueError, match="no token for 1 of the text's characters and would drop"
+        ):
             th.evaluate(tokenizer, ["fine", text])
     assert th.evaluate(tokenizer, ["fine"]).tokens >= 1
 

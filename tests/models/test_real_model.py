@@ -1,0 +1,85 @@
+"""The long runs on the real model: taken up after a kill, and one cell of each table made anew."""
+
+import pandas as pd
+import pytest
+import real_model
+import torch
+
+import tokhelpers as th
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+TINY = {"hidden_size": 12, "num_hidden_layers": 1, "num_attention_heads": 2}
+TINY |= {"num_key_value_heads": 2, "intermediate_size": 16}
+
+
+class Killed(Exception):
+    pass
+
+
+@pytest.mark.parametrize("only", [None, [5, 9]])
+@pytest.mark.parametrize("optimiser", ["adamw", "sgd"])
+def test_a_reading_goes_on_from_its_last_state(tmp_path, monkeypatch, optimiser, only):
+    """Killed after step 3 of 4, with the state of step 2 kept, it ends as one that never stopped."""
+    monkeypatch.setattr(real_model, "KEPT_EVERY", 2)
+    monkeypatch.setattr(real_model, "STEP", 2)
+    told = [["a bat sat", "on a mat"], ["the heart"], ["a cat"], ["blood"]] * 2
+    monkeypatch.setattr(real_model, "chunks", lambda seed: told)
+    size = real_model.base().get_vocab_size()
+
+    def reading(folder, dies_at=None):
+        monkeypatch.setattr(real_model, "RUNS", tmp_path / folder)
+
+        def measure(model):
+            seen.append(len(seen))
+            if dies_at is not None and len(seen) > dies_at:
+                raise Killed
+            return {"sum": model.get_input_embeddings().weight.double().sum().item()}
+
+        seen, how = [], {"points": (0, 2, 3, 4), "optimiser": optimiser, "only": only}
+        fresh = lambda: th.new_model("small-llama", size, **TINY)  # noqa: E731
+        return real_model.read_on("x", fresh, real_model.base(), measure=measure, **how)
+
+    whole = reading("whole")
+    with pytest.raises(Killed):
+        reading("killed", dies_at=2)
+    assert len(list((tmp_path / "killed").glob("*.safetensors"))) == 1
+    again = reading("killed")
+    pd.testing.assert_frame_equal(again, whole, check_exact=True)
+    assert whole["sum"].nunique() > 1 and not list((tmp_path / "killed").glob("*.safetensors"))
+
+
+def test_only_the_named_rows_learn():
+    made = th.new_model("small-llama", real_model.base().get_vocab_size(), **TINY)
+    before = made.get_input_embeddings().weight.detach().clone()
+    optimiser = torch.optim.AdamW([made.get_input_embeddings().weight], 0.01, weight_decay=0.0)
+    keep = torch.zeros(len(before), 1)
+    keep[7] = 1
+    made.get_input_embeddings().weight.register_hook(lambda gradient: gradient * keep)
+    real_model.one_step(made, optimiser, real_model.base(), [["a bat"]], warm=1, rate=0.01)
+    moved = (made.get_input_embeddings().weight != before).any(1).nonzero().flatten()
+    assert moved.tolist() == [7]
+
+
+def stored(name: str, **where) -> pd.Series:
+    table = th.measured(f"smollm2_{name}")
+    for column, value in where.items():
+        table = table[table[column].fillna("") == value]
+    assert len(table) == 1
+    return table.iloc[0]
+
+
+@pytest.mark.long
+def test_one_cell_of_each_table():
+    """Untrained ones, on this machine's own kernels: within a hundredth."""
+    case = {"field": "fi", "method": "continued", "added": 4_000, "tied": True, "start": "fvt"}
+    assert abs(real_model.one_start(*case.values())["bits"] - stored("starts", **case).bits) < 0.01
+    case = {"text": "english", "by": "leaf-id", "counted": "", "kept": 25_000}
+    found, there = real_model.one_pruning(*case.values()), stored("pruning", **case)
+    for column in ("before", "recutting", "renormalising", "after"):
+        assert abs(found[column] - there[column]) < 0.01
+    for source in ("hpo", "mmlu"):
+        there = stored("questions", source=source, question=1)
+        assert all(there[way] == place for way, place in real_model.one_question(source, 1).items())
+    assert stored("recovery", arm="none", step=0).bits == pytest.approx(
+        stored("starts", field="hpo", method="continued", added=1_000, start="none").bits, abs=1e-4
+    )
