@@ -44,17 +44,17 @@ def environment() -> dict[str, str]:
 
     Sets come in one order, widgets in their plain form, and the functions of lesson 01 from the
     textbook, whatever a reader has kept in mytok.py. In the quick profile torch and numpy
-    also compute in steps that all processors of a kind have: otherwise the widest that one has, and
-    its vendor, decide the last digits of what a model learns, and of a fitted line. Notebooks that
-    train take 1.2 to 1.6 times as long for it; the longer profiles, which also take times, compute
-    in the fastest way.
+    also compute in steps that all processors of a kind have (AVX2, from 2013 on; SSE where that is
+    fast enough): otherwise the widest that one has, and its vendor, decide the last digits of what a
+    model gives, and of a fitted line. The longer profiles, which also take times, compute in the
+    fastest way.
 
     >>> environment()["PYTHONHASHSEED"]
     '0'
     """
     told = {"PYTHONHASHSEED": "0", "TOKHELPERS_WIDGETS": "off", "TOKHELPERS_MYTOK": "off"}
     if profile().name == "quick":
-        told |= {"ATEN_CPU_CAPABILITY": "default", "MKL_CBWR": "COMPATIBLE"}
+        told |= {"ATEN_CPU_CAPABILITY": "default", "MKL_CBWR": "AVX2"}
         told |= {"OPENBLAS_CORETYPE": "Nehalem"}  # SSE: what 64-bit x86 has had since 2008
     return told
 
