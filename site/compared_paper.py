@@ -158,9 +158,8 @@ def pruning():
     nine = figure("11_languages").query("pruned > 0")
     kept = {"Figure 12": nine.pivot(index=["mix", "pruned"], columns="order", values="bytes")}
     kept["Figure 2"] = curves.pivot(index="pruned", columns="order", values="estonian")
-    loss = figure("11_loss").query("text == 'english'")
-    loss = loss.pivot(index="kept", columns="order", values="after")
-    loss = loss.rename(columns=lambda order: order.removesuffix(" on english"))
+    loss = figure("11_loss").melt(["order", "pruned", "left"], var_name="text").query("pruned > 0")
+    loss = loss.pivot(index=["text", "pruned"], columns="order", values="value")
     for other in ("leaf-id", "frequency"):
         claim = f"leaf-frequency is as good as {other} or better"
         for item in ("Figure 2", "Figure 12"):
