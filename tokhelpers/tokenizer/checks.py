@@ -55,12 +55,11 @@ def check_marks(model: dict) -> None:
         )
 
 
-def check_ids(vocab: dict[str, int], added: dict[str, int]) -> None:
+def check_ids(ids: dict[str, int]) -> None:
     """Raise ValueError where two tokens have one id, and for ids far beyond the number of tokens.
 
-    >>> check_ids({"a": 0, "b": 1}, {"<s>": 2, "b": 1})
+    >>> check_ids({"a": 0, "b": 1, "<s>": 2})
     """
-    ids = vocab | added
     if len(set(ids.values())) < len(ids):
         [(twice, _)] = Counter(ids.values()).most_common(1)
         named = [token for token, i in ids.items() if i == twice]

@@ -339,5 +339,5 @@ def size_of(tokenizer: Tokenizer) -> int:
     6
     """
     vocab = tokenizer.get_vocab()
-    check_ids(vocab, {})
+    check_ids(vocab)
     return 1 + max(vocab.values())
