@@ -16,8 +16,9 @@ import typer
 
 import tokhelpers as th
 
+from .tokenizer import library
 from .tokenizer.files import check_folder
-from .tokenizer.parts import is_bpe
+from .tokenizer.parts import Parts
 from .tokenizer.vendors import what_is
 
 app = typer.Typer(
@@ -187,7 +188,7 @@ def inspect(tokenizer: A_TOKENIZER, as_json: AS_JSON = False) -> None:
     Of other models, whose tokens are not built by merges, it says what kinds of tokens there are.
     """
     loaded = opened(tokenizer)
-    if not is_bpe(loaded):
+    if not isinstance(library.opened(loaded), Parts):
         rows = th.measure.describe_tokens(loaded)
         table = rows.groupby("kind", sort=False).token.agg(tokens="size", first="first")
         model = type(loaded.model).__name__

@@ -147,7 +147,7 @@ def text_cutter(
     shell.add_tokens([AddedToken(**{k: v for k, v in t.items() if k != "id"}) for t in added])
     shell.encode_special_tokens = not find_special
     id_of = {shell.token_to_id(t["content"]): t["id"] for t in added}
-    whole = not cuts_text(parts.settings["pre_tokenizer"])
+    whole = not cuts_text(parts.steps["pre_tokenizer"])
 
     def pieces_of(found: Encoding) -> list[str | int]:
         if not any(found.ids):

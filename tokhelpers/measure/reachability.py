@@ -106,8 +106,7 @@ def _tokens(parts: Parts) -> pd.DataFrame:
     added = {t["id"]: t for t in parts.settings["added_tokens"]}
     strings = parts.tokens | {i: t["content"] for i, t in added.items()}
     strings = dict(sorted(strings.items()))
-    fallback = parts.settings["model"].get("byte_fallback")
-    raw = {token: byte for byte, token in enumerate(BYTE_TOKENS)} if fallback else {}
+    raw = {t: byte for byte, t in enumerate(BYTE_TOKENS)} if parts.byte_fallback else {}
     spaces = parts.byte_level or "▁" in cutting_rules(parts)
     texts, kinds = [], []
     for i, token in strings.items():

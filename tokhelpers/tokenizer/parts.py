@@ -23,8 +23,22 @@ STEPS = ("normalizer", "pre_tokenizer")  # what decides a tokenizer's pre-tokens
 BYTE_TOKENS = [f"<0x{byte:02X}>" for byte in range(256)]  # SentencePiece's, for byte fallback
 
 
+class Encoder:
+    """What functions work on: ``Parts``, or a ``Library`` for what is not taken apart.
+
+    Each has ``steps`` (normalizer and pre-tokenizer, as ``tokenizer.json`` holds them), ``vocab``,
+    ``tokens``, ``added`` (ids of added tokens), ``next_id``, ``byte_fallback``, and ``cuts_text``
+    (whether added tokens that are not special cut raw text).
+    """
+
+    @cached_property
+    def byte_level(self) -> bool:
+        """Whether a token string has one character of the byte alphabet per byte."""
+        return "ByteLevel" in repr(self.steps)
+
+
 @dataclass(frozen=True, eq=False)
-class Parts:
+class Parts(Encoder):
     """A BPE or WordPiece tokenizer taken apart.
 
     ``vocab`` maps a token string to its id; ``merges`` is an int32 array with one row per merge, in
@@ -56,10 +70,23 @@ class Parts:
         """Whether the model is WordPiece, which takes the longest match and has no merges."""
         return self.settings["model"]["type"] == "WordPiece"
 
-    @cached_property
-    def byte_level(self) -> bool:
-        """Whether a token string has one character of the byte alphabet per byte."""
-        return is_byte_level(self)
+    @property
+    def steps(self) -> dict[str, dict | None]:
+        return {step: self.settings[step] for step in STEPS}
+
+    @property
+    def byte_fallback(self) -> bool:
+        """Whether characters that the vocabulary lacks become byte tokens."""
+        return bool(self.settings["model"].get("byte_fallback"))
+
+    @property
+    def prefix(self) -> str:
+        """What WordPiece writes before a token inside a word; empty in BPE."""
+        return self.settings["model"].get("continuing_subword_prefix") or ""
+
+    @property
+    def cuts_text(self) -> bool:
+        return len(self.special) < len(self.settings["added_tokens"])
 
     @cached_property
     def special(self) -> set[str]:
@@ -200,14 +227,6 @@ def backend_of(tokenizer) -> Tokenizer:
     return backend
 
 
-def is_bpe(tokenizer: Tokenizer | Parts) -> bool:
-    """Say whether a tokenizer's model is BPE, without marks of words: what ``read_parts`` reads."""
-    if isinstance(tokenizer, Parts):
-        return True
-    model = backend_of(tokenizer).model
-    return isinstance(model, models.BPE) and not any(getattr(model, mark) for mark in MARKS)
-
-
 def undisturbed(tokenizer) -> Tokenizer:
     """Return a tokenizer that takes texts whole and gives the same tokens each time.
 
@@ -231,22 +250,6 @@ def undisturbed(tokenizer) -> Tokenizer:
     if dropout:
         copy.model.dropout = None
     return copy
-
-
-def steps_of(tokenizer: Tokenizer | Parts) -> dict[str, dict | None]:
-    """Return a tokenizer's normalizer and pre-tokenizer, as ``tokenizer.json`` holds them."""
-    if isinstance(tokenizer, Parts):
-        return {step: tokenizer.settings[step] for step in STEPS}
-    found = {step: getattr(backend_of(tokenizer), step) for step in STEPS}
-    return {k: None if v is None else json.loads(v.__getstate__()) for k, v in found.items()}
-
-
-def is_byte_level(tokenizer: Tokenizer | Parts) -> bool:
-    """Say whether a tokenizer writes its tokens in the byte alphabet, one character per byte.
-
-    It does if its normalizer or its pre-tokenizer is, or contains, ``ByteLevel``.
-    """
-    return "ByteLevel" in repr(steps_of(tokenizer))
 
 
 def merge_ids(vocab: dict[str, int], merges: Sequence) -> np.ndarray:

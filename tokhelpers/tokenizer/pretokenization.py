@@ -14,7 +14,8 @@ from numbers import Integral
 
 from tokenizers import Tokenizer, models
 
-from .parts import Parts, backend_of, steps_of
+from .library import described
+from .parts import Parts
 from .token_bytes import byte_of
 
 LLAMA_3 = (
@@ -121,11 +122,12 @@ def cutting_rules(tokenizer: Tokenizer | Parts) -> str:
     >>> cutting_rules(tokenizer)
     '{"normalizer": null, "pre_tokenizer": {"type": "Whitespace"}}'
     """
-    rules = steps_of(tokenizer)
+    encoder = described(tokenizer)
+    rules = encoder.steps
     if not cuts_text(rules["pre_tokenizer"]):
-        parts = isinstance(tokenizer, Parts)
-        vocab = tokenizer.vocab if parts else backend_of(tokenizer).get_vocab(False)
-        inside = (token for token in vocab if token.rfind("▁") > 0)  # most have none: much faster
+        inside = (
+            token for token in encoder.vocab if token.rfind("▁") > 0
+        )  # most have none: much faster
         crossing = list(filter(BEFORE_META.search, inside))
         if crossing or "▁" not in json.dumps(rules, ensure_ascii=False):
             raise ValueError(
@@ -228,14 +230,13 @@ def always_split(parts: Parts, tokens: Iterable[str]) -> list[str]:
     >>> always_split(parts, ["catĠ", "Ġcat", "cat"])
     ['catĠ']
     """
-    cut = library_cutter(json.dumps(steps_of(parts)))
+    cut = library_cutter(json.dumps(parts.steps))
     # without a pre-tokenizer merges cross spaces
-    between = "\0" if cuts_text(parts.settings["pre_tokenizer"]) else ""
+    between = "\0" if cuts_text(parts.steps["pre_tokenizer"]) else ""
     contexts = (("", ""), (" ", ""), ("a", ""), ("", "a"))
-    prefix = parts.settings["model"].get("continuing_subword_prefix") or ""
 
     def split(token: str) -> bool:
-        inner = token.removeprefix(prefix)
+        inner = token.removeprefix(parts.prefix)
         text = token_text(parts, inner)
         return text is not None and not any(
             inner in between.join(cut(before + text + after)) for before, after in contexts
