@@ -20,6 +20,7 @@ from tokenizers import (
 )  # fmt: skip
 
 import tokhelpers as th
+from tokhelpers.tokenizer.library import undisturbed
 from tokhelpers.tokenizer.parts import (
     BYTE_TOKENS,
     Parts,
@@ -28,7 +29,6 @@ from tokhelpers.tokenizer.parts import (
     parts_with_skipping,
     parts_with_tokens,
     read_parts,
-    undisturbed,
 )
 from tokhelpers.tokenizer.segmentation import merges_of
 

@@ -8,7 +8,31 @@ import numpy as np
 from tokenizers import Tokenizer, models
 
 from .checks import MARKS, check_ids
-from .parts import STEPS, Encoder, Parts, backend_of, taken_apart, undisturbed
+from .parts import STEPS, Encoder, Parts, backend_of, taken_apart
+
+
+def undisturbed(tokenizer) -> Tokenizer:
+    """Return a tokenizer that takes texts whole and gives the same tokens each time.
+
+    That is the ``tokenizers.Tokenizer`` inside, or where that cuts texts off, pads them or leaves
+    merges out at random (dropout), a copy that does not.
+
+    >>> tokenizer = Tokenizer(models.BPE({"a": 0}, []))
+    >>> tokenizer.enable_truncation(1)
+    >>> undisturbed(tokenizer).encode("aa").tokens
+    ['a', 'a']
+    """
+    inner = backend_of(tokenizer)
+    dropout = getattr(inner.model, "dropout", None)
+    if inner.truncation is None and inner.padding is None and not dropout:
+        return inner
+    copy = Tokenizer.from_str(inner.to_str())
+    copy.encode_special_tokens = inner.encode_special_tokens  # the only thing that is not written
+    copy.no_truncation()
+    copy.no_padding()
+    if dropout:
+        copy.model.dropout = None
+    return copy
 
 
 class Library(Encoder):

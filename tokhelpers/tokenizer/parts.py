@@ -227,31 +227,6 @@ def backend_of(tokenizer) -> Tokenizer:
     return backend
 
 
-def undisturbed(tokenizer) -> Tokenizer:
-    """Return a tokenizer that takes texts whole and gives the same tokens each time.
-
-    That is the ``tokenizers.Tokenizer`` inside, or where that cuts texts off, pads them or leaves
-    merges out at random (dropout), a copy that does not.
-
-    >>> from tokenizers import models
-    >>> tokenizer = Tokenizer(models.BPE({"a": 0}, []))
-    >>> tokenizer.enable_truncation(1)
-    >>> undisturbed(tokenizer).encode("aa").tokens
-    ['a', 'a']
-    """
-    inner = backend_of(tokenizer)
-    dropout = getattr(inner.model, "dropout", None)
-    if inner.truncation is None and inner.padding is None and not dropout:
-        return inner
-    copy = Tokenizer.from_str(inner.to_str())
-    copy.encode_special_tokens = inner.encode_special_tokens  # the only thing that is not written
-    copy.no_truncation()
-    copy.no_padding()
-    if dropout:
-        copy.model.dropout = None
-    return copy
-
-
 def merge_ids(vocab: dict[str, int], merges: Sequence) -> np.ndarray:
     """Write merges, given as pairs of tokens, as rows of three ids: left, right, result.
 
