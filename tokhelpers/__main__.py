@@ -131,15 +131,15 @@ def held_out(texts, tokenizer, words):
     """
     try:
         test = texts.held_out(min(texts.chars or HELD_OUT, HELD_OUT))
+        next(iter(test))  # where there is no document, it says so
         text = th.measure.measurable(test, tokenizer)
-        th.count_pretokens(test, tokenizer) if text is test else None  # whether there is any
         if test.name == texts.name:
             return text, "held-out text", {f"{texts.name}, held out (split='test')": text}
         return text, test.name, {f"{test.name}, measured on": text}
     except (ValueError, FileNotFoundError) as error:
         say(f"warning: {error}; the measures are of the text that was learned from")
-        text = th.measure.measurable(texts, tokenizer)
-        return texts if text is texts else words, "the text learned from", {}
+        text = texts if library.described(tokenizer).cuts_text else words
+        return text, "the text learned from", {}
 
 
 def with_rows(given: dict, texts, old, new) -> dict:

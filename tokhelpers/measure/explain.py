@@ -10,12 +10,11 @@ import numpy as np
 import pandas as pd
 from tokenizers import Tokenizer
 
-from ..adapt.adaptbpe import text_cutter
 from ..text.counting import counted
-from ..text.readers import SURROGATE
+from ..tokenizer.checks import check_text
 from ..tokenizer.library import Library, opened
 from ..tokenizer.parts import Parts, read_parts
-from ..tokenizer.pretokenization import cutting_rules, library_cutter
+from ..tokenizer.pretokenization import cutting_rules, library_cutter, text_cutter
 from ..tokenizer.segmentation import (
     NO_MERGE,
     merges_of,
@@ -90,15 +89,6 @@ def _rows_by_library(encoder: Library, word: str) -> list[tuple]:
         (piece, " ".join(token.value for token in model.tokenize(piece))) for piece in cut(word)
     ]
     return [(piece, 0, kind, pd.NA, made) for piece, made in tokens]
-
-
-def check_text(text: str) -> None:
-    """Raise TypeError for what is no string, ValueError for half of a character."""
-    if not isinstance(text, str):
-        raise TypeError(f"a text is a string, got {type(text).__name__}: give one text")
-    if half := SURROGATE.search(text):
-        number = f"U+{ord(half[0]):04X}"
-        raise ValueError(f"the text holds {number}, half of a character: decode it properly")
 
 
 def _rows_of(pretoken: str | int, parts: Parts) -> list[tuple]:

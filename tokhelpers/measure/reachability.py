@@ -7,11 +7,10 @@ import numpy as np
 import pandas as pd
 from tokenizers import Tokenizer
 
-from ..adapt.adaptbpe import text_cutter
 from ..tokenizer.checks import progress
 from ..tokenizer.library import undisturbed
 from ..tokenizer.parts import BYTE_TOKENS, Parts, build_tokenizer, read_parts
-from ..tokenizer.pretokenization import cutting_rules, proven_pattern, token_text
+from ..tokenizer.pretokenization import cutting_rules, proven_pattern, text_cutter, token_text
 from ..tokenizer.segmentation import merges_of, segment, symbols_of
 from ..tokenizer.token_bytes import COMPLETIONS, byte_of, completions
 from .quality import whole_words

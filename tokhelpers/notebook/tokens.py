@@ -9,7 +9,7 @@ import regex
 from tokenizers import Tokenizer
 
 from ..adapt.adaptbpe import AdaptBPE
-from ..measure.explain import check_text
+from ..tokenizer.checks import check_text
 from ..tokenizer.library import described
 from ..tokenizer.parts import BYTE_TOKENS, backend_of
 from ..tokenizer.token_bytes import byte_of

@@ -9,10 +9,10 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
-from itertools import repeat
+from itertools import chain, repeat
 from numbers import Integral
 
-from tokenizers import Tokenizer, models
+from tokenizers import AddedToken, Encoding, Tokenizer, models
 
 from .library import described
 from .parts import Parts
@@ -48,6 +48,9 @@ PATTERNS = dict.fromkeys((LLAMA_3, QWEN, GPT_2, GPT_4), LETTERS)
 PATTERNS |= dict.fromkeys((TEKKEN, GPT_4O), {"Ll"} | WITHOUT_CASE)
 LINES = {LLAMA_3, QWEN, TEKKEN}  # a pre-token ends after the last newline in white space
 
+# Its only token is empty, so each pre-token comes out as one unknown token, which is the pre-token
+UNKNOWN = {"type": "Unigram", "unk_id": 0, "vocab": [["", 0.0]], "byte_fallback": False}
+BATCH = 1_000  # texts that `text_cutter` cuts at a time
 LONGEST = 1 << 24  # characters that the library normalizes and cuts at a time
 
 BEFORE_META = re.compile("(?<=[^▁])(?=▁)")
@@ -192,6 +195,44 @@ def library_cutter(rules: str) -> Callable[[str], list[str]]:
         if pre_tokenizer is not None:
             pieces = [piece for piece, _ in pre_tokenizer.pre_tokenize_str(text)]
         return [word for piece in pieces for word in BEFORE_META.split(piece)] if whole else pieces
+
+    return cut
+
+
+def text_cutter(
+    parts: Parts, *, find_special: bool = True
+) -> Callable[[list[str]], Iterator[list[str | int]]]:
+    """Make a function that cuts texts into pre-tokens (str) and added tokens found in them (ids).
+
+    The library does it all, so that its rules for added tokens hold: white space beside them, whole
+    words, normalisation. Without ``find_special`` special tokens are text like any other. Raises
+    ValueError for a tokenizer for which a document would be one word.
+
+    >>> list(text_cutter(th.read_parts(th.load_tokenizer("llama-3")))(["a cat<|eot_id|>", ""]))
+    [['a', 'Ġcat', 128009], []]
+    """
+    cutting_rules(parts)
+    nothing = {"added_tokens": [], "post_processor": None, "truncation": None, "padding": None}
+    shell = Tokenizer.from_str(json.dumps(parts.settings | nothing | {"model": UNKNOWN}))
+    added = parts.settings["added_tokens"]
+    shell.add_tokens([AddedToken(**{k: v for k, v in t.items() if k != "id"}) for t in added])
+    shell.encode_special_tokens = not find_special
+    id_of = {shell.token_to_id(t["content"]): t["id"] for t in added}
+    whole = not cuts_text(parts.steps["pre_tokenizer"])
+
+    def pieces_of(found: Encoding) -> list[str | int]:
+        if not any(found.ids):
+            pieces = found.tokens
+        else:
+            pieces = [id_of.get(i, word) for i, word in zip(found.ids, found.tokens, strict=True)]
+        if not whole:
+            return pieces
+        words = (BEFORE_META.split(p) if isinstance(p, str) else [p] for p in pieces)
+        return list(chain.from_iterable(words))
+
+    def cut(texts: list[str]) -> Iterator[list[str | int]]:
+        for k in range(0, len(texts), BATCH):
+            yield from map(pieces_of, shell.encode_batch(texts[k : k + BATCH]))
 
     return cut
 
