@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from tokenizers import Tokenizer
 
-from tokhelpers.tokenizer.parts import undisturbed
+from tokhelpers.tokenizer.library import undisturbed
 
 TEXTS = [
     "", " ", "  two  spaces ", "\n\r\n\t x", "Tietokoneohjelmoija söi puuroa.", "Хорошая погода!",

@@ -16,8 +16,9 @@ import typer
 
 import tokhelpers as th
 
+from .tokenizer import library
 from .tokenizer.files import check_folder
-from .tokenizer.parts import is_bpe
+from .tokenizer.parts import Parts
 from .tokenizer.vendors import what_is
 
 app = typer.Typer(
@@ -130,15 +131,15 @@ def held_out(texts, tokenizer, words):
     """
     try:
         test = texts.held_out(min(texts.chars or HELD_OUT, HELD_OUT))
+        next(iter(test))  # where there is no document, it says so
         text = th.measure.measurable(test, tokenizer)
-        th.count_pretokens(test, tokenizer) if text is test else None  # whether there is any
         if test.name == texts.name:
             return text, "held-out text", {f"{texts.name}, held out (split='test')": text}
         return text, test.name, {f"{test.name}, measured on": text}
     except (ValueError, FileNotFoundError) as error:
         say(f"warning: {error}; the measures are of the text that was learned from")
-        text = th.measure.measurable(texts, tokenizer)
-        return texts if text is texts else words, "the text learned from", {}
+        text = texts if library.described(tokenizer).cuts_text else words
+        return text, "the text learned from", {}
 
 
 def with_rows(given: dict, texts, old, new) -> dict:
@@ -187,7 +188,7 @@ def inspect(tokenizer: A_TOKENIZER, as_json: AS_JSON = False) -> None:
     Of other models, whose tokens are not built by merges, it says what kinds of tokens there are.
     """
     loaded = opened(tokenizer)
-    if not is_bpe(loaded):
+    if not isinstance(library.opened(loaded), Parts):
         rows = th.measure.describe_tokens(loaded)
         table = rows.groupby("kind", sort=False).token.agg(tokens="size", first="first")
         model = type(loaded.model).__name__

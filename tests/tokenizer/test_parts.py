@@ -1,12 +1,26 @@
 """Taking apart and putting together changes nothing that was not asked for."""
 
+import gc
 import json
+import time
+import weakref
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from strategies import MARKED, loaded, one_fast
-from tokenizers import AddedToken, Tokenizer, models
+from tokenizers import (
+    AddedToken,
+    Tokenizer,
+    decoders,
+    models,
+    normalizers,
+    pre_tokenizers,
+    processors,
+    trainers,
+)  # fmt: skip
 
 import tokhelpers as th
+from tokhelpers.tokenizer.library import undisturbed
 from tokhelpers.tokenizer.parts import (
     BYTE_TOKENS,
     Parts,
@@ -15,7 +29,6 @@ from tokhelpers.tokenizer.parts import (
     parts_with_skipping,
     parts_with_tokens,
     read_parts,
-    undisturbed,
 )
 from tokhelpers.tokenizer.segmentation import merges_of
 
@@ -44,13 +57,84 @@ def test_every_option_of_the_model_is_kept():
             read_parts(given)
 
 
-def test_reading_follows_a_tokenizer_that_was_changed():
+def same_size(tokenizer):
+    """Another model with as many tokens and merges, of which only one is another."""
+    tokenizer.model = ab(("a", "b", "ab", "ba"), [("b", "a")]).model
+
+
+def trained_again(tokenizer):
+    tokenizer.train_from_iterator(["bc bc"], trainers.BpeTrainer(vocab_size=4, show_progress=False))
+
+
+CHANGES = {
+    "add_tokens": lambda t: t.add_tokens(["<x>"]),
+    "add_special_tokens": lambda t: t.add_special_tokens(["<x>"]),
+    "a token becomes special": lambda t: t.add_special_tokens(["ab"]),
+    "flags of a token": lambda t: t.add_tokens([AddedToken("ab", lstrip=True)]),
+    "model": same_size,
+    "model, of the same kind in all": lambda t: setattr(t, "model", old_model()),
+    "model, trained again": trained_again,
+    "normalizer": lambda t: setattr(t, "normalizer", normalizers.NFC()),
+    "pre_tokenizer": lambda t: setattr(t, "pre_tokenizer", pre_tokenizers.Whitespace()),
+    "inside pre_tokenizer": lambda t: setattr(t.pre_tokenizer, "add_prefix_space", False),
+    "post_processor": lambda t: setattr(t, "post_processor", processors.ByteLevel()),
+    "decoder": lambda t: setattr(t, "decoder", decoders.ByteLevel()),
+    "truncation": lambda t: t.enable_truncation(5),
+    "padding": lambda t: t.enable_padding(pad_id=1),
+    "ignore_merges": lambda t: setattr(t.model, "ignore_merges", True),
+    "dropout": lambda t: setattr(t.model, "dropout", 0.5),
+    "dropout of 0": lambda t: setattr(t.model, "dropout", 0.0),
+    "unk_token": lambda t: setattr(t.model, "unk_token", "a"),
+    "byte_fallback": lambda t: setattr(t.model, "byte_fallback", True),
+}
+
+
+def old_model():
+    return ab(("a", "b", "ab", "ba")).model
+
+
+@pytest.mark.parametrize("first", [None, 0.0, 0.25])
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_tokenizer_is_read_once_and_again_when_it_was_changed(change, first):
+    tokenizer = ab(("a", "b", "ab", "ba"), dropout=first)
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel()
+    before = tokenizer.to_str()
+    parts = read_parts(tokenizer)
+    assert read_parts(tokenizer) is parts is read_parts(tokenizer)
+    assert tokenizer.to_str() == before and tokenizer.model.dropout == first
+    CHANGES[change](tokenizer)
+    again = read_parts(tokenizer)
+    assert build_tokenizer(again).to_str() == tokenizer.to_str()
+    assert tokenizer.to_str() == before or again is not parts
+    assert read_parts(tokenizer) is again
+
+
+def test_what_was_read_goes_with_the_tokenizer():
     tokenizer = ab()
-    assert read_parts(tokenizer).merge_skipping is False
-    tokenizer.model.ignore_merges = True
-    assert read_parts(tokenizer).merge_skipping is True
-    tokenizer.add_special_tokens(["<x>"])
-    assert read_parts(tokenizer).special == {"<x>"} and read_parts(tokenizer).next_id == 4
+    parts = weakref.ref(read_parts(tokenizer))
+    assert parts() is not None
+    del tokenizer
+    gc.collect()
+    assert parts() is None
+
+
+def test_threads_that_read_at_the_same_time_change_nothing():
+    tokenizer = ab()
+    before = tokenizer.to_str()
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda _: read_parts(tokenizer), range(400)))
+    assert {part.pairs()[0] for part in found} == {("a", "b")} and tokenizer.to_str() == before
+
+
+def test_a_second_evaluation_of_a_real_tokenizer_is_quick(qwen):
+    documents = ["a cat", "another line", "three"]
+    th.evaluate(qwen, documents)
+    took = []
+    for _ in range(5):
+        began = time.thread_time()
+        th.evaluate(qwen, documents)
+        took.append(time.thread_time() - began)
+    assert min(took) <= 0.05
 
 
 def test_merge_skipping_is_a_copy(llama):

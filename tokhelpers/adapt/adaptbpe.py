@@ -1,24 +1,20 @@
 """AdaptBPE: an encoder that looks for added tokens in words before it merges."""
 
-import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from functools import cached_property
 from itertools import chain, islice
 
 import numpy as np
-from tokenizers import AddedToken, Encoding, Tokenizer
+from tokenizers import Tokenizer
 
 from ..text.pretokens import Pretokens
 from ..tokenizer.parts import Parts, backend_of, build_tokenizer, read_parts
-from ..tokenizer.pretokenization import BEFORE_META, cuts_text, cutting_rules
+from ..tokenizer.pretokenization import BATCH, text_cutter
 from ..tokenizer.segmentation import merges_of, segment, sum_by_id, symbols_of
 from .extension import Extension
 from .methods import checked_tokens, extend_parts
 
-BATCH = 1_000  # texts that are cut at a time
 KNOWN_WORDS = 1_000_000  # so many words are remembered before an encoder begins anew
-# Its only token is empty, so each pre-token comes out as one unknown token, which is the pre-token
-UNKNOWN = {"type": "Unigram", "unk_id": 0, "vocab": [["", 0.0]], "byte_fallback": False}
 
 
 def adapt_bpe(tokenizer: Tokenizer | Parts, added_tokens: Iterable[str] | Extension) -> "AdaptBPE":
@@ -126,44 +122,6 @@ class AdaptBPE:
         """Count how often each id is produced on pre-tokens: an int64 array indexed by id."""
         ids, offsets = self.segment(words.words)
         return sum_by_id(ids, np.repeat(words.counts, np.diff(offsets)), self.parts.next_id)
-
-
-def text_cutter(
-    parts: Parts, *, find_special: bool = True
-) -> Callable[[list[str]], Iterator[list[str | int]]]:
-    """Make a function that cuts texts into pre-tokens (str) and added tokens found in them (ids).
-
-    The library does it all, so that its rules for added tokens hold: white space beside them, whole
-    words, normalisation. Without ``find_special`` special tokens are text like any other. Raises
-    ValueError for a tokenizer for which a document would be one word.
-
-    >>> list(text_cutter(th.read_parts(th.load_tokenizer("llama-3")))(["a cat<|eot_id|>", ""]))
-    [['a', 'Ġcat', 128009], []]
-    """
-    cutting_rules(parts)
-    nothing = {"added_tokens": [], "post_processor": None, "truncation": None, "padding": None}
-    shell = Tokenizer.from_str(json.dumps(parts.settings | nothing | {"model": UNKNOWN}))
-    added = parts.settings["added_tokens"]
-    shell.add_tokens([AddedToken(**{k: v for k, v in t.items() if k != "id"}) for t in added])
-    shell.encode_special_tokens = not find_special
-    id_of = {shell.token_to_id(t["content"]): t["id"] for t in added}
-    whole = not cuts_text(parts.settings["pre_tokenizer"])
-
-    def pieces_of(found: Encoding) -> list[str | int]:
-        if not any(found.ids):
-            pieces = found.tokens
-        else:
-            pieces = [id_of.get(i, word) for i, word in zip(found.ids, found.tokens, strict=True)]
-        if not whole:
-            return pieces
-        words = (BEFORE_META.split(p) if isinstance(p, str) else [p] for p in pieces)
-        return list(chain.from_iterable(words))
-
-    def cut(texts: list[str]) -> Iterator[list[str | int]]:
-        for k in range(0, len(texts), BATCH):
-            yield from map(pieces_of, shell.encode_batch(texts[k : k + BATCH]))
-
-    return cut
 
 
 # --- the longest matches -------------------------------------------------------------------------

@@ -171,7 +171,7 @@ def _of_one_family(tokenizer, supplement) -> tuple[Parts, Parts]:
 
 def _family(parts: Parts) -> str:
     if parts.wordpiece:
-        return f"WordPiece with {parts.settings['model']['continuing_subword_prefix']!r}"
+        return f"WordPiece with {parts.prefix!r}"
     return "byte-level BPE" if parts.byte_level else "BPE of characters (SentencePiece style)"
 
 

@@ -66,7 +66,7 @@ def prunable(parts: Parts) -> list[str]:
     >>> prunable(th.read_parts(th.train_byte_level_bpe(["bat bat"], vocab_size=258)))
     ['at', 'bat']
     """
-    prefix = parts.settings["model"].get("continuing_subword_prefix") or ""
+    prefix = parts.prefix
     return [t for t in parts.vocab if len(t.removeprefix(prefix)) > 1 and t not in parts.apart]
 
 

@@ -18,7 +18,8 @@ from tokenizers import Tokenizer
 
 from ..text.counting import count_pretokens
 from ..text.pretokens import Pretokens
-from ..tokenizer.parts import Parts, read_parts, undisturbed
+from ..tokenizer.library import undisturbed
+from ..tokenizer.parts import Parts, read_parts
 from ..tokenizer.pretokenization import cutting_rules, documents_with_counts, library_cutter
 from ..tokenizer.segmentation import symbols_of, token_counts
 from ..train.merges import learn_vocabulary

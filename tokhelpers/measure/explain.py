@@ -10,11 +10,11 @@ import numpy as np
 import pandas as pd
 from tokenizers import Tokenizer
 
-from ..adapt.adaptbpe import text_cutter
 from ..text.counting import counted
-from ..text.readers import SURROGATE
-from ..tokenizer.parts import Parts, backend_of, is_bpe, read_parts
-from ..tokenizer.pretokenization import cutting_rules, library_cutter
+from ..tokenizer.checks import check_text
+from ..tokenizer.library import Library, opened
+from ..tokenizer.parts import Parts, read_parts
+from ..tokenizer.pretokenization import cutting_rules, library_cutter, text_cutter
 from ..tokenizer.segmentation import (
     NO_MERGE,
     merges_of,
@@ -72,33 +72,23 @@ def explain_word(tokenizer: Tokenizer | Parts, word: str) -> pd.DataFrame:
     check_text(word)
     if not word:
         raise ValueError("the word is empty: give text of one character or more")
-    if is_bpe(tokenizer):
-        parts = read_parts(tokenizer)
+    if isinstance(parts := opened(tokenizer), Parts):
         rows = [row for piece in next(text_cutter(parts)([word])) for row in _rows_of(piece, parts)]
     else:
-        rows = _rows_by_library(backend_of(tokenizer), word)
+        rows = _rows_by_library(parts, word)
     columns = ["pretoken", "step", "pair", "rank", "tokens"]
     table = pd.DataFrame(rows, columns=columns, dtype=object)
     return table.astype({"step": int, "rank": "Int64"})
 
 
-def _rows_by_library(tokenizer: Tokenizer, word: str) -> list[tuple]:
+def _rows_by_library(encoder: Library, word: str) -> list[tuple]:
     """A row for each pre-token of a word, with the tokens that the library's model makes of it."""
-    model, cut = tokenizer.model, library_cutter(cutting_rules(tokenizer))
+    model, cut = encoder.backend.model, library_cutter(cutting_rules(encoder))
     kind = type(model).__name__
     tokens = [
         (piece, " ".join(token.value for token in model.tokenize(piece))) for piece in cut(word)
     ]
     return [(piece, 0, kind, pd.NA, made) for piece, made in tokens]
-
-
-def check_text(text: str) -> None:
-    """Raise TypeError for what is no string, ValueError for half of a character."""
-    if not isinstance(text, str):
-        raise TypeError(f"a text is a string, got {type(text).__name__}: give one text")
-    if half := SURROGATE.search(text):
-        number = f"U+{ord(half[0]):04X}"
-        raise ValueError(f"the text holds {number}, half of a character: decode it properly")
 
 
 def _rows_of(pretoken: str | int, parts: Parts) -> list[tuple]:

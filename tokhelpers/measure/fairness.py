@@ -11,7 +11,6 @@ from tokenizers import Tokenizer
 from ..adapt.selection import word_lengths
 from ..text.corpora import load_corpus
 from ..text.stored_counts import stored_texts
-from ..tokenizer.parts import is_bpe, read_parts
 from .quality import evaluate
 
 MEASURES = ["bytes_per_token", "chars_per_token", "partial_tokens", "split_characters"]
@@ -125,9 +124,8 @@ def fairness(
         languages = texts.language[texts.name.str.startswith("flores:")].tolist()
     tables = []
     for name, tokenizer in tokenizers.items():
-        parts = read_parts(tokenizer) if is_bpe(tokenizer) else tokenizer  # taken apart once
         wanted = dict.fromkeys([*languages, "eng_Latn"])
-        rows = {code: evaluate(parts, load_corpus(f"flores:{code}")) for code in wanted}
+        rows = {code: evaluate(tokenizer, load_corpus(f"flores:{code}")) for code in wanted}
         table = pd.DataFrame(rows).T.rename_axis("language")
         table = table.assign(tokenizer=name, premium=premium(table.tokens)).loc[list(languages)]
         tables.append(table.reset_index().astype({"tokens": int}))

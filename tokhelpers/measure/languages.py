@@ -109,7 +109,7 @@ def supplement_tokens(
         train, corpus = partial(train_byte_level_bpe, **rules), words
     else:  # by SentencePiece's rules, over the characters that continued training has
         rules = {"isolate_digits": True, "split_by_script": True, "split_by_number": True}
-        rules["byte_fallback"] = bool(base.settings["model"].get("byte_fallback"))
+        rules["byte_fallback"] = base.byte_fallback
         train = partial(train_sentencepiece_bpe, normalizer=normalizers.NFKC(), **rules)
         known = base.alphabet.keys() | set(continued.tokens[: continued.characters])
         corpus = {word[1:]: n for word, n in words.items() if known.issuperset(word)}

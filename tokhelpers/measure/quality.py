@@ -13,18 +13,17 @@ from ..adapt.extension import Extension
 from ..adapt.methods import extended_by_sizes
 from ..text.counting import counted
 from ..text.pretokens import Pretokens
+from ..tokenizer.library import Library, described, opened
 from ..tokenizer.parts import (
     BYTE_TOKENS,
+    Encoder,
     Parts,
-    backend_of,
     build_tokenizer,
-    is_bpe,
     parts_with_skipping,
     read_parts,
-    undisturbed,
 )
 from ..tokenizer.pretokenization import documents_with_counts, token_text
-from ..tokenizer.segmentation import merges_of, segment, size_of, symbols_of, token_counts
+from ..tokenizer.segmentation import merges_of, segment, symbols_of, token_counts
 from ..tokenizer.token_bytes import code_points, ends_inside, is_whole, raw_tokens
 
 
@@ -45,8 +44,7 @@ def unreachable(tokenizer: Tokenizer | Parts, tokens: Iterable[str] | None = Non
     """
     parts = read_parts(tokenizer)
     if tokens is None:
-        fallback = parts.settings["model"].get("byte_fallback")
-        left_out = parts.added.keys() | (BYTE_TOKENS if fallback else ())
+        left_out = parts.added.keys() | (BYTE_TOKENS if parts.byte_fallback else ())
         tokens = [t for t in parts.vocab if t not in left_out]
     tokens = list(tokens)
     unknown = [token for token in tokens if token not in parts.vocab]
@@ -94,10 +92,7 @@ def evaluate(
     [1.4, 0.0]
     """
     encoder = tokenizer if isinstance(tokenizer, AdaptBPE) else None
-    if encoder:
-        tokenizer = encoder.parts
-    elif is_bpe(tokenizer):
-        tokenizer = read_parts(tokenizer)  # taken apart once
+    tokenizer = encoder.parts if encoder else opened(tokenizer)
     corpus = measurable(corpus, tokenizer)
     words = counted(corpus, tokenizer)
     if isinstance(tokenizer, Parts):
@@ -137,7 +132,7 @@ def measurable(
     >>> measurable(["bat"], base)
     Pretokens(1 unique, 1 in all)
     """
-    if not _cuts_text(tokenizer):
+    if not described(tokenizer).cuts_text:
         return counted(corpus, tokenizer)
     if isinstance(corpus, Pretokens):
         raise ValueError(
@@ -146,18 +141,10 @@ def measurable(
     return list(corpus) if isinstance(corpus, Iterator) else corpus
 
 
-def _cuts_text(tokenizer: Tokenizer | Parts) -> bool:
-    """Whether added tokens that are not special cut raw text."""
-    if isinstance(tokenizer, Parts):
-        return not all(token["special"] for token in tokenizer.settings["added_tokens"])
-    added = backend_of(tokenizer).get_added_tokens_decoder().values()
-    return not all(token.special for token in added)
-
-
-def _partial(tokenizer: Tokenizer | Parts, ids: Iterable[int]) -> dict[int, bool]:
+def _partial(encoder: Encoder, ids: Iterable[int]) -> dict[int, bool]:
     """Which tokens hold part of a character, and whether one begins in them and is cut."""
-    name = tokenizer.tokens.get if isinstance(tokenizer, Parts) else tokenizer.id_to_token
-    raw = zip(ids, raw_tokens([name(i) or "" for i in ids], tokenizer), strict=True)
+    name = encoder.tokens.get
+    raw = zip(ids, raw_tokens([name(i, "") for i in ids], encoder), strict=True)
     return {i: ends_inside(token) for i, token in raw if not is_whole(token)}
 
 
@@ -192,29 +179,22 @@ def _measures(words: Pretokens, counts, added: Sequence[int], partial: Mapping[i
     )
 
 
-def _counts_in_text(tokenizer: Tokenizer | Parts | AdaptBPE, corpus, rules: str) -> np.ndarray:
+def _counts_in_text(encoder: Encoder | AdaptBPE, corpus, rules: str) -> np.ndarray:
     """Count tokens by encoding whole documents, as is needed when added tokens cut raw text."""
     texts, times = zip(*documents_with_counts(corpus, rules), strict=True)
-    if isinstance(tokenizer, AdaptBPE):
-        size, ids = tokenizer.parts.next_id, tokenizer.ids_batch(texts)
-    else:
-        built = build_tokenizer(tokenizer) if isinstance(tokenizer, Parts) else tokenizer
-        whole = undisturbed(built)
-        encoded = whole.encode_batch_fast(list(texts), add_special_tokens=False)
-        size, ids = size_of(whole), (encoding.ids for encoding in encoded)
+    size = getattr(encoder, "parts", encoder).next_id
+    if isinstance(encoder, Parts):
+        encoder = Library(build_tokenizer(encoder))
     counts = np.zeros(size, np.int64)
-    for some, n in zip(ids, times, strict=True):
+    for some, n in zip(encoder.ids_batch(texts), times, strict=True):
         np.add.at(counts, some, n)
     return counts
 
 
-def _ids_of(tokenizer: Tokenizer | Parts, tokens: Sequence[str]) -> list[int]:
+def _ids_of(encoder: Encoder, tokens: Sequence[str]) -> list[int]:
     """Ids of tokens, whether they stand in the vocabulary or among the added tokens."""
-    if isinstance(tokenizer, Parts):
-        known, vocab = tokenizer.added, tokenizer.vocab
-        ids = [vocab[t] if t in vocab else known.get(token_text(tokenizer, t)) for t in tokens]
-    else:
-        ids = list(map(tokenizer.token_to_id, tokens))
+    known, vocab = encoder.added, encoder.vocab
+    ids = [vocab[t] if t in vocab else known.get(token_text(encoder, t)) for t in tokens]
     if None in ids:
         missing = [t for i, t in zip(ids, tokens, strict=True) if i is None]
         raise ValueError(
@@ -289,7 +269,7 @@ def _rows_of(base: Parts, method, extension, how, sizes, texts, skipping) -> Ite
         rows = []
         for switch in skipping or [new.merge_skipping]:
             switched = parts_with_skipping(new, switch)
-            if _cuts_text(new):
+            if new.cuts_text:
                 measures = evaluate(switched, test, added=added[:size])
             else:
                 counts = token_counts(switched, words, start=begun(new))

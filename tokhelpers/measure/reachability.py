@@ -7,10 +7,10 @@ import numpy as np
 import pandas as pd
 from tokenizers import Tokenizer
 
-from ..adapt.adaptbpe import text_cutter
 from ..tokenizer.checks import progress
-from ..tokenizer.parts import BYTE_TOKENS, Parts, build_tokenizer, read_parts, undisturbed
-from ..tokenizer.pretokenization import cutting_rules, proven_pattern, token_text
+from ..tokenizer.library import undisturbed
+from ..tokenizer.parts import BYTE_TOKENS, Parts, build_tokenizer, read_parts
+from ..tokenizer.pretokenization import cutting_rules, proven_pattern, text_cutter, token_text
 from ..tokenizer.segmentation import merges_of, segment, symbols_of
 from ..tokenizer.token_bytes import COMPLETIONS, byte_of, completions
 from .quality import whole_words
@@ -106,8 +106,7 @@ def _tokens(parts: Parts) -> pd.DataFrame:
     added = {t["id"]: t for t in parts.settings["added_tokens"]}
     strings = parts.tokens | {i: t["content"] for i, t in added.items()}
     strings = dict(sorted(strings.items()))
-    fallback = parts.settings["model"].get("byte_fallback")
-    raw = {token: byte for byte, token in enumerate(BYTE_TOKENS)} if fallback else {}
+    raw = {t: byte for byte, t in enumerate(BYTE_TOKENS)} if parts.byte_fallback else {}
     spaces = parts.byte_level or "▁" in cutting_rules(parts)
     texts, kinds = [], []
     for i, token in strings.items():

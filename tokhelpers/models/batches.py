@@ -13,7 +13,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from ..adapt.adaptbpe import AdaptBPE
 from ..tokenizer.checks import positive
-from ..tokenizer.parts import undisturbed
+from ..tokenizer.library import undisturbed
 
 NO_LABEL = -100  # the label of a place that is not learned, as in torch and transformers
 LENGTH = 2_048  # most ids of a sequence, where the caller sets no other; thesis, section 5.2.1

@@ -3,7 +3,8 @@
 import pandas as pd
 from tokenizers import Tokenizer, models
 
-from ..tokenizer.parts import backend_of, undisturbed
+from ..tokenizer.library import undisturbed
+from ..tokenizer.parts import backend_of
 
 
 def row_sources(old: Tokenizer, new: Tokenizer) -> pd.DataFrame:

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.patches import FancyBboxPatch
 
-from ..tokenizer.parts import undisturbed
+from ..tokenizer.library import undisturbed
 from .figures import COLOURS
 
 LINE, GREY = "#444444", "#999999"

@@ -9,8 +9,9 @@ import regex
 from tokenizers import Tokenizer
 
 from ..adapt.adaptbpe import AdaptBPE
-from ..measure.explain import check_text
-from ..tokenizer.parts import BYTE_TOKENS, backend_of, is_byte_level
+from ..tokenizer.checks import check_text
+from ..tokenizer.library import described
+from ..tokenizer.parts import BYTE_TOKENS, backend_of
 from ..tokenizer.token_bytes import byte_of
 
 LIMIT = 2_000  # characters of a text that are shown
@@ -160,7 +161,7 @@ def _row(text: str, label: str, tokenizer, first: Row | None) -> Row:
 
 def _notation(backend: Tokenizer) -> tuple[str, bool]:
     """How a tokenizer writes tokens, as in ``readable_token``, and whether some are bytes."""
-    if is_byte_level(backend):
+    if described(backend).byte_level:
         return "bytes", False
     steps = (backend.normalizer, backend.pre_tokenizer, backend.decoder)
     rules = "".join(step.__getstate__().decode() for step in steps if step is not None)

@@ -14,7 +14,8 @@ from tokenizers import Tokenizer
 
 from ..adapt.adaptbpe import AdaptBPE
 from ..adapt.pruning import prunable
-from ..tokenizer.parts import is_bpe, read_parts
+from ..tokenizer.library import opened
+from ..tokenizer.parts import Parts
 from ..tokenizer.segmentation import merges_of, segment_tracing, symbols_of
 from .tokens import Row, Shown, labelled, show_rows, token_rows
 
@@ -149,10 +150,9 @@ def explorer(
 
 def merge_ranks(tokenizer: Tokenizer | AdaptBPE) -> dict[int, int]:
     """Map the id of each token that merges make to the rank of the last of them; empty without merges."""
-    parts = tokenizer.parts if isinstance(tokenizer, AdaptBPE) else tokenizer
-    if not is_bpe(parts):
+    parts = opened(tokenizer.parts if isinstance(tokenizer, AdaptBPE) else tokenizer)
+    if not isinstance(parts, Parts):
         return {}
-    parts = read_parts(parts)
     tokens = prunable(parts)
     _, offsets, last = segment_tracing(*symbols_of(tokens, parts), merges_of(parts))
     made = np.flatnonzero((np.diff(offsets) == 1) & (last >= 0))

@@ -23,6 +23,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
+from ..tokenizer.checks import SURROGATE
 from ..tokenizer.files import MAX_BYTES
 from .parquet_files import open_strings, read_columns, row_groups
 
@@ -33,7 +34,6 @@ ENDINGS = {
     "python-source": (".py",),
 }
 BOM = "\ufeff"
-SURROGATE = re.compile("[\ud800-\udfff]")
 PACKED = {".gz": gzip.open, ".xz": lzma.open}
 UTF_8 = "utf-8"
 UTF_16 = "is UTF-16: give encoding='utf-16'"

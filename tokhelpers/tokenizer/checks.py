@@ -1,6 +1,7 @@
 """Checks of arguments and of tokenizers, and how progress is shown: what functions of every folder share."""
 
 import operator
+import re
 from collections import Counter
 
 from tqdm import tqdm
@@ -10,6 +11,8 @@ MARKS = (
     "continuing_subword_prefix",
 )  # what a BPE model may write into tokens
 SPARE_IDS = 100_000  # so many more ids than tokens a tokenizer may have
+SURROGATE = re.compile("[\ud800-\udfff]")
+DELAY = 5  # seconds of work, from which on progress is shown
 MOST = 1 << 52  # counts are compared as 64-bit floats
 
 
@@ -55,12 +58,11 @@ def check_marks(model: dict) -> None:
         )
 
 
-def check_ids(vocab: dict[str, int], added: dict[str, int]) -> None:
+def check_ids(ids: dict[str, int]) -> None:
     """Raise ValueError where two tokens have one id, and for ids far beyond the number of tokens.
 
-    >>> check_ids({"a": 0, "b": 1}, {"<s>": 2, "b": 1})
+    >>> check_ids({"a": 0, "b": 1, "<s>": 2})
     """
-    ids = vocab | added
     if len(set(ids.values())) < len(ids):
         [(twice, _)] = Counter(ids.values()).most_common(1)
         named = [token for token, i in ids.items() if i == twice]
@@ -75,7 +77,16 @@ def check_ids(vocab: dict[str, int], added: dict[str, int]) -> None:
         )
 
 
-DELAY = 5  # seconds of work, from which on progress is shown
+def check_text(text: str) -> None:
+    """Raise TypeError for what is no string, ValueError for half of a character.
+
+    >>> check_text("a cat")
+    """
+    if not isinstance(text, str):
+        raise TypeError(f"a text is a string, got {type(text).__name__}: give one text")
+    if half := SURROGATE.search(text):
+        number = f"U+{ord(half[0]):04X}"
+        raise ValueError(f"the text holds {number}, half of a character: decode it properly")
 
 
 def progress(what: str, of=None, **options) -> tqdm:

@@ -261,7 +261,7 @@ def to_tiktoken(tokenizer: Tokenizer) -> tiktoken.Encoding:
     parts = read_parts(tokenizer)
     ordinary = [token for token in parts.vocab if token not in parts.added]
     pattern = proven_pattern(
-        json.dumps({"normalizer": None, "pre_tokenizer": parts.settings["pre_tokenizer"]})
+        json.dumps({"normalizer": None, "pre_tokenizer": parts.steps["pre_tokenizer"]})
     )
     _check_settings(parts, pattern, ordinary)
     _check_merges(parts, ordinary)

@@ -7,21 +7,38 @@ import gc
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import chain
 from operator import itemgetter
+from threading import Lock
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from tokenizers import AddedToken, Tokenizer, models
 
 from .checks import MARKS, check_ids, check_marks
 
+OPTIONS = (*MARKS, "ignore_merges", "dropout", "unk_token", "fuse_unk", "byte_fallback")  # of BPE
 STEPS = ("normalizer", "pre_tokenizer")  # what decides a tokenizer's pre-tokens
 BYTE_TOKENS = [f"<0x{byte:02X}>" for byte in range(256)]  # SentencePiece's, for byte fallback
 
 
+class Encoder:
+    """What functions work on: ``Parts``, or a ``Library`` for what is not taken apart.
+
+    Each has ``steps`` (normalizer and pre-tokenizer, as ``tokenizer.json`` holds them), ``vocab``,
+    ``tokens``, ``added`` (ids of added tokens), ``next_id``, ``byte_fallback``, and ``cuts_text``
+    (whether added tokens that are not special cut raw text).
+    """
+
+    @cached_property
+    def byte_level(self) -> bool:
+        """Whether a token string has one character of the byte alphabet per byte."""
+        return "ByteLevel" in repr(self.steps)
+
+
 @dataclass(frozen=True, eq=False)
-class Parts:
+class Parts(Encoder):
     """A BPE or WordPiece tokenizer taken apart.
 
     ``vocab`` maps a token string to its id; ``merges`` is an int32 array with one row per merge, in
@@ -53,10 +70,23 @@ class Parts:
         """Whether the model is WordPiece, which takes the longest match and has no merges."""
         return self.settings["model"]["type"] == "WordPiece"
 
-    @cached_property
-    def byte_level(self) -> bool:
-        """Whether a token string has one character of the byte alphabet per byte."""
-        return is_byte_level(self)
+    @property
+    def steps(self) -> dict[str, dict | None]:
+        return {step: self.settings[step] for step in STEPS}
+
+    @property
+    def byte_fallback(self) -> bool:
+        """Whether characters that the vocabulary lacks become byte tokens."""
+        return bool(self.settings["model"].get("byte_fallback"))
+
+    @property
+    def prefix(self) -> str:
+        """What WordPiece writes before a token inside a word; empty in BPE."""
+        return self.settings["model"].get("continuing_subword_prefix") or ""
+
+    @property
+    def cuts_text(self) -> bool:
+        return len(self.special) < len(self.settings["added_tokens"])
 
     @cached_property
     def special(self) -> set[str]:
@@ -89,19 +119,17 @@ def read_parts(tokenizer: Tokenizer | Parts, *, wordpiece: bool = False) -> Part
     """Take a BPE tokenizer apart, or with ``wordpiece`` a WordPiece one.
 
     Takes a ``tokenizers.Tokenizer``, a ``transformers`` tokenizer that wraps one, or parts already
-    read, which it returns. Raises TypeError for anything else, ValueError for another model, for BPE
-    that marks the ends or the insides of words in its tokens, for merges that name tokens outside the
-    vocabulary, for two tokens with one id, and for ids far beyond the number of tokens.
+    read, which it returns. A tokenizer is read once, and again after it was changed. Raises TypeError
+    for anything else, ValueError for another model, for BPE that marks the ends or the insides of words
+    in its tokens, for merges that name tokens outside the vocabulary, for two tokens with one id, and
+    for ids far beyond the number of tokens.
 
     >>> from tokenizers import Tokenizer, models
     >>> parts = read_parts(Tokenizer(models.BPE({"a": 0, "b": 1, "ab": 2}, [("a", "b")])))
     >>> parts.merges.tolist(), parts.pairs()
     ([[0, 1, 2]], [('a', 'b')])
     """
-    # the serialised form is the whole truth about a tokenizer, so a cache keyed by it cannot go
-    # stale when somebody changes the object
-    known = isinstance(tokenizer, Parts)
-    parts = tokenizer if known else _taken_apart(backend_of(tokenizer))
+    parts = tokenizer if isinstance(tokenizer, Parts) else taken_apart(backend_of(tokenizer))
     kind = parts.settings["model"]["type"]
     if kind != "BPE" and not (wordpiece and parts.wordpiece):
         raise ValueError(
@@ -111,16 +139,78 @@ def read_parts(tokenizer: Tokenizer | Parts, *, wordpiece: bool = False) -> Part
     return parts
 
 
-def _taken_apart(backend: Tokenizer) -> Parts:
-    """A tokenizer's parts. The library writes only one of several tokens that have the same id."""
-    try:
-        parts = parse_parts(backend.to_str())
-    except ValueError:
-        check_ids(backend.get_vocab(), {})
-        raise
-    if backend.get_vocab_size(with_added_tokens=False) > len(parts.vocab):
-        check_ids(backend.get_vocab(), {})
+# --- a tokenizer is read once -----------------------------------------------------------------------
+_READ = WeakKeyDictionary()  # what was found in a tokenizer, as long as that exists
+_LOCK = Lock()
+
+
+def taken_apart(backend: Tokenizer, serialised: str | None = None) -> Parts:
+    """Return the parts of a tokenizer, which are remembered until it is changed or no longer used.
+
+    ``serialised`` is its ``tokenizer.json``, where that is known already. Raises ValueError as
+    ``read_parts`` does.
+    """
+    state = _state(backend)
+    before, model, parts = _READ.get(backend, (None, None, None))
+    if before != state or not _is_model_of(model, backend):
+        # first: the library writes one of several tokens with one id, and remembers each hole below an id
+        check_ids(backend.get_vocab())
+        parts = _parsed(serialised or backend.to_str())
+        _READ[backend] = state, backend.model, parts
     return parts
+
+
+def _state(backend: Tokenizer) -> tuple:
+    """All that can be changed in a tokenizer, of its vocabulary a sample: a fraction of a millisecond.
+
+    The sample tells whether the model was trained anew, in its place.
+    """
+    steps = (backend.normalizer, backend.pre_tokenizer, backend.post_processor, backend.decoder)
+    added = [(i, repr(token)) for i, token in backend.get_added_tokens_decoder().items()]
+    size = backend.get_vocab_size(with_added_tokens=False)
+    sample = [*range(0, size, 1 + size // 256), *range(max(0, size - 64), size)]
+    model = backend.model
+    return (
+        [step and step.__getstate__() for step in steps],
+        (backend.truncation, backend.padding, added, size, type(model)),
+        [getattr(model, option, None) for option in OPTIONS],
+        [backend.id_to_token(i) for i in sample],
+    )
+
+
+def _is_model_of(model, backend: Tokenizer) -> bool:
+    """Whether this is the very model of a tokenizer: each time the library gives another object for it.
+
+    But what is changed in one such object is changed in all. So the dropout is switched from none to
+    0, which is the same, or for a moment to the nearest smaller number. Only BPE has one.
+    """
+    if not hasattr(model, "dropout"):
+        return False
+    with _LOCK:
+        old = model.dropout
+        try:
+            model.dropout = float(np.nextafter(np.float32(old), np.float32(0))) if old else 0.0
+            if old == 0.0:
+                model.dropout = None
+            return model.dropout == backend.model.dropout != old
+        finally:
+            model.dropout = old
+
+
+def _parsed(serialised: str) -> Parts:
+    """Take a tokenizer apart that is given as the text of its ``tokenizer.json``."""
+    collecting = gc.isenabled()
+    gc.disable()  # a quarter of a million small lists: the collector would walk them repeatedly
+    try:
+        settings = json.loads(serialised)
+        model = settings["model"]
+        vocab, merges = model.pop("vocab"), model.pop("merges", [])
+        check_marks(model)
+        table = merge_ids(vocab, merges)
+    finally:
+        if collecting:
+            gc.enable()
+    return Parts(settings, vocab, table)
 
 
 def backend_of(tokenizer) -> Tokenizer:
@@ -135,77 +225,6 @@ def backend_of(tokenizer) -> Tokenizer:
             "load one with load_tokenizer, or give a tokenizers.Tokenizer"
         )
     return backend
-
-
-def is_bpe(tokenizer: Tokenizer | Parts) -> bool:
-    """Say whether a tokenizer's model is BPE, without marks of words: what ``read_parts`` reads."""
-    if isinstance(tokenizer, Parts):
-        return True
-    model = backend_of(tokenizer).model
-    return isinstance(model, models.BPE) and not any(getattr(model, mark) for mark in MARKS)
-
-
-def undisturbed(tokenizer) -> Tokenizer:
-    """Return a tokenizer that takes texts whole and gives the same tokens each time.
-
-    That is the ``tokenizers.Tokenizer`` inside, or where that cuts texts off, pads them or leaves
-    merges out at random (dropout), a copy that does not.
-
-    >>> from tokenizers import models
-    >>> tokenizer = Tokenizer(models.BPE({"a": 0}, []))
-    >>> tokenizer.enable_truncation(1)
-    >>> undisturbed(tokenizer).encode("aa").tokens
-    ['a', 'a']
-    """
-    inner = backend_of(tokenizer)
-    dropout = getattr(inner.model, "dropout", None)
-    if inner.truncation is None and inner.padding is None and not dropout:
-        return inner
-    copy = Tokenizer.from_str(inner.to_str())
-    copy.encode_special_tokens = inner.encode_special_tokens  # the only thing that is not written
-    copy.no_truncation()
-    copy.no_padding()
-    if dropout:
-        copy.model.dropout = None
-    return copy
-
-
-def steps_of(tokenizer: Tokenizer | Parts) -> dict[str, dict | None]:
-    """Return a tokenizer's normalizer and pre-tokenizer, as ``tokenizer.json`` holds them."""
-    if isinstance(tokenizer, Parts):
-        return {step: tokenizer.settings[step] for step in STEPS}
-    found = {step: getattr(backend_of(tokenizer), step) for step in STEPS}
-    return {k: None if v is None else json.loads(v.__getstate__()) for k, v in found.items()}
-
-
-def is_byte_level(tokenizer: Tokenizer | Parts) -> bool:
-    """Say whether a tokenizer writes its tokens in the byte alphabet, one character per byte.
-
-    It does if its normalizer or its pre-tokenizer is, or contains, ``ByteLevel``.
-    """
-    return "ByteLevel" in repr(steps_of(tokenizer))
-
-
-@lru_cache(maxsize=5)
-def parse_parts(serialised: str) -> Parts:
-    """Take a tokenizer apart that is given as the text of its ``tokenizer.json``.
-
-    The last few are remembered: whatever is asked of such a tokenizer first need not do it again.
-    """
-    collecting = gc.isenabled()
-    gc.disable()  # a quarter of a million small lists: the collector would walk them repeatedly
-    try:
-        settings = json.loads(serialised)
-        model = settings["model"]
-        vocab, merges = model.pop("vocab"), model.pop("merges", [])
-        check_marks(model)
-        if isinstance(vocab, dict):  # Unigram has a list, in which each place is an id
-            check_ids(vocab, {token["content"]: token["id"] for token in settings["added_tokens"]})
-        table = merge_ids(vocab, merges)
-    finally:
-        if collecting:
-            gc.enable()
-    return Parts(settings, vocab, table)
 
 
 def merge_ids(vocab: dict[str, int], merges: Sequence) -> np.ndarray:

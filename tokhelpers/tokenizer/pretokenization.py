@@ -9,12 +9,13 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
-from itertools import repeat
+from itertools import chain, repeat
 from numbers import Integral
 
-from tokenizers import Tokenizer, models
+from tokenizers import AddedToken, Encoding, Tokenizer, models
 
-from .parts import Parts, backend_of, steps_of
+from .library import described
+from .parts import Parts
 from .token_bytes import byte_of
 
 LLAMA_3 = (
@@ -47,6 +48,9 @@ PATTERNS = dict.fromkeys((LLAMA_3, QWEN, GPT_2, GPT_4), LETTERS)
 PATTERNS |= dict.fromkeys((TEKKEN, GPT_4O), {"Ll"} | WITHOUT_CASE)
 LINES = {LLAMA_3, QWEN, TEKKEN}  # a pre-token ends after the last newline in white space
 
+# Its only token is empty, so each pre-token comes out as one unknown token, which is the pre-token
+UNKNOWN = {"type": "Unigram", "unk_id": 0, "vocab": [["", 0.0]], "byte_fallback": False}
+BATCH = 1_000  # texts that `text_cutter` cuts at a time
 LONGEST = 1 << 24  # characters that the library normalizes and cuts at a time
 
 BEFORE_META = re.compile("(?<=[^▁])(?=▁)")
@@ -121,11 +125,12 @@ def cutting_rules(tokenizer: Tokenizer | Parts) -> str:
     >>> cutting_rules(tokenizer)
     '{"normalizer": null, "pre_tokenizer": {"type": "Whitespace"}}'
     """
-    rules = steps_of(tokenizer)
+    encoder = described(tokenizer)
+    rules = encoder.steps
     if not cuts_text(rules["pre_tokenizer"]):
-        parts = isinstance(tokenizer, Parts)
-        vocab = tokenizer.vocab if parts else backend_of(tokenizer).get_vocab(False)
-        inside = (token for token in vocab if token.rfind("▁") > 0)  # most have none: much faster
+        inside = (
+            token for token in encoder.vocab if token.rfind("▁") > 0
+        )  # most have none: much faster
         crossing = list(filter(BEFORE_META.search, inside))
         if crossing or "▁" not in json.dumps(rules, ensure_ascii=False):
             raise ValueError(
@@ -194,6 +199,44 @@ def library_cutter(rules: str) -> Callable[[str], list[str]]:
     return cut
 
 
+def text_cutter(
+    parts: Parts, *, find_special: bool = True
+) -> Callable[[list[str]], Iterator[list[str | int]]]:
+    """Make a function that cuts texts into pre-tokens (str) and added tokens found in them (ids).
+
+    The library does it all, so that its rules for added tokens hold: white space beside them, whole
+    words, normalisation. Without ``find_special`` special tokens are text like any other. Raises
+    ValueError for a tokenizer for which a document would be one word.
+
+    >>> list(text_cutter(th.read_parts(th.load_tokenizer("llama-3")))(["a cat<|eot_id|>", ""]))
+    [['a', 'Ġcat', 128009], []]
+    """
+    cutting_rules(parts)
+    nothing = {"added_tokens": [], "post_processor": None, "truncation": None, "padding": None}
+    shell = Tokenizer.from_str(json.dumps(parts.settings | nothing | {"model": UNKNOWN}))
+    added = parts.settings["added_tokens"]
+    shell.add_tokens([AddedToken(**{k: v for k, v in t.items() if k != "id"}) for t in added])
+    shell.encode_special_tokens = not find_special
+    id_of = {shell.token_to_id(t["content"]): t["id"] for t in added}
+    whole = not cuts_text(parts.steps["pre_tokenizer"])
+
+    def pieces_of(found: Encoding) -> list[str | int]:
+        if not any(found.ids):
+            pieces = found.tokens
+        else:
+            pieces = [id_of.get(i, word) for i, word in zip(found.ids, found.tokens, strict=True)]
+        if not whole:
+            return pieces
+        words = (BEFORE_META.split(p) if isinstance(p, str) else [p] for p in pieces)
+        return list(chain.from_iterable(words))
+
+    def cut(texts: list[str]) -> Iterator[list[str | int]]:
+        for k in range(0, len(texts), BATCH):
+            yield from map(pieces_of, shell.encode_batch(texts[k : k + BATCH]))
+
+    return cut
+
+
 def is_doubtful(word: str) -> bool:
     """Say whether the regex module and the library may class a character of the word differently.
 
@@ -228,14 +271,13 @@ def always_split(parts: Parts, tokens: Iterable[str]) -> list[str]:
     >>> always_split(parts, ["catĠ", "Ġcat", "cat"])
     ['catĠ']
     """
-    cut = library_cutter(json.dumps(steps_of(parts)))
+    cut = library_cutter(json.dumps(parts.steps))
     # without a pre-tokenizer merges cross spaces
-    between = "\0" if cuts_text(parts.settings["pre_tokenizer"]) else ""
+    between = "\0" if cuts_text(parts.steps["pre_tokenizer"]) else ""
     contexts = (("", ""), (" ", ""), ("a", ""), ("", "a"))
-    prefix = parts.settings["model"].get("continuing_subword_prefix") or ""
 
     def split(token: str) -> bool:
-        inner = token.removeprefix(prefix)
+        inner = token.removeprefix(parts.prefix)
         text = token_text(parts, inner)
         return text is not None and not any(
             inner in between.join(cut(before + text + after)) for before, after in contexts

@@ -12,8 +12,8 @@ import pyarrow as pa
 from numba import njit
 from tokenizers import Tokenizer
 
-from .checks import check_ids
-from .parts import BYTE_TOKENS, Parts, backend_of, is_bpe, read_parts
+from .library import Library, opened
+from .parts import BYTE_TOKENS, Parts, read_parts
 from .token_bytes import code_points
 
 
@@ -310,14 +310,9 @@ def token_counts(tokenizer: Tokenizer | Parts, words, *, start=None) -> np.ndarr
             f"counted pre-tokens are needed, got {type(words).__name__}: count a text with "
             "count_pretokens(corpus, tokenizer)"
         )
-    if not is_bpe(tokenizer):  # the library applies such models word by word
-        backend = backend_of(tokenizer)
-        tokenize, counts = backend.model.tokenize, np.zeros(size_of(backend), np.int64)
-        for word, n in zip(words.words, words.counts.tolist(), strict=True):
-            for token in tokenize(word):
-                counts[token.id] += n
-        return counts
-    parts = read_parts(tokenizer)
+    if isinstance(parts := opened(tokenizer), Library):
+        return parts.token_counts(words)
+    parts = read_parts(parts)
     start = symbols_of(words.strings, parts) if start is None else start
     ids, offsets = segment(*start, merges_of(parts))
     weights = np.repeat(words.counts, np.diff(offsets))
@@ -327,17 +322,3 @@ def token_counts(tokenizer: Tokenizer | Parts, words, *, start=None) -> np.ndarr
         ids = np.concatenate([ids[merged], whole[whole >= 0]])
         weights = np.concatenate([weights[merged], words.counts[whole >= 0]])
     return sum_by_id(ids, weights, parts.next_id)
-
-
-def size_of(tokenizer: Tokenizer) -> int:
-    """Return how many ids a tokenizer's largest id asks for, holes included.
-
-    Raises ValueError for two tokens with one id, and for ids far beyond the number of tokens.
-
-    >>> from tokenizers import Tokenizer, models
-    >>> size_of(Tokenizer(models.BPE({"a": 0, "b": 5}, [])))
-    6
-    """
-    vocab = tokenizer.get_vocab()
-    check_ids(vocab, {})
-    return 1 + max(vocab.values())

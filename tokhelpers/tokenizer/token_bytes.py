@@ -9,7 +9,8 @@ import pyarrow as pa
 from numba import njit
 from tokenizers import Tokenizer
 
-from .parts import BYTE_TOKENS, Parts, backend_of, is_byte_level
+from .library import described
+from .parts import BYTE_TOKENS, Parts
 
 COMPLETIONS = 64  # characters tried for a token that holds part of one
 
@@ -131,13 +132,10 @@ def raw_tokens(tokens: Iterable[str], tokenizer: Tokenizer | Parts) -> list[byte
     >>> raw_tokens(["▁na", "ï"], Tokenizer(models.BPE()))
     [b' na', b'\\xc3\\xaf']
     """
-    if is_byte_level(tokenizer):
+    encoder = described(tokenizer)
+    if encoder.byte_level:
         return [_from_alphabet(token) for token in tokens]
-    if isinstance(tokenizer, Parts):
-        fallback = tokenizer.settings["model"].get("byte_fallback")
-    else:
-        fallback = getattr(backend_of(tokenizer).model, "byte_fallback", False)
-    byte = {token: bytes([i]) for i, token in enumerate(BYTE_TOKENS)} if fallback else {}
+    byte = {t: bytes([i]) for i, t in enumerate(BYTE_TOKENS)} if encoder.byte_fallback else {}
     return [byte.get(token) or token.replace("▁", " ").encode() for token in tokens]
 
 
@@ -158,13 +156,9 @@ def ordinary_tokens(tokenizer: Tokenizer | Parts) -> dict[int, str]:
     >>> ordinary_tokens(Tokenizer(models.BPE({"b": 1, "a": 0}, [])))
     {0: 'a', 1: 'b'}
     """
-    if isinstance(tokenizer, Parts):
-        vocab, added = tokenizer.vocab, set(tokenizer.added.values())
-    else:
-        backend = backend_of(tokenizer)
-        vocab = backend.get_vocab(with_added_tokens=False)
-        added = backend.get_added_tokens_decoder().keys()
-    return dict(sorted((i, token) for token, i in vocab.items() if i not in added))
+    encoder = described(tokenizer)
+    added = set(encoder.added.values())
+    return dict(sorted((i, token) for token, i in encoder.vocab.items() if i not in added))
 
 
 @lru_cache(maxsize=1 << 17)  # the same tokens are asked about for every text and size

@@ -19,7 +19,7 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre
 
 from .files import CHECKOUT, read_whole, reason, write_whole
 from .formats import from_spm
-from .parts import backend_of, parse_parts
+from .parts import backend_of, taken_apart
 from .pretokenization import GPT_4, GPT_4O, LLAMA_3, QWEN
 
 CONVERSION = 1  # raise it when a converter below changes: cached tokenizers are made anew
@@ -170,7 +170,7 @@ def _from_package(name: str) -> Tokenizer:
     with suppress(Exception):  # not there, or damaged: the library raises plain Exception
         serialised = read_whole(cached).decode()
         tokenizer = Tokenizer.from_str(serialised)
-        parse_parts(serialised)  # remembered for what is asked of it first
+        taken_apart(tokenizer, serialised)  # remembered for what is asked of it first
         return tokenizer
     tokenizer = _converted(name, content)
     try:

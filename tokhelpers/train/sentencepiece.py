@@ -70,7 +70,7 @@ def default_rules(parts: Parts) -> PieceRules | None:
     """Choose the rules for a tokenizer by its pre-tokenizer; None for a byte-level one."""
     if parts.byte_level:
         return None
-    pre_tokenizer = parts.settings["pre_tokenizer"]
+    pre_tokenizer = parts.steps["pre_tokenizer"]
     if pre_tokenizer is None or pre_tokenizer["type"] == "Metaspace":
         return PieceRules()
     return NO_RULES
@@ -157,8 +157,7 @@ def learn_pieces(
 
 def _normalised(words: Pretokens, parts: Parts) -> tuple[list[str], np.ndarray]:
     """Pre-tokens and counts of the NFKC-normalised text, in which there may be more spaces."""
-    rules = {"normalizer": None, "pre_tokenizer": parts.settings["pre_tokenizer"]}
-    cut = library_cutter(json.dumps(rules))
+    cut = library_cutter(json.dumps(parts.steps | {"normalizer": None}))
     normal = Counter()
     for word, n in zip(words.words, words.counts.tolist(), strict=True):
         text = unicodedata.normalize("NFKC", word)

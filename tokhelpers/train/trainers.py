@@ -23,8 +23,7 @@ from tokenizers import (
 
 from ..text.counting import counted
 from ..text.pretokens import Pretokens
-from ..text.readers import SURROGATE
-from ..tokenizer.checks import positive, whole_number
+from ..tokenizer.checks import SURROGATE, positive, whole_number
 from ..tokenizer.formats import SPACED_WORDS, spaced_decoder, spaced_steps
 from ..tokenizer.parts import BYTE_TOKENS
 from ..tokenizer.token_bytes import byte_alphabet, code_points
