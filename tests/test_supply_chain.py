@@ -31,7 +31,10 @@ FORBIDDEN = {
     "starts programs": "subprocess pty os.system os.popen os.execv os.spawnv",
 }
 FORBIDDEN = {name: why for why, names in FORBIDDEN.items() for name in names.split()}
-EXCEPTIONS = {("records.py", "subprocess")}  # git's commit, for the provenance of a measurement
+EXCEPTIONS = {  # git's commit, for the provenance of a measurement; what a reader wrote, in mytok.py
+    ("notebook/records.py", "subprocess"),
+    *(("notebook/checks.py", name) for name in ("subprocess", "exec", "compile")),
+}
 
 
 def findings(source: str) -> Iterator[tuple[str, str]]:
@@ -71,7 +74,8 @@ def called(node: ast.Call, name: str) -> Iterator[tuple[str, str]]:
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.name)
 def test_the_source_keeps_the_rules(path):
-    found = [f for f in findings(path.read_text()) if (path.name, f[0]) not in EXCEPTIONS]
+    name = f"{path.parent.name}/{path.name}"
+    found = [f for f in findings(path.read_text()) if (name, f[0]) not in EXCEPTIONS]
     assert not found
 
 

@@ -130,11 +130,13 @@ def test_added_tokens_of_wordpiece():
 
 
 def test_a_text_of_which_no_token_results():
-    """Characters that the vocabulary lacks are dropped where there is no unknown token."""
+    """Spaces are no pre-token here; characters that would be dropped are refused by name."""
     tokenizer = Tokenizer(models.BPE({"a": 0}, []))
     tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
-    measured = th.evaluate(tokenizer, ["b c"], added=["a"])
-    assert measured[["tokens", "tokens_per_word", "unused_added", "chars"]].tolist() == [0, 0, 1, 3]
+    with pytest.raises(ValueError, match="no token for 2 of the text's characters .* 'b' in 'b'"):
+        th.evaluate(tokenizer, ["b c"])
+    measured = th.evaluate(tokenizer, [" "], added=["a"])
+    assert measured[["tokens", "unused_added", "chars"]].tolist() == [0, 1, 1]
     undefined = ["bytes_per_token", "chars_per_token", "renyi_efficiency"]
     assert measured[undefined].isna().all()
 
