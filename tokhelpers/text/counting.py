@@ -24,8 +24,9 @@ from tokenizers import Tokenizer
 
 from ..tokenizer.checks import positive
 from ..tokenizer.files import destination
+from ..tokenizer.library import cutting_rules
 from ..tokenizer.parts import Parts
-from ..tokenizer.pretokenization import cutting_rules, documents_with_counts, dropped_spaces
+from ..tokenizer.pretokenization import documents_with_counts, dropped_spaces
 from .cache import counted_once
 from .corpora import Corpus
 from .count_files import SCHEMA, frequent, load_counts, merge_counts, total_sizes, write_counts
