@@ -220,8 +220,16 @@ def _batch(model, rows: list[dict], part: list[int]) -> dict[str, torch.Tensor]:
 # --- losses --------------------------------------------------------------------------------------
 def lm_loss(model, batch: dict) -> torch.Tensor:
     """Compute the sum of the losses of a batch's labels, in nats."""
-    labels = batch["labels"][batch["labels"] != NO_LABEL]
-    return F.cross_entropy(label_logits(model, batch).float(), labels, reduction="sum")
+    return row_losses(model, batch).sum()
+
+
+def row_losses(model, batch: dict) -> torch.Tensor:
+    """Compute the sum of the losses of each row's labels, in nats."""
+    wanted = batch["labels"] != NO_LABEL
+    logits = label_logits(model, batch).float()
+    losses = torch.zeros(wanted.shape, device=logits.device)
+    losses[wanted] = F.cross_entropy(logits, batch["labels"][wanted], reduction="none")
+    return losses.sum(1)
 
 
 def label_logits(model, batch: dict) -> torch.Tensor:
@@ -256,15 +264,6 @@ def scores(model, rows: list[dict], function: Callable) -> np.ndarray:
     finally:
         model.train(mode)
     return torch.cat(found).float().cpu().numpy()[np.argsort(sum(parts, []))]
-
-
-def row_losses(model, batch: dict) -> torch.Tensor:
-    """Compute the sum of the losses of each row's labels, in nats."""
-    wanted = batch["labels"] != NO_LABEL
-    logits = label_logits(model, batch).float()
-    losses = torch.zeros(wanted.shape, device=logits.device)
-    losses[wanted] = F.cross_entropy(logits, batch["labels"][wanted], reduction="none")
-    return losses.sum(1)
 
 
 def loss_per_byte(
