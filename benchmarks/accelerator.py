@@ -3,10 +3,10 @@
 Where torch sees a device, this measures steps with random weights in bfloat16: the thesis' three
 models, their batches and both stages (Figures 3 to 9), and Llama-3.2-1B's shape with up to 64,000
 added tokens. Each point has ten steps, and the whole is measured twice, in another order each time;
-the memory model stands beside. Then training, resuming, parts of a batch, transfer and answers are
-compared with the CPU's. Tables go to ``data/measured`` (``accelerator_steps``, ``_slopes``,
-``_checks``), with the device's name; notebook 15 draws them. Without a device it says so and
-changes nothing. It runs from a plain checkout, with the torch and transformers that are there.
+the memory model stands beside. Then training and transfer are compared with the CPU's. Tables go to
+``data/measured`` (``accelerator_steps``, ``_slopes``, ``_checks``), with the device's name. Without a
+device it says so and changes nothing. It runs from a plain checkout, with the torch and transformers
+that are there.
 
     python benchmarks/accelerator.py [--device cuda] [--steps 10] [--repeats 2] [--only steps|checks]
 
@@ -18,10 +18,7 @@ import argparse
 import sys
 import time
 import types
-from contextlib import suppress
-from itertools import count
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pandas as pd
 import torch
@@ -38,8 +35,8 @@ except ImportError:  # modules are imported by their names below, so its names n
     shim.attach_stub = lambda *_: (_missing, list, [])
     sys.modules["lazy_loader"] = shim
 
+from benchmarks.steps import measure_runs, thesis_runs
 from tokhelpers.models.architectures import new_model
-from tokhelpers.models.timing import measure_runs, thesis_runs
 from tokhelpers.notebook.records import published, record_measured
 
 EXTENSIONS = ("none", "Auto-50000", "Auto-10000", "Crawled-1")
@@ -88,11 +85,10 @@ def slopes(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def checks(device: str) -> pd.DataFrame:
-    """Compare a small model's training, resuming and transfer on the device and the CPU."""
+    """Compare a small model's training and transfer on the device and the CPU."""
     from tokenizers import Tokenizer, models, pre_tokenizers
 
-    from tokhelpers.models.finetuning import causal_task
-    from tokhelpers.models.optimisation import optimise
+    from tokhelpers.models.training import lm_loss, optimise, predicted
     from tokhelpers.models.transfer import transfer_embeddings
 
     letters = sorted(pre_tokenizers.ByteLevel.alphabet())
@@ -102,33 +98,16 @@ def checks(device: str) -> pd.DataFrame:
     for tokenizer in (old, new):
         tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     draw = torch.Generator().manual_seed(0)
-    rows = [torch.randint(256, (n,), generator=draw).numpy() for n in range(8, 40)]
-    small, task = new_model("small-llama", 256, hidden_size=48), causal_task(rows)
-    how = {"learning_rate": 1e-3, "batch_size": 8, "steps": 12, "dtype": "float32"}
-
-    def losses(where=device, task=task, **more):
-        return optimise(small, task, device=where, **how, **more)[1].loss.to_numpy()
-
-    class Killed(Exception):
-        pass
-
-    def killed_at_step_8(model, batch):
-        if next(steps) == 8:
-            raise Killed
-        return task.loss(model, batch)
-
-    steps, whole = count(1), losses()
-    with TemporaryDirectory() as folder:
-        kept = {"folder": folder, "save_every": 5}
-        with suppress(Killed):
-            losses(task=task._replace(loss=killed_at_step_8), **kept)
-        resumed = losses(**kept)
+    rows = [predicted(torch.randint(256, (n,), generator=draw).numpy()) for n in range(8, 40)]
+    small, how = new_model("small-llama", 256, hidden_size=48), {"batch_size": 8, "steps": 12}
+    losses = [
+        optimise(small, rows, lm_loss, learning_rate=1e-3, device=d, **how)[1].loss.to_numpy()
+        for d in (device, "cpu")
+    ]
     made = [transfer_embeddings(small.to(d), old, new) for d in (device, "cpu")]
     tables = [m.get_input_embeddings().weight.detach().cpu() for m in made]
     different = {
-        "losses: device, CPU": abs(whole - losses("cpu")).max(),
-        "losses: whole batch, parts of 2": abs(whole - losses(micro_batch=2)).max(),
-        "losses: never stopped, resumed": abs(whole - resumed).max(),
+        "losses: device, CPU": abs(losses[0] - losses[1]).max(),
         "rows after transfer: device, CPU": (tables[0] - tables[1]).abs().max().item(),
     }
     table = pd.Series(different).rename_axis("what").rename("largest_difference").reset_index()

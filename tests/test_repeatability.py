@@ -57,7 +57,7 @@ def with_a_model(text: list[str], folder: Path) -> Iterator[tuple]:
     """A small tokenizer, saved with its card, and a tiny model that takes its new rows."""
     import torch
 
-    from tokhelpers.models.finetuning import loss_per_byte, pretrain
+    from tokhelpers.models.training import loss_per_byte, pretrain
 
     base = th.train_byte_level_bpe(text, vocab_size=1_000, special_tokens=["<end>"])
     longer = th.extend(base, th.continue_bpe(base, text, 50))

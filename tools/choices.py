@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import torch
 import torch.nn.functional as F
+from stages import learn, pretrain_on_sequences, sequences
 from tokenizers import Tokenizer
 
 import tokhelpers as th
@@ -19,13 +20,11 @@ from tokhelpers.models import (
     format_question,
     loss_per_byte,
     new_model,
-    pretrain,
 )
 from tokhelpers.models.architectures import head_of
-from tokhelpers.models.batches import NO_LABEL, Task, around, sequence_length, sequences
-from tokhelpers.models.finetuning import label_logits
-from tokhelpers.models.optimisation import optimise, scores
+from tokhelpers.models.batches import NO_LABEL, around, sequence_length
 from tokhelpers.models.questions import LETTERS
+from tokhelpers.models.training import label_logits, scores
 
 
 def finetune_choices(
@@ -42,11 +41,11 @@ def finetune_choices(
     A causal model learns the whole text, one sequence per question, with the answer and, if
     ``explanation``, the reason for it. A model with a classification head of four classes gets the
     layout up to the options, labelled with the answer's place. Returns the trained model and the
-    history of its steps; ``options`` are those of ``pretrain`` or ``finetune_classes``,
-    learning_rate among them. Raises ValueError for another head or another number of classes.
+    history of its steps; ``options`` are those of ``pretrain_on_sequences`` or
+    ``finetune_classes``, learning_rate among them. Raises ValueError for another head or another
+    number of classes.
 
     Source: thesis, section 5.1.2 and Table 7.
-
     """
     questions = list(questions)
     if _is_classifier(model):
@@ -54,7 +53,7 @@ def finetune_choices(
         return finetune_classes(model, tokenizer, texts, labels, epochs=epochs, **options)
     told = questions if explanation else [replace(q, explanation="") for q in questions]
     texts = [format_question(q, explanation=True) for q in told]
-    return pretrain(model, tokenizer, texts, epochs=epochs, packed=False, **options)
+    return pretrain_on_sequences(model, tokenizer, texts, epochs=epochs, **options)
 
 
 def _is_classifier(model) -> bool:
@@ -85,7 +84,6 @@ def answer_questions(
     ValueError, too, where the four letters do not differ in one token.
 
     Source: thesis, section 6.1; how it reads a causal model's choice is not said there.
-
     """
     questions = list(questions)
     if model.dtype != torch.float32:
@@ -140,19 +138,18 @@ def finetune_classes(
     """Fine-tune a model with a classification head on texts with labels 0, 1, ...
 
     Returns the trained model and the history of its steps; further ``options`` are those of
-    ``optimise``, learning_rate among them. ``tokenizer`` may be an AdaptBPE encoder. The
+    ``learn``, learning_rate among them. ``tokenizer`` may be an AdaptBPE encoder. The
     ``separator`` stands before and after each text (default: what the tokenizer's post-processor
     puts there, or its only special token). Texts are cut off at ``length`` ids (default: the model's
     positions, 2,048 at most).
 
     Raises ValueError for a model without such a head, labels outside its classes, and no text.
-
     """
     head_of(model, "text-classification")
     texts = list(texts)
     rows = _framed(model, tokenizer, encode_texts(tokenizer, texts), length, separator)
     examples = _labelled(rows, labels, model.config.num_labels)
-    return optimise(model, Task(examples, _loss), epochs=epochs, **options)
+    return learn(model, examples, _loss, epochs=epochs, **options)
 
 
 def class_scores(model, tokenizer, texts, length=None, separator=None) -> np.ndarray:
@@ -215,24 +212,24 @@ def two_stages(
 
     The model, which has the tokenizer ``old``, gets rows for ``new`` (fvt), is pretrained on
     ``texts`` and fine-tuned on the questions ``train``; an encoder gets a fresh head of four classes
-    for that. ``pretraining`` and ``choices`` are the options of ``pretrain`` and
+    for that. ``pretraining`` and ``choices`` are the options of ``pretrain_on_sequences`` and
     ``finetune_choices``. Returns the vocabulary's tokens, parameters, bytes_per_token and
-    loss_per_byte (nats) of ``held_out``, steps and seconds of both trainings, the share of answers
-    that were ``tied``, and accuracies on ``test``: micro, macro and by subject. A masked model's
-    loss must not be compared across vocabularies. Raises what these functions raise.
+    loss_per_byte (nats; of causal models) of ``held_out``, steps and seconds of both trainings, the
+    share of answers that were ``tied``, and accuracies on ``test``: micro, macro and by subject.
+    Raises what these functions raise.
 
     Source: thesis, sections 5 and 6.
-
     """
 
     def read(options: dict) -> dict:
         return {key: options[key] for key in ("separator", "length") if key in options}
 
     model = th.transfer_embeddings(model, old, new)
-    model, history = pretrain(model, new, texts, **pretraining)
-    loss = loss_per_byte(model, new, held_out, **read(pretraining))
-    if head_of(model, "causal-lm", "masked-lm") == "masked-lm":
-        model = as_classifier(model, 4, seed=choices.get("seed", 42))
+    model, history = pretrain_on_sequences(model, new, texts, **pretraining)
+    if head_of(model, "causal-lm", "masked-lm") == "causal-lm":
+        loss = loss_per_byte(model, new, held_out, **read(pretraining))
+    else:
+        loss, model = float("nan"), as_classifier(model, 4, seed=choices.get("seed", 42))
     model, more = finetune_choices(model, new, train, **choices)
     answers = answer_questions(model, new, test, **read(choices))
     return pd.Series(
@@ -241,7 +238,7 @@ def two_stages(
             "parameters": sum(p.numel() for p in model.parameters()),
             "bytes_per_token": th.evaluate(new, held_out).bytes_per_token,
             "steps": len(history) + len(more),
-            "seconds": history.attrs["seconds"] + more.attrs["seconds"],
+            "seconds": history.seconds.sum() + more.seconds.sum(),
             "loss_per_byte": loss,
             "tied": answers.tied.mean(),
             **answer_accuracy(answers),
@@ -254,7 +251,6 @@ def as_classifier(model, classes: int, *, seed: int = 42):
     """Put a model's body under a fresh head of so many classes; the model itself stays as it was.
 
     Source: thesis, section 5.1.3.
-
     """
     made = new_model(model.config, head="text-classification", seed=seed, num_labels=classes)
     made.base_model.load_state_dict(model.base_model.state_dict(), strict=False)

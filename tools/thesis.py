@@ -21,6 +21,7 @@ a causal model's choice is not said there. The arm "continued" (with rows as mea
 not the thesis' but Purason's and others'.
 """
 
+import hashlib
 import os
 import warnings
 from collections.abc import Iterable
@@ -189,14 +190,14 @@ def thesis(
     terms: str = "hpo-names",
     words: int = 20_000_000,
     dtype: str = "bfloat16",
-    micro_batch: int | None = None,
     seed: int = 42,
     folder: str | os.PathLike = "runs",
 ) -> pd.Series:
     """Run the thesis' experiment: one model, one method of extending, one seed.
 
     ``dtype`` is that of weights, gradients, AdamW's averages and computing; answers are scored in
-    float32. Checkpoints go to ``folder``; a run that was killed goes on from there. MobileLLM's own
+    float32. States are kept in ``folder``, under a mark of all that was asked for; a run that was
+    killed goes on from there. MobileLLM's own
     code is not run: its weights are read into the library's Llama, which has the same layers, with
     the shared embedding as head. Models and data sets are read at fixed commits.
 
@@ -226,16 +227,14 @@ def thesis(
         model = th.transfer_embeddings(model, old, new, max_padding=None)
     else:
         model = with_new_rows(model, old, new, setup.deviation, seed)
-    options = {"length": setup.length, "batch_size": 512, "micro_batch": micro_batch}
-    options |= {"separator": setup.separator, "seed": seed, "dtype": dtype}
+    options = {"length": setup.length, "separator": setup.separator, "seed": seed}
     rates = th.published("thesis_table_10").set_index("model").loc[setup.name]
-    place = Path(folder, name, f"{arm}-{threshold}-seed-{seed}")
+    mark = hashlib.sha256(repr([texts, column, terms, words, dtype]).encode()).hexdigest()[:8]
+    place = Path(folder, name, f"{arm}-{threshold}-seed-{seed}-{mark}")
     stages = {
-        "pretraining": {"learning_rate": float(rates.iloc[0]), "folder": place / "text"},
-        "choices": {"learning_rate": float(rates.iloc[1]), "folder": place / "questions"},
+        stage: {**options, "learning_rate": float(rate), "file": place / f"{stage}.safetensors"}
+        for stage, rate in zip(("pretraining", "choices"), rates, strict=False)
     }
-    stages["pretraining"]["packed"] = False
-    stages = {stage: {**options, **more} for stage, more in stages.items()}
     return two_stages(model, new, new, documents, held_out, train, test, **stages)
 
 
@@ -279,13 +278,12 @@ def command(
     terms: Annotated[str, typer.Option(help="corpus of terms, for crawled")] = "hpo-names",
     words: Annotated[int, typer.Option(help="words to pretrain on, about")] = 20_000_000,
     dtype: Annotated[str, typer.Option(help="bfloat16 (as the thesis) or float32")] = "bfloat16",
-    micro_batch: Annotated[int | None, typer.Option(help="sequences at a time on the GPU")] = None,
     seed: Annotated[list[int], typer.Option(help="give it several times for several runs")] = (42,),
     folder: Annotated[str, typer.Option(help="where checkpoints are kept")] = "runs",
 ) -> None:
     """Run the experiment for each seed and keep the results in data/measured."""
     options = {"texts": texts, "column": column, "terms": terms, "words": words, "dtype": dtype}
-    options |= {"threshold": threshold, "micro_batch": micro_batch, "folder": folder}
+    options |= {"threshold": threshold, "folder": folder}
     rows = [thesis(model, arm, seed=s, **options).to_frame().T.assign(seed=s) for s in seed]
     table = pd.concat(rows).assign(model=model, arm=arm, threshold=threshold, words=words)
     called = f"python tools/thesis.py {model} {arm} --threshold {threshold} --words {words}"

@@ -11,14 +11,15 @@ import torch
 from torch.profiler import ProfilerActivity, profile
 
 import tokhelpers as th
-from tokhelpers.models import costs, timing
+from benchmarks import steps
+from tokhelpers.models import costs
 from tokhelpers.models.architectures import configuration, new_model
 
 
 # --- parameters ----------------------------------------------------------------------------------
 def test_parameters_of_the_thesis_runs_are_those_of_table_9():
     published = th.published("thesis_table_09").set_index(["extension", "model", "head"])
-    runs = timing.thesis_runs(th.published("thesis_table_06"))
+    runs = steps.thesis_runs(th.published("thesis_table_06"))
     assert runs.groupby(["model", "stage"]).extension.nunique().eq(10).all()
     runs = runs.drop_duplicates(["extension", "model", "head"]).set_index(published.index.names)
     assert len(runs) == len(published)
@@ -124,7 +125,7 @@ def test_modelling_leaves_no_trace():
         ({"dtype": "float16"}, "dtype is 'float16': use bfloat16 or float32"),
     ],
 )
-@pytest.mark.parametrize("function", [costs.training_memory, timing.measure_step])
+@pytest.mark.parametrize("function", [costs.training_memory, steps.measure_step])
 def test_bad_requests_are_refused(function, changed, message):
     with pytest.raises(ValueError, match=message):
         function("small-bert", 500, **{"head": "masked-lm", "batch": 1, "length": 8, **changed})
@@ -135,7 +136,7 @@ def test_bad_requests_are_refused(function, changed, message):
 def test_measured_memory_is_somewhat_above_the_model(one_thread):
     """The machine gives out more than the tensors need: 0.85 to 0.88 in six runs on one thread."""
     run = {"architecture": "small-llama", "vocab_size": 8_000, "head": "causal-lm", "length": 512}
-    step = timing.measure_runs(pd.DataFrame([run]), [8], length=256, steps=2)
+    step = steps.measure_runs(pd.DataFrame([run]), [8], length=256, steps=2)
     asked = {"head": "causal-lm", "batch": 8, "length": 256, "dtype": "float32"}
     assert step.modelled.eq(costs.training_memory("small-llama", 8_000, **asked).total).all()
     assert (step.modelled / step.memory).between(0.7, 1).all() and step.memory.nunique() == 1
@@ -145,9 +146,9 @@ def test_measured_memory_is_somewhat_above_the_model(one_thread):
 
 @pytest.mark.long
 def test_a_killed_process_is_told(monkeypatch):
-    monkeypatch.setattr(timing, "_measure", _killed)
+    monkeypatch.setattr(steps, "_measure", _killed)
     with pytest.raises(RuntimeError, match="the process was killed at batch=1, length=8"):
-        timing.measure_step("small-bert", 500, head="masked-lm", batch=1, length=8)
+        steps.measure_step("small-bert", 500, head="masked-lm", batch=1, length=8)
 
 
 def _killed(*_):
@@ -155,17 +156,17 @@ def _killed(*_):
 
 
 def test_what_does_not_fit_on_a_gpu_is_no_number(monkeypatch, one_thread):
-    train = timing._train
+    train = steps._train
 
     def on_a_full_gpu(config, head, batch, length, **how):
         if batch > 1:
             raise torch.OutOfMemoryError("CUDA out of memory.")
         return train(config, head, batch, length, **how)
 
-    monkeypatch.setattr(timing, "_train", on_a_full_gpu)
+    monkeypatch.setattr(steps, "_train", on_a_full_gpu)
     how = {"steps": 1, "device": "cpu", "dtype": torch.float32}
-    (found,) = timing._measure(1, configuration("small-bert", 500), "masked-lm", 2, 8, how)
-    assert list(found) == list(timing.MEASURED) and all(map(math.isnan, found.values()))
+    (found,) = steps._measure(1, configuration("small-bert", 500), "masked-lm", 2, 8, how)
+    assert list(found) == list(steps.MEASURED) and all(map(math.isnan, found.values()))
 
 
 def test_batches_beyond_one_that_did_not_fit_are_not_tried(monkeypatch):
@@ -176,9 +177,9 @@ def test_batches_beyond_one_that_did_not_fit_are_not_tried(monkeypatch):
         memory = float("nan") if batch == 2 else 1.0
         return pd.DataFrame([{"batch": batch, "dtype": "float32", "memory": memory}])
 
-    monkeypatch.setattr(timing, "measure_step", step)
-    runs = timing.thesis_runs(th.published("thesis_table_06"))[:1].assign(architecture="small-bert")
-    table = timing.measure_runs(runs, [4, 1, 2], length=8, repeats=2)
+    monkeypatch.setattr(steps, "measure_step", step)
+    runs = steps.thesis_runs(th.published("thesis_table_06"))[:1].assign(architecture="small-bert")
+    table = steps.measure_runs(runs, [4, 1, 2], length=8, repeats=2)
     assert tried == [1, 2] * 2
     assert table.batch.tolist() == [1, 2, 4] * 2 and table.repeat.tolist() == [0] * 3 + [1] * 3
     assert table.memory.isna().tolist() == [False, True, True] * 2

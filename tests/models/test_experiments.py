@@ -159,7 +159,7 @@ def test_the_command(no_hub, tmp_path, model, arm):
     assert ("load_questions", "mmlu:anatomy", "skip") in no_hub
     assert (("load_questions", "medmcqa", "train", "skip") in no_hub) == trained
     assert (("load_corpus", thesis.PUBMED, 700, "content") in no_hub) == trained
-    found = list((tmp_path / "runs" / model).rglob("checkpoint.safetensors"))
+    found = list((tmp_path / "runs" / model).rglob("*.safetensors"))
     assert len(found) == (4 if trained else 0)
 
 

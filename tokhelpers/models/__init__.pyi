@@ -3,24 +3,12 @@ from .architectures import (
     load_model as load_model,
     new_model as new_model,
 )
-from .batches import (
-    blocks as blocks,
-    collated as collated,
-    encode_texts as encode_texts,
-)
+from .batches import encode_texts as encode_texts
 from .costs import (
-    KINDS as KINDS,
-    embedding_share as embedding_share,
     parameter_count as parameter_count,
     training_memory as training_memory,
 )
 from .distillation import distill_embeddings as distill_embeddings
-from .finetuning import (
-    causal_task as causal_task,
-    loss_per_byte as loss_per_byte,
-    pretrain as pretrain,
-)
-from .optimisation import learning_rate_schedule as learning_rate_schedule
 from .questions import (
     Question as Question,
     answer_accuracy as answer_accuracy,
@@ -36,11 +24,9 @@ from .sizes import (
     recommend_size as recommend_size,
     training_operations as training_operations,
 )
-from .smollm2 import load_smollm2 as load_smollm2
-from .timing import (
-    measure_runs as measure_runs,
-    measure_step as measure_step,
-    thesis_runs as thesis_runs,
+from .training import (
+    loss_per_byte as loss_per_byte,
+    pretrain as pretrain,
 )
 from .transfer import (
     plan_transfer as plan_transfer,

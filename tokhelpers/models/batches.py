@@ -1,10 +1,7 @@
-"""From texts to batches of ids: encoding, cutting into sequences, padding, checks."""
+"""From texts to batches of ids: encoding, cutting into blocks, padding, checks."""
 
-import hashlib
-import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import chain
-from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -17,39 +14,6 @@ from ..tokenizer.library import undisturbed
 
 NO_LABEL = -100  # the label of a place that is not learned, as in torch and transformers
 LENGTH = 2_048  # most ids of a sequence, where the caller sets no other; thesis, section 5.2.1
-
-
-class Task(NamedTuple):
-    """What a model is trained on: examples, and the loss on some of them.
-
-    An example has ``ids``, and ``labels``, which are one number or one per place (``NO_LABEL``:
-    none). ``loss(model, batch)`` is the sum over the labels of collated examples. ``draw(example,
-    rng)`` hides a part of an example, another one each time. A training is resumed only with the
-    same examples and the same ``settings``.
-    """
-
-    examples: list[dict]
-    loss: Callable[[torch.nn.Module, dict], torch.Tensor]
-    draw: Callable[[dict, np.random.Generator], dict] | None = None
-    settings: tuple = ()
-
-    @property
-    def size(self) -> int:
-        """How many examples there are."""
-        return len(self.examples)
-
-    def row(self, number: int, rng: np.random.Generator) -> dict:
-        """Return an example as the model sees it."""
-        example = self.examples[number]
-        return self.draw(example, rng) if self.draw else example
-
-    def mark(self) -> str:
-        """Return a mark by which to know the same task again."""
-        found = hashlib.sha256(repr(self.settings).encode())
-        for example in self.examples:
-            for name, value in example.items():
-                found.update(name.encode() + np.asarray(value, np.int64).tobytes())
-        return f"{self.size} {found.hexdigest()[:16]}"
 
 
 def encode_texts(tokenizer, texts: Iterable[str]) -> list[list[int]]:
@@ -111,15 +75,12 @@ def around(tokenizer, separator: str | int | None = None) -> tuple[list[int], li
     )
 
 
-def blocks(
-    documents: Iterable[Sequence[int]], length: int, separator: int, *, causal: bool = True
-) -> list[np.ndarray]:
+def blocks(documents: Iterable[Sequence[int]], length: int, separator: int) -> list[np.ndarray]:
     """Cut documents into blocks, as one stream with a separator before, between and after them.
 
-    ``documents`` are lists of ids. Causal blocks have ``length`` + 1 ids and share one with their
-    neighbours, so that each id but the first of the stream is predicted once. The others have
-    ``length`` ids. The last block may be shorter; nothing is left out. Raises ValueError for a
-    length below 1.
+    ``documents`` are lists of ids. Blocks have ``length`` + 1 ids and share one with their
+    neighbours, so that each id but the first of the stream is predicted once. The last block may be
+    shorter; nothing is left out. Raises ValueError for a length below 1.
 
     >>> [block.tolist() for block in blocks([[5, 6, 7], [8]], 4, 0)]
     [[0, 5, 6, 7, 0], [0, 8, 0]]
@@ -127,30 +88,7 @@ def blocks(
     positive("length", length)
     ids = chain([separator], *((*document, separator) for document in documents))
     stream = np.fromiter(ids, np.int64)
-    extra = int(causal)
-    return [stream[i : i + length + extra] for i in range(0, len(stream) - extra, length)]
-
-
-def sequences(
-    documents: Iterable[Sequence[int]], length: int, before: list[int], after: list[int]
-) -> list[np.ndarray]:
-    """Make one sequence per document, cut off at ``length`` ids, ``before`` and ``after`` included.
-
-    Warns of what is cut off. Raises ValueError for a length that the ids around a text fill.
-    """
-    most = length - len(before) - len(after)
-    if most < 1:
-        raise ValueError(f"length={length} is filled by the ids around a text: give more")
-    documents = list(documents)
-    lost = sum(max(0, len(document) - most) for document in documents)
-    if lost:
-        share = lost / sum(map(len, documents))
-        warnings.warn(
-            f"{lost:,} ids, {share:.0%} of all, stand beyond length={length} and are cut off: give a "
-            "larger length, or shorter texts",
-            stacklevel=2,
-        )
-    return [np.array([*before, *document[:most], *after], np.int64) for document in documents]
+    return [stream[i : i + length + 1] for i in range(0, len(stream) - 1, length)]
 
 
 def collated(rows: list[dict]) -> dict[str, torch.Tensor]:

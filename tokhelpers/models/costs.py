@@ -27,20 +27,6 @@ def parameter_count(architecture, vocab_size: int, head: str) -> int:
     return new_model(architecture, vocab_size, head, device="meta").num_parameters()
 
 
-def embedding_share(architecture, vocab_size: int, head: str) -> float:
-    """Compute the share, from 0 to 1, of the parameters whose number grows with the vocabulary.
-
-    These are the embedding table, the head's own table where it is not tied, and its bias. Arguments
-    and errors are those of ``parameter_count``.
-
-    >>> round(embedding_share("llama-3.2-1b", 128_256, "causal-lm"), 3)
-    0.213
-    """
-    count = parameter_count(architecture, vocab_size, head)
-    per_token = parameter_count(architecture, vocab_size + 1, head) - count
-    return per_token * vocab_size / count
-
-
 def training_memory(
     architecture, vocab_size: int, *, head: str, batch: int, length: int, dtype: str = "bfloat16"
 ) -> pd.Series:

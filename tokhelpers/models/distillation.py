@@ -10,9 +10,9 @@ import torch
 from tokenizers import Tokenizer
 
 from ..tokenizer.checks import positive
-from .batches import NO_LABEL, Task, encode_texts, sequence_length
-from .optimisation import optimise
+from .batches import NO_LABEL, encode_texts, sequence_length
 from .rows import row_sources
+from .training import optimise
 from .transfer import MAX_PADDING, transfer_embeddings
 
 LENGTH = 50  # tokens of a part of a document
@@ -36,7 +36,7 @@ def distill_embeddings(
     one that the model had at the token's last piece under ``old``. The error is the mean square over
     the states from the first new token on. Each token is shown in up to ``snippets`` parts, of 50
     tokens, of the documents in ``corpus``; tokens that these do not hold keep their start, and so do
-    the rows of an untied head. Further ``options`` are those of ``optimise``: one epoch of batches
+    the rows of an untied head. Further ``options`` are those of ``pretrain``: one epoch of batches
     of 16 with a ``learning_rate`` of 1e-4, unless they say otherwise; small models want a larger
     one. Raises ValueError for a text without a new token, and as ``transfer_embeddings`` does.
 
@@ -61,9 +61,9 @@ def distill_embeddings(
     moved = torch.zeros(len(table), 1)  # AdamW leaves a row alone whose gradient is always 0
     moved[np.flatnonzero(is_new)] = 1
     hook = table.register_hook(lambda grad: grad * moved.to(grad))
-    task = Task(examples, partial(_loss, deepcopy(model).eval()))
-    options = {"learning_rate": 1e-4, "batch_size": 16, "epochs": 1} | options
-    student, _ = optimise(student, task, seed=seed, inplace=True, **options)
+    loss = partial(_loss, deepcopy(model).eval())
+    options = {"learning_rate": 1e-4, "batch_size": 16, "seed": seed} | options
+    student, _ = optimise(student, examples, loss, inplace=True, **options)
     hook.remove()
     for p, flag in zip(student.parameters(), learned, strict=True):
         p.requires_grad_(flag)

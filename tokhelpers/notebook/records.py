@@ -3,6 +3,7 @@
 import json
 import os
 import platform
+import re
 import subprocess
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -104,8 +105,6 @@ def record_measured(table: pd.DataFrame, name: str, *, command: str, seconds: fl
     """
     if not len(table):
         raise ValueError(f"the table {name} has no rows: there is nothing to keep")
-    from ..models.timing import processor  # it imports torch
-
     folder = Path(os.environ.get("TOKHELPERS_MEASURED", (CHECKOUT or Path.cwd()) / "data/measured"))
     affinity = getattr(os, "sched_getaffinity", None)  # the cores that this process may use
     how = {
@@ -124,6 +123,13 @@ def record_measured(table: pd.DataFrame, name: str, *, command: str, seconds: fl
     about = (json.dumps(how, indent=1) + "\n").encode()
     folder.mkdir(parents=True, exist_ok=True)
     write_all({folder / f"{name}.csv": numbers, folder / f"{name}.json": about})
+
+
+def processor() -> str:
+    """Return the processor's name."""
+    info = Path("/proc/cpuinfo")
+    found = re.search(r"model name\s*: (.+)", info.read_text() if info.exists() else "")
+    return found[1] if found else platform.processor() or platform.machine()
 
 
 def _commit() -> str:

@@ -1,5 +1,8 @@
-"""Batches, continual pretraining, classification, and four-option questions."""
+"""The thesis' stages: sequences, masks, going on after a kill, classes, and four-option questions."""
 
+import json
+
+import checkpoints
 import choices
 import numpy as np
 import pandas as pd
@@ -7,32 +10,21 @@ import pytest
 import torch
 import transformers
 from choices import answer_questions, finetune_choices, finetune_classes, states
-from hypothesis import given, strategies as st
-from strategies import one_fast
-from tokenizers import Tokenizer, models, processors
+from stages import masking, pretrain_on_sequences, sequences
+from tokenizers import Tokenizer, models
 
 import tokhelpers as th
-from tokhelpers.models import (
-    Question,
-    answer_accuracy,
-    blocks,
-    collated,
-    encode_texts,
-    finetuning,
-    format_question,
-    loss_per_byte,
-    new_model,
-    pretrain,
-)
+from tokhelpers.models import Question, answer_accuracy, format_question, new_model
 from tokhelpers.models.architectures import head_of
-from tokhelpers.models.batches import NO_LABEL, around, sequence_length, sequences
+from tokhelpers.models.batches import NO_LABEL, collated, sequence_length
+from tokhelpers.models.training import label_logits
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 SMALL = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
 SMALL |= {"intermediate_size": 64, "max_position_embeddings": 64}
 TEXTS = ["the cat sat on the mat", "a bat ate the rat", "the hat is on the cat", "rats at bats"]
 SPECIAL = ["<end>", "[MASK]"]
-RUN = {"learning_rate": 0.01, "batch_size": 8, "device": "cpu", "separator": "<end>"}
+RUN = {"learning_rate": 0.01, "batch_size": 8, "separator": "<end>"}
 CLASSES = "text-classification"
 
 
@@ -48,63 +40,7 @@ def small(head="causal-lm", vocab_size=280, **settings):
     return new_model(name, vocab_size, head, **{**SMALL, **more, **settings})
 
 
-def framed_by(tokenizer, template: str):
-    """The same tokenizer, which puts special tokens around a text."""
-    found = tokenizer.from_str(tokenizer.to_str())
-    special = [(name, found.token_to_id(name)) for name in SPECIAL]
-    found.post_processor = processors.TemplateProcessing(template, special_tokens=special)
-    return found
-
-
-# --- batches -------------------------------------------------------------------------------------
-def test_encode_puts_and_cuts_nothing(tokenizer):
-    plain = [tokenizer.encode(text).ids for text in TEXTS]
-    dressed = framed_by(tokenizer, "<end> $A <end>")
-    dressed.enable_truncation(4)
-    dressed.enable_padding(length=30)
-    wrapped = transformers.PreTrainedTokenizerFast(tokenizer_object=dressed)
-    for same in (tokenizer, dressed, wrapped):
-        assert encode_texts(same, iter(TEXTS)) == plain
-    assert dressed.truncation and dressed.padding
-    adapted = th.adapt_bpe(tokenizer, ["Ġbats"])
-    assert encode_texts(adapted, TEXTS) == [adapted.ids(text) for text in TEXTS] != plain
-    with pytest.raises(TypeError, match="texts is one string, 'the cat': put it in a list"):
-        encode_texts(tokenizer, "the cat")
-    with pytest.raises(ValueError, match="there is no text"):
-        encode_texts(tokenizer, [])
-
-
-def test_what_stands_around_a_text(tokenizer):
-    end, mask = map(tokenizer.token_to_id, SPECIAL)
-    assert around(tokenizer, "[MASK]") == ([mask], [mask])
-    assert around(tokenizer, 5) == ([5], [5])
-    with pytest.raises(ValueError, match=r"give separator= .*<end>, \[MASK\]"):
-        around(tokenizer)
-    with pytest.raises(ValueError, match="no token '<pad>'"):
-        around(tokenizer, "<pad>")
-    assert around(framed_by(tokenizer, "[MASK] <end> $A <end>")) == ([mask, end], [end])
-    one = th.train_byte_level_bpe(["a"], vocab_size=257, special_tokens=["<end>"])
-    assert around(one) == ([one.token_to_id("<end>")],) * 2
-    with pytest.raises(ValueError, match="it has none"):
-        around(th.train_byte_level_bpe(["a"], vocab_size=256))
-
-
-@given(
-    st.lists(st.lists(st.integers(1, 9), max_size=12), min_size=1, max_size=6), st.integers(1, 10)
-)
-def test_every_token_is_predicted_once(documents, length):
-    stream = [0]
-    for document in documents:
-        stream += [*document, 0]
-    causal = blocks(documents, length, 0)
-    assert np.concatenate([block[1:] for block in causal]).tolist() == stream[1:]
-    assert all(a[-1] == b[0] for a, b in zip(causal, causal[1:], strict=False))
-    assert all(len(block) == length + 1 for block in causal[:-1])
-    masked = blocks(documents, length, 0, causal=False)
-    assert np.concatenate(masked).tolist() == stream
-    assert all(len(block) == length for block in masked[:-1])
-
-
+# --- sequences and masks -------------------------------------------------------------------------
 def test_sequences_keep_what_stands_around_them():
     with pytest.warns(
         UserWarning, match="2 ids, 40% of all, stand beyond length=4 and are cut off"
@@ -120,9 +56,8 @@ def test_masks_are_shared_out_as_they_should():
     tokenizer = Tokenizer(models.WordLevel(words))
     tokenizer.add_special_tokens(["<a>", "[MASK]"])
     rows = [np.tile(np.arange(1_000), 40), np.array([0, 5, 0]), np.array([0, 0])]
-    given = small("masked-lm", vocab_size=1_000), tokenizer, rows
-    tasks = finetuning.masked_task(*given), finetuning.masked_task(*given, all_masked=True)
-    row, hidden = (task.row(0, np.random.default_rng(0)) for task in tasks)
+    hide = masking(small("masked-lm", vocab_size=1_000), tokenizer)
+    row = hide({"ids": rows[0]}, np.random.default_rng(0))
     chosen, special = row["labels"] != NO_LABEL, rows[0] < 2
     assert chosen.sum() == round(0.15 * (~special).sum()) and not (chosen & special).any()
     assert (row["labels"][chosen] == rows[0][chosen]).all()
@@ -130,50 +65,59 @@ def test_masks_are_shared_out_as_they_should():
     new, old = row["ids"][chosen], rows[0][chosen]
     assert (new == 1).mean() == pytest.approx(0.8, abs=0.02) and not (new == 0).any()
     assert ((new != 1) & (new != old)).mean() == pytest.approx(0.1, abs=0.02)
-    assert (hidden["ids"][hidden["labels"] != NO_LABEL] == 1).all()
-    found = [tasks[0].row(i, np.random.default_rng(0))["labels"].tolist() for i in (1, 2)]
+    found = [hide({"ids": r}, np.random.default_rng(0))["labels"].tolist() for r in rows[1:]]
     assert found == [[NO_LABEL, 5, NO_LABEL], [NO_LABEL] * 2]
 
 
-# --- language modelling --------------------------------------------------------------------------
+# --- training ------------------------------------------------------------------------------------
 @pytest.mark.parametrize("head", ["causal-lm", "masked-lm"])
-@pytest.mark.parametrize("packed", one_fast(True, False))
-def test_pretraining_learns(tokenizer, head, packed):
-    model, read = small(head), (tokenizer, TEXTS)
-    options = {"length": 16, "epochs": 12, "packed": packed, **RUN}
-    trained, history = pretrain(model, tokenizer, TEXTS * 10, **options)
+def test_pretraining_on_sequences_learns(tokenizer, head):
+    _, history = pretrain_on_sequences(small(head), tokenizer, TEXTS * 10, epochs=12, **RUN)
     first, last = history.loss.iloc[:3].mean(), history.loss.iloc[-3:].mean()
     assert first > 4 and last < first - 1.5
-    before, after = (loss_per_byte(m, *read, separator="<end>") for m in (model, trained))
-    assert after < 0.7 * before
 
 
-def test_bad_input_for_pretraining(tokenizer):
-    for other in ("none", CLASSES):
-        with pytest.raises(ValueError, match="no head for this task: .* with AutoModelForCausalLM"):
-            pretrain(small(other), tokenizer, TEXTS, **RUN)
-    with pytest.raises(ValueError, match="length=65: the model has 64 positions"):
-        pretrain(small(), tokenizer, TEXTS, length=65, **RUN)
-    with pytest.raises(ValueError, match="example 0 has the id 274, and .* has 270 rows, 0 to 269"):
-        pretrain(small(vocab_size=270), tokenizer, ["a bat", " ate the rat" * 20], **RUN)
+def test_a_run_killed_while_it_saves_goes_on_bit_by_bit(tokenizer, tmp_path, monkeypatch):
+    """With masks, which are drawn, with dropout, and with a head tied to the embeddings."""
+    model, file = small("masked-lm"), tmp_path / "text.safetensors"
+    given = (model, tokenizer, TEXTS * 3)
+    options = {**RUN, "epochs": 4, "batch_size": 4, "every": 3}
+    whole, history = pretrain_on_sequences(*given, **options)
+    save, runs = checkpoints.save_file, []
+
+    def killed(tensors, draft, metadata):
+        runs.append(json.loads(metadata["run"])["history"])
+        if len(runs) == 2:
+            draft.write_bytes(b"half")
+            raise KeyboardInterrupt
+        save(tensors, draft, metadata=metadata)
+
+    monkeypatch.setattr(checkpoints, "save_file", killed)
+    with pytest.raises(KeyboardInterrupt):
+        pretrain_on_sequences(*given, file=file, **options)
+    assert [found.name for found in tmp_path.iterdir()] == [file.name]
+    for _ in range(2):  # the second finds that all is done
+        resumed, again = pretrain_on_sequences(*given, file=file, **options)
+        pd.testing.assert_frame_equal(
+            history.drop(columns="seconds"), again.drop(columns="seconds"), check_exact=True
+        )
+        one, other = whole.state_dict(), resumed.state_dict()
+        assert all(torch.equal(one[name], other[name]) for name in one)
+        assert resumed.get_input_embeddings().weight is resumed.get_output_embeddings().weight
+    assert [len(run) for run in runs] == [3, 6, 6, 9, 12] and again.seconds.gt(0).all()
+
+
+def test_a_damaged_checkpoint_is_refused(tokenizer, tmp_path):
+    file = tmp_path / "text.safetensors"
+    file.write_bytes(b"nothing of the sort")
+    with pytest.raises(ValueError, match="no checkpoint that can be read"):
+        pretrain_on_sequences(small(), tokenizer, TEXTS, file=file, **RUN)
+
+
+def test_a_masked_model_needs_a_mask():
     plain = th.train_byte_level_bpe(TEXTS, vocab_size=270, special_tokens=["<end>"])
     with pytest.raises(ValueError, match="'mask' in its name, and this tokenizer has 0: give"):
-        pretrain(small("masked-lm"), plain, TEXTS, **RUN)
-    with pytest.raises(TypeError, match="no_such_option"):
-        pretrain(small(), tokenizer, TEXTS, no_such_option=1, **RUN)
-
-
-def test_loss_per_byte_by_the_library(tokenizer):
-    model = small().eval()
-    end, total = tokenizer.token_to_id("<end>"), 0.0
-    for ids in encode_texts(tokenizer, TEXTS):
-        row = torch.tensor([[end, *ids]])
-        with torch.no_grad():
-            total += model(input_ids=row, labels=row).loss.item() * len(ids)
-    found = loss_per_byte(model, tokenizer, TEXTS, separator="<end>")
-    assert found == pytest.approx(total / sum(map(len, TEXTS)), rel=1e-5)
-    with pytest.raises(ValueError, match="all empty"):
-        loss_per_byte(model, tokenizer, [""], separator="<end>")
+        pretrain_on_sequences(small("masked-lm"), plain, TEXTS, **RUN)
 
 
 # --- classification ------------------------------------------------------------------------------
@@ -201,7 +145,9 @@ LONG = {"max_position_embeddings": 512}
 @pytest.mark.parametrize("explanation", [True, False])
 def test_the_reason_is_learned_where_it_is_asked_for(tokenizer, monkeypatch, explanation):
     texts = []
-    monkeypatch.setattr(choices, "pretrain", lambda _, __, given, **how: texts.extend(given))
+    monkeypatch.setattr(
+        choices, "pretrain_on_sequences", lambda _, __, given, **how: texts.extend(given)
+    )
     finetune_choices(small(**LONG), tokenizer, QUESTIONS, explanation=explanation, **RUN)
     ends = [text.partition("**Answer**\n")[2] for text in texts]
     reasons = [" it sat", "", " rats at bats", ""] if explanation else [""] * 4
@@ -296,7 +242,7 @@ def test_heads_positions_and_pooling_in_each_family(family):
     assert sequence_length(model) == (63 if family == "roberta" else 64)
     with torch.no_grad():
         whole = model(input_ids=batch["ids"], attention_mask=batch["mask"]).logits
-        found = finetuning.label_logits(model, batch)
+        found = label_logits(model, batch)
         assert torch.allclose(found, whole[batch["labels"] != NO_LABEL], atol=1e-5)
         pooled, logits = states(classifier, batch["ids"], batch["mask"])
         for i, row in enumerate(map(torch.from_numpy, rows)):
