@@ -13,13 +13,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import cache
 from importlib.metadata import distributions
-from pathlib import Path
 from typing import Annotated
 
 import numpy as np
 import pandas as pd
 import torch
 import typer
+from checkpoints import keep, take_up
 from safetensors.torch import load_file, save_file
 from scipy.stats import mannwhitneyu
 
@@ -210,7 +210,8 @@ def read_on(
     kind = {"adamw": torch.optim.AdamW, "sgd": torch.optim.SGD}[optimiser]
     rate = RATE if optimiser == "adamw" else 0.1
     steps = kind(learned, rate, weight_decay=0.0)
-    at, read = take_up(file, model, steps)
+    begun = {"step": 0, "read": dict.fromkeys(("tokens_read", "bytes_read", "old_tokens_read"), 0)}
+    at, read = (begun | take_up(file, model, steps)).values()
     rows = [row for row in done.to_dict("records") if row["step"] <= at]
     began = time.monotonic()
     for step in range(at, max(points) + 1):
@@ -222,7 +223,7 @@ def read_on(
         if step == max(points):
             break
         if step % KEPT_EVERY == 0 and step > at:
-            keep(file, model, steps, step, read)
+            keep(file, model, steps, {"step": step, "read": read})
         some = text[step * STEP : (step + 1) * STEP]
         n, loss = one_step(model, steps, tokenizer, some, warm=min(1, (step + 1) / 5), rate=rate)
         read["tokens_read"] += n
@@ -253,38 +254,6 @@ def one_step(model, optimiser, tokenizer, some, *, warm: float, rate: float) -> 
     optimiser.step()
     optimiser.zero_grad(set_to_none=True)
     return n, total
-
-
-def keep(file: Path, model, optimiser, step: int, read: dict) -> None:
-    """Write the state of a training: weights, the optimiser's averages, and how much was read."""
-    tensors = {f"weight {n}": p.detach() for n, p in model.named_parameters()}
-    for name, p in model.named_parameters():
-        for key, value in optimiser.state.get(p, {}).items():
-            if isinstance(value, torch.Tensor):
-                tensors[f"{key} {name}"] = value
-    told = {"run": json.dumps({"step": step, "read": read})}
-    RUNS.mkdir(exist_ok=True)
-    write_whole(file, lambda draft: save_file(tensors, draft, metadata=told))
-
-
-@torch.no_grad()
-def take_up(file: Path, model, optimiser) -> tuple[int, dict]:
-    """Go on from a kept state: the step that it had reached, and what had been read."""
-    nothing = {"tokens_read": 0, "bytes_read": 0, "old_tokens_read": 0}
-    if not file.exists():
-        return 0, nothing
-    from safetensors import safe_open
-
-    with safe_open(file, "pt") as opened:
-        run = json.loads(opened.metadata()["run"])
-    held = dict(model.named_parameters())
-    for key, tensor in load_file(file).items():
-        kind, _, name = key.partition(" ")
-        if kind == "weight":
-            held[name].copy_(tensor)
-        else:
-            optimiser.state[held[name]][kind] = tensor
-    return run["step"], run["read"]
 
 
 # --- 14: how new rows start ----------------------------------------------------------------------
@@ -527,7 +496,7 @@ def one_pruning(text: str, by: str, counted: str, n: int) -> dict:
 
 
 # --- 12: exchange --------------------------------------------------------------------------------
-EXCHANGED, EXCHANGE_POINTS = 4_000, (0, 25)
+EXCHANGED, EXCHANGE_POINTS, EXCHANGE_SEEDS = 4_000, (0, 25), (0,)
 EXCHANGES = ("none", "extended", "pruned", "exchanged")
 
 
@@ -566,7 +535,7 @@ def exchange_run(arm: str, seed: int) -> pd.DataFrame:
 def exchange() -> pd.DataFrame:
     """Every arm against none at the same step: what none learns from HPO is not credited to it."""
     made = []
-    for seed in (0, 1):
+    for seed in EXCHANGE_SEEDS:
         runs = {arm: exchange_run(arm, seed) for arm in EXCHANGES}
         for arm, run in runs.items():
             for (_, row), (_, none) in zip(run.iterrows(), runs["none"].iterrows(), strict=True):
@@ -821,6 +790,9 @@ def main(
                 recovery(table)
             elif table in TABLES:
                 record(table, TABLES[table])
+            else:
+                there = ", ".join([*CHAPTERS, *TABLES, *ARMS, *MORE])
+                raise typer.BadParameter(f"{table!r} is no table and no reading; there are {there}")
 
 
 if __name__ == "__main__":
