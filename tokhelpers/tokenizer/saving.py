@@ -86,7 +86,8 @@ def save_pretrained(
     """
     backend, folder = backend_of(tokenizer), destination(folder)
     if like is None:
-        like = tokenizer if tokenizer is not backend else _own(folder, backend)
+        wrapped = isinstance(tokenizer, PreTrainedTokenizerBase)
+        like = tokenizer if wrapped else _own(folder, backend)
     source = _opened(like)
     content = _serialised(backend)
     card = "README.md" if _ours(folder / "README.md") else "TOKENIZER.md"
