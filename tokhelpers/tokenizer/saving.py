@@ -246,8 +246,9 @@ def _warn(folder: Path, backend: Tokenizer, like: PreTrainedTokenizerBase | None
 # --- the card ------------------------------------------------------------------------------------
 def _serialised(tokenizer: Tokenizer) -> bytes:
     """The content of tokenizer.json, as it is saved and hashed."""
+    backend = backend_of(tokenizer)
     try:
-        return backend_of(tokenizer).to_str(pretty=True).encode()
+        return backend.to_str(pretty=True).encode()
     except Exception as error:  # the library raises plain Exception for Python code in a tokenizer
         raise ValueError(f"the tokenizer cannot be written as tokenizer.json: {error}") from error
 
