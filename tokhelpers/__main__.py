@@ -80,12 +80,12 @@ def show(table, as_json: bool, **more) -> None:
             print(f"{name.replace('_', ' ')}: {value}")
 
 
-def opened(tokenizer: str):
+def loaded_by(tokenizer: str):
     say(f"loading {tokenizer}")
     return th.load_tokenizer(tokenizer)
 
 
-def counted(corpus, tokenizer):
+def counts_of(corpus, tokenizer):
     say(f"counting {corpus.name}")
     return th.count_pretokens(corpus, tokenizer)
 
@@ -113,7 +113,7 @@ def started(given: dict):
         transformers.utils.logging.disable_progress_bar()
         say(f"loading the model in {folder}")
         given["loaded"] = th.models.load_model(folder)
-    return opened(given["tokenizer"]), texts
+    return loaded_by(given["tokenizer"]), texts
 
 
 def own_folder(tokenizer: str) -> str | None:
@@ -187,12 +187,11 @@ def inspect(tokenizer: A_TOKENIZER, as_json: AS_JSON = False) -> None:
 
     Of other models, whose tokens are not built by merges, it says what kinds of tokens there are.
     """
-    loaded = opened(tokenizer)
-    if not isinstance(library.opened(loaded), Parts):
+    loaded = loaded_by(tokenizer)
+    if not isinstance(encoder := library.opened(loaded), Parts):
         rows = th.measure.describe_tokens(loaded)
         table = rows.groupby("kind", sort=False).token.agg(tokens="size", first="first")
-        model = type(loaded.model).__name__
-        return show(table, as_json, vocabulary=loaded.get_vocab_size(), model=model)
+        return show(table, as_json, vocabulary=loaded.get_vocab_size(), model=encoder.kind)
     say("trying every token")
     rows = th.reachability(loaded)
     table = rows.groupby("category", sort=False).token.agg(tokens="size", first="first")
@@ -210,7 +209,7 @@ def explain(
     as_json: AS_JSON = False,
 ) -> None:
     """Show the merges of a word, step by step, and where a token comes from."""
-    loaded = opened(tokenizer)
+    loaded = loaded_by(tokenizer)
     steps = th.explain_word(loaded, text)
     try:
         told = th.explain_token(loaded, text)
@@ -247,7 +246,7 @@ def compare(
                 f"vocabularies are compared two at a time, got {len(tokenizers)}: name two "
                 "tokenizers, or a text with --on"
             )
-        first, second = map(opened, tokenizers)
+        first, second = map(loaded_by, tokenizers)
         table = th.compare_vocabularies(first, second)
         names = (table.by + ": " + table.group).where(table.by != "all", "all")
         show(table.drop(columns=["by", "group"]).set_index(names.rename(None)), as_json)
@@ -255,7 +254,7 @@ def compare(
     rows = {}
     text = th.load_corpus(on, chars=chars, split=split, encoding=encoding)
     for name in tokenizers:
-        loaded = opened(name)
+        loaded = loaded_by(name)
         say(f"measuring on {on}")
         rows[name] = th.evaluate(loaded, text)
     columns = ["bytes_per_token", "chars_per_token", "tokens_per_word", "renyi_efficiency"]
@@ -281,7 +280,7 @@ def extend(
 ) -> None:
     """Add tokens by continued training; exit code 1 if some are missing or unreachable."""
     loaded, texts = started(command.params)
-    words = counted(texts, loaded)
+    words = counts_of(texts, loaded)
     say(f"learning {tokens:,} tokens")
     extension = th.continue_bpe(loaded, words, tokens, min_frequency=min_frequency)
     longer = th.extend(loaded, extension)
@@ -308,7 +307,7 @@ def prune(
 ) -> None:
     """Remove the tokens that the text needs least; exit code 1 if others become unreachable."""
     loaded, texts = started(command.params)
-    words = counted(texts, loaded)
+    words = counts_of(texts, loaded)
     say(f"ordering the tokens by {by}")
     smaller = th.prune(loaded, th.pruning_order(loaded, words, by=by), tokens)
     more = len(th.unreachable(smaller)) - len(th.unreachable(loaded))

@@ -14,6 +14,7 @@ from tokenizers import AddedToken, Tokenizer, models, pre_tokenizers, processors
 import tokhelpers as th
 from tokhelpers import textbook
 from tokhelpers.adapt.extension import always_split
+from tokhelpers.adapt.methods import METHODS
 from tokhelpers.measure.reachability import reachability
 from tokhelpers.tokenizer.library import read_parts
 from tokhelpers.tokenizer.parts import Parts, build_tokenizer, merge_ids
@@ -154,6 +155,20 @@ def test_added_tokens_cut_words_and_partial_bytes_only_hold_their_id(base):
     assert ids == [read_parts(base).next_id, read_parts(base).next_id + 1]
     assert new.encode("a catnip", add_special_tokens=False).tokens[1] == " catn"
     assert new.decode(new.encode("a catnip").ids) == "a catnip"
+
+
+@pytest.mark.parametrize("how", METHODS)
+def test_parts_give_parts(base, how):
+    """As many sizes are measured by: what they make is the same tokenizer, not put together."""
+    naive, parts = th.naive_extension(base, train_byte_level(MORE)), read_parts(base)
+    made = th.extend(parts, naive, 9, how=how)
+    assert isinstance(made, Parts)
+    assert build_tokenizer(made).to_str() == th.extend(base, naive, 9, how=how).to_str()
+    order = th.pruning_order(parts, by="id")
+    small = build_tokenizer(th.prune(parts, order, 9))
+    assert small.to_str() == th.prune(base, order, 9).to_str()
+    with pytest.raises(ValueError, match="this one's model is AdaptBPE"):
+        th.extend(th.adapt_bpe(parts, []), naive)
 
 
 def test_a_continued_merge_that_recurs_is_added_once(base):

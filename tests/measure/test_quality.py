@@ -1,6 +1,7 @@
 """Measures against the library's own encoder, and against the package they are named after."""
 
 import io
+import json
 from collections.abc import Mapping
 from contextlib import redirect_stderr
 
@@ -129,15 +130,41 @@ def test_added_tokens_of_wordpiece():
         th.evaluate(longer, ["bat"], added=[*added, "zebra"])
 
 
-def test_a_text_of_which_characters_would_be_dropped():
-    """Where there is no unknown token they would count as compressed: they are named instead."""
-    tokenizer = Tokenizer(models.BPE({"a": 0}, []))
+def dropping(**options):
+    """A tokenizer of a, b and their bytes but one, which cuts at spaces."""
+    vocab = {"a": 0, "b": 1, "ab": 2} | {f"<0x{i:02X}>": i + 3 for i in range(255)}
+    tokenizer = Tokenizer(models.BPE(vocab, [("a", "b")], **options))
     tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
-    with pytest.raises(ValueError, match="no token for 2 of the text's characters .* 'b' in 'b'"):
-        th.evaluate(tokenizer, ["a b c"])
-    assert th.evaluate(tokenizer, ["a a"]).tokens == 2
-    tokenizer.model.unk_token = "a"
-    assert th.evaluate(tokenizer, ["a b c"]).tokens == 3
+    return tokenizer
+
+
+MEASURES = {
+    "evaluate": lambda t, text: th.evaluate(t, text),
+    "evaluate_sizes": lambda t, text: th.evaluate_sizes(
+        t, {"list": (th.Extension(["ba"]), "append")}, [1], text
+    ),
+    "token_counts": lambda t, text: th.token_counts(t, th.count_pretokens(text, t)),
+    "fragment_score": lambda t, text: th.fragment_score(t, text),
+    "an AdaptBPE encoder": lambda t, text: th.evaluate(th.adapt_bpe(t, ["ba"]), text),
+    "pruning_order": lambda t, text: th.pruning_order(t, text, by="frequency"),
+    "explain_token": lambda t, text: th.explain_token(t, "ab", text),
+}
+
+
+@pytest.mark.parametrize("measure", MEASURES)
+def test_text_that_would_be_dropped_is_named(measure):
+    """It would count as compressed. Bytes stand for a character where there are tokens for all."""
+    for options in ({}, {"byte_fallback": True}):
+        lost = "é" if not options else "\U00010000"
+        tokenizer = dropping(**options)
+        if options:
+            settings = json.loads(tokenizer.to_str())
+            del settings["model"]["vocab"]["<0xF0>"]
+            tokenizer = Tokenizer.from_str(json.dumps(settings))
+            MEASURES[measure](tokenizer, ["ab é"])
+        with pytest.raises(ValueError, match=f"no token for 1 of .* {lost!r} in 'a{lost}' the fir"):
+            MEASURES[measure](tokenizer, ["ab", f"b a{lost}"])
+    MEASURES[measure](dropping(unk_token="a"), [f"b a{lost}"])
 
 
 @pytest.mark.parametrize("name", ["llama-2", "phi-3", "truncating"])

@@ -282,7 +282,7 @@ def test_a_folder_that_would_load_as_something_else(config, said, tmp_path):
 
 
 def test_what_cannot_be_saved(tmp_path):
-    for wrong in ("llama-3", 7, {"a": 0}, read_parts(small())):
+    for wrong in ("llama-3", 7, {"a": 0}):
         refused(tmp_path, TypeError, "a tokenizer is needed, got", wrong)
     custom = small()
     custom.pre_tokenizer = pre_tokenizers.PreTokenizer.custom(type("Mine", (), {})())

@@ -9,6 +9,7 @@ hyphenated word count one by one.
 import warnings
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import product
 
 import pandas as pd
@@ -94,7 +95,8 @@ def _learned(words: Pretokens, parts: Parts, n_tokens: int) -> Extension:
         n_tokens,
         valid=lambda token: "<" not in token,  # of byte tokens, <0x41>; no word holds it
     )
-    return Extension(tokens, merges, frequencies, continued=True)
+    learned = _beginning(Extension(tokens, merges, frequencies), len(tokens))
+    return replace(learned, continued=True)
 
 
 def _beginning(extension: Extension, n: int) -> Extension:

@@ -208,7 +208,7 @@ def evaluate_sizes(
             rows.append({"method": method, "added": len(added), **measures})
             rows[-1] |= {"unreachable_added": missed, "merge_skipping": switch}
     table = pd.DataFrame(rows)
-    return table if skipping else table.drop(columns="merge_skipping")
+    return table if skipping else table.drop(columns="merge_skipping", errors="ignore")
 
 
 def _extended(base: Parts, methods, sizes) -> Iterator[tuple[str, Sequence[str], Parts]]:

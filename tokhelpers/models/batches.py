@@ -8,9 +8,8 @@ import torch
 from tokenizers import Tokenizer
 from torch.nn.utils.rnn import pad_sequence
 
-from ..adapt.adaptbpe import AdaptBPE
 from ..tokenizer.checks import positive
-from ..tokenizer.library import undisturbed
+from ..tokenizer.library import described, undisturbed
 
 NO_LABEL = -100  # the label of a place that is not learned, as in torch and transformers
 LENGTH = 2_048  # most ids of a sequence, where the caller sets no other; thesis, section 5.2.1
@@ -30,15 +29,12 @@ def encode_texts(tokenizer, texts: Iterable[str]) -> list[list[int]]:
     texts = list(texts)
     if not texts:
         raise ValueError("there is no text: give one at least")
-    if isinstance(tokenizer, AdaptBPE):
-        return tokenizer.ids_batch(texts)
-    found = backend(tokenizer).encode_batch_fast(texts, add_special_tokens=False)
-    return [encoding.ids for encoding in found]
+    return described(tokenizer).ids_batch(texts)
 
 
 def backend(tokenizer) -> Tokenizer:
     """Return the ``tokenizers.Tokenizer`` inside, without truncation, padding and dropout."""
-    return undisturbed(tokenizer.tokenizer if isinstance(tokenizer, AdaptBPE) else tokenizer)
+    return undisturbed(tokenizer)
 
 
 def special_ids(tokenizer) -> list[int]:

@@ -24,6 +24,11 @@ class Encoder:
     (int32), and offsets (int64, one more than pre-tokens).
     """
 
+    marked = False  # whether tokens say where in a word they stand, as in some BPE
+
+    def taken_apart(self) -> "Encoder":
+        return self
+
     @cached_property
     def tokens(self) -> dict[int, str]:
         """The token string of each id."""

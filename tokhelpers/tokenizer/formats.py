@@ -287,7 +287,8 @@ def _check_settings(parts: Parts, pattern: str | None, ordinary: list[str]) -> N
     obstacles = {
         "a normalizer": parts.steps["normalizer"],
         f"the pre-tokenizer {pre_tokenizer[:80]}": pattern is None,
-        " and ".join(parts.disturbances): parts.disturbances,
+        "truncation or padding": parts.truncates or parts.pads,
+        "merge dropout": parts.dropout,
         "added tokens that are not special": parts.cuts_text,
         f"special tokens with one of {', '.join(flags)}": any(
             getattr(t, flag) for t in added for flag in flags

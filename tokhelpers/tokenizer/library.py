@@ -60,6 +60,7 @@ class Library(Encoder):
 
     def __init__(self, backend: Tokenizer):
         self.backend_tokenizer, self.kind = backend, type(backend.model).__name__
+        self.find_special = not backend.encode_special_tokens
 
     @property
     def marked(self) -> bool:
@@ -100,6 +101,22 @@ class Library(Encoder):
         ids = np.fromiter((i for some in found for i in some), np.int32)
         return ids, np.cumsum([0, *map(len, found)])
 
+    def taken_apart(self, serialised: str | None = None) -> Parts:
+        """Return its parts, which are remembered until it is changed or no longer used.
+
+        ``serialised`` is its ``tokenizer.json``, where that is known already. Raises ValueError as
+        ``read_parts`` does.
+        """
+        backend, state = self.backend_tokenizer, _state(self.backend_tokenizer)
+        before, model, parts = _READ.get(backend, (None, None, None))
+        if before != state or not _is_model_of(model, backend):
+            # first: the library writes one of several tokens with one id, and remembers holes
+            check_ids(backend.get_vocab())
+            find_special = not backend.encode_special_tokens
+            parts = parsed(serialised or backend.to_str(), find_special=find_special)
+            _READ[backend] = state, backend.model, parts
+        return parts
+
 
 # --- opening -------------------------------------------------------------------------------------
 def described(tokenizer) -> Encoder:
@@ -125,8 +142,7 @@ def opened(tokenizer) -> Encoder:
     {'a': 0, 'b': 1}
     """
     found = described(tokenizer)
-    plain = isinstance(found, Library) and found.kind == "BPE" and not found.marked
-    return taken_apart(found) if plain else found
+    return found.taken_apart() if found.kind == "BPE" and not found.marked else found
 
 
 def read_parts(tokenizer: Tokenizer | Parts, *, wordpiece: bool = False) -> Parts:
@@ -149,7 +165,7 @@ def read_parts(tokenizer: Tokenizer | Parts, *, wordpiece: bool = False) -> Part
             f"a BPE{' or WordPiece' * wordpiece} tokenizer is needed, this one's model is {found.kind}; "
             "Llama-3, Qwen and Mistral are BPE"
         )
-    return found if isinstance(found, Parts) else taken_apart(found)
+    return found.taken_apart()
 
 
 def as_given(tokenizer, made: Parts) -> Tokenizer | Parts:
@@ -178,7 +194,7 @@ def cutting_rules(tokenizer: Tokenizer | Encoder) -> str:
     By the rules of a tokenizer without pre-tokenizer, text is cut before the space symbol. Raises
     ValueError when that would cut through tokens of the vocabulary.
 
-    >>> from tokenizers import pre_tokenizers
+    >>> from tokenizers import Tokenizer, models, pre_tokenizers
     >>> tokenizer = Tokenizer(models.BPE())
     >>> tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
     >>> cutting_rules(tokenizer)
@@ -213,24 +229,6 @@ _READ = WeakKeyDictionary()  # what was found in a tokenizer, as long as that ex
 _LOCK = Lock()
 
 
-def taken_apart(library: Library, serialised: str | None = None) -> Parts:
-    """Return the parts of a tokenizer, which are remembered until it is changed or no longer used.
-
-    ``serialised`` is its ``tokenizer.json``, where that is known already. Raises ValueError as
-    ``read_parts`` does.
-    """
-    backend = library.backend_tokenizer
-    state = _state(backend)
-    before, model, parts = _READ.get(backend, (None, None, None))
-    if before != state or not _is_model_of(model, backend):
-        # first: the library writes one of several tokens with one id, and remembers each hole below an id
-        check_ids(backend.get_vocab())
-        find_special = not backend.encode_special_tokens
-        parts = parsed(serialised or backend.to_str(), find_special=find_special)
-        _READ[backend] = state, backend.model, parts
-    return parts
-
-
 def _state(backend: Tokenizer) -> tuple:
     """All that can be changed in a tokenizer, of its vocabulary a sample: a fraction of a millisecond.
 
@@ -244,7 +242,7 @@ def _state(backend: Tokenizer) -> tuple:
     return (
         [step and step.__getstate__() for step in steps],
         (backend.truncation, backend.padding, added, size, backend.encode_special_tokens),
-        repr(type(model)),
+        repr(model.__class__),
         [getattr(model, option, None) for option in OPTIONS],
         [backend.id_to_token(i) for i in sample],
     )

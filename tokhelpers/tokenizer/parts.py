@@ -91,10 +91,17 @@ class Parts(Encoder):
         return self._model.get("continuing_subword_prefix") or ""
 
     @property
-    def disturbances(self) -> list[str]:
-        """What makes it cut texts off, pad them, or leave merges out at random."""
-        found = {k: self.settings[k] for k in ("truncation", "padding")}
-        return [k for k, there in {**found, "dropout": self._model.get("dropout")}.items() if there]
+    def dropout(self) -> float | None:
+        """The share of merges that are left out at random."""
+        return self._model.get("dropout")
+
+    @property
+    def truncates(self) -> bool:
+        return self.settings["truncation"] is not None
+
+    @property
+    def pads(self) -> bool:
+        return self.settings["padding"] is not None
 
     @cached_property
     def added_tokens(self) -> dict[int, AddedToken]:

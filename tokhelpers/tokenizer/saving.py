@@ -86,7 +86,8 @@ def save_pretrained(
     """
     backend, folder = backend_of(tokenizer), destination(folder)
     if like is None:
-        like = tokenizer if tokenizer is not backend else _own(folder, backend)
+        wrapped = isinstance(tokenizer, PreTrainedTokenizerBase)
+        like = tokenizer if wrapped else _own(folder, backend)
     source = _opened(like)
     content = _serialised(backend)
     card = "README.md" if _ours(folder / "README.md") else "TOKENIZER.md"
@@ -245,8 +246,9 @@ def _warn(folder: Path, backend: Tokenizer, like: PreTrainedTokenizerBase | None
 # --- the card ------------------------------------------------------------------------------------
 def _serialised(tokenizer: Tokenizer) -> bytes:
     """The content of tokenizer.json, as it is saved and hashed."""
+    backend = backend_of(tokenizer)
     try:
-        return backend_of(tokenizer).to_str(pretty=True).encode()
+        return backend.to_str(pretty=True).encode()
     except Exception as error:  # the library raises plain Exception for Python code in a tokenizer
         raise ValueError(f"the tokenizer cannot be written as tokenizer.json: {error}") from error
 
