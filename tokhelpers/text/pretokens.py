@@ -10,7 +10,7 @@ import json
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import islice
 
@@ -67,6 +67,19 @@ class Pretokens(Mapping):
 
     def __len__(self) -> int:
         return len(self.strings)
+
+    def at_least(self, min_count: int) -> "Pretokens":
+        """Those that occur so often, of the same text; ValueError when there are none."""
+        kept = self.counts >= min_count
+        if not kept.any():
+            raise ValueError(
+                f"no pre-token occurs {min_count:,} times: give a smaller min_count"
+                if min_count > 1
+                else f"the corpus has no text in its {self.documents:,} documents: nothing to count"
+            )
+        if kept.all():
+            return self
+        return replace(self, strings=self.strings.filter(kept), counts=self.counts[kept])
 
     def __repr__(self) -> str:
         return f"Pretokens({len(self):,} unique, {self.counts.sum():,} in all)"
