@@ -12,9 +12,8 @@ from itertools import islice
 
 import numpy as np
 import pyarrow as pa
-from numba import njit
 
-from ..tokenizer.segmentation import longer
+from ..tokenizer.compiled import compiled, grown
 
 THREADS = 2  # compiled code lets go of the interpreter's lock; each adds half of the chunks
 WORD, SPACE, META = 0, 1, 2
@@ -33,7 +32,7 @@ CHUNK = np.dtype((np.record, [("begin", np.int64), ("count", np.int64), ("first"
 Found = namedtuple("Found", "text records table")
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _kind(text, i):
     """Whether white space (as Python sees it), ``▁``, or anything else begins at byte `i`."""
     b = np.int64(text[i])  # wide enough to shift, uncompiled too
@@ -49,7 +48,7 @@ def _kind(text, i):
     return META if code == 0x2581 else WORD
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _line_ends(text, i, end):
     """Whether a line ends before byte `i`: no later newline stands in the same white space.
 
@@ -65,7 +64,7 @@ def _line_ends(text, i, end):
 
 
 # --- one pass over the text ---------------------------------------------------------------------
-@njit(cache=True, nogil=True)
+@compiled
 def _hash(text, begin, end):
     """FNV-1a of 64 bits, folded into 32."""
     value = np.uint64(0xCBF29CE484222325)
@@ -74,7 +73,7 @@ def _hash(text, begin, end):
     return np.uint32((value ^ value >> np.uint64(32)) & np.uint64(0xFFFFFFFF))
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _end_chunk(text, cuts, n, begin, end, times):
     """Write a chunk behind the `n` that were cut, unless it is empty; returns how many they are now."""
     if end == begin:
@@ -84,7 +83,7 @@ def _end_chunk(text, cuts, n, begin, end, times):
     return n + 1
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _cut(text, offsets, weights, spaces, lines, cuts):
     """Cut documents into chunks; returns how many, and the sizes of the text.
 
@@ -127,7 +126,7 @@ def _cut_batch(texts: list[bytes], times: list[int], spaces: bool, lines: bool) 
 
 
 # --- the table of unique chunks -----------------------------------------------------------------
-@njit(cache=True, nogil=True)
+@compiled
 def _are_equal(a, begin, b, start, size):
     """Whether so many bytes are the same from `begin` on in one text, from `start` on in the other."""
     k = 0
@@ -136,14 +135,14 @@ def _are_equal(a, begin, b, start, size):
     return k == size
 
 
-@njit(cache=True, nogil=True)
-def _grown(found, n, size):
+@compiled
+def _with_room(found, n, size):
     """The same chunks in arrays into which one more, of `size` bytes, fits."""
     text, records, table = found
     if records[n].begin + size > len(text):
-        text = longer(text, 2 * (records[n].begin + size))
+        text = grown(text, 2 * (records[n].begin + size))
     if n + 1 == len(records):
-        records, larger = longer(records, 2 * n + 1), np.full(4 * n, -1, np.int64)
+        records, larger = grown(records, 2 * n + 1), np.full(4 * n, -1, np.int64)
         for slot in table[table >= 0]:
             i = (slot >> 32) & (len(larger) - 1)
             while larger[i] >= 0:
@@ -153,7 +152,7 @@ def _grown(found, n, size):
     return Found(text, records, table)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _add(chunks, cuts, before, share, found, n):
     """Add the chunks of which the lowest bit of the hash is `share` to the `n` unique ones.
 
@@ -165,7 +164,7 @@ def _add(chunks, cuts, before, share, found, n):
             continue
         begin, size = cuts[k].begin, cuts[k].end - cuts[k].begin
         if n + 1 == len(records) or records[n].begin + size > len(text):
-            text, records, table = _grown(Found(text, records, table), n, size)
+            text, records, table = _with_room(Found(text, records, table), n, size)
         # 1. Look the chunk up: its slot, or a free one.
         value, mask = np.int64(cuts[k].hash) >> 1, len(table) - 1
         i = value & mask

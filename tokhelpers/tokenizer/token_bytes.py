@@ -6,9 +6,9 @@ from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
-from numba import njit
 from tokenizers import Tokenizer
 
+from .compiled import compiled
 from .library import described
 from .parts import BYTE_TOKENS, Parts
 
@@ -60,7 +60,7 @@ def strings_of_bytes(raw: np.ndarray, offsets: np.ndarray) -> pa.Array:
     return pa.LargeStringArray.from_buffers(len(offsets) - 1, *buffers)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _write_alphabet(raw, offsets, codes, text, ends):
     """Write the character of each byte as UTF-8, of one or two bytes; returns how many these are."""
     n = 0
@@ -103,7 +103,7 @@ def code_points(words: list[str] | pa.Array) -> tuple[np.ndarray, np.ndarray]:
     return codes[: _decode(raw, offsets, codes, ends)].copy(), ends
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _decode(raw, offsets, codes, ends):
     """Write the code points of UTF-8, and where each word's end; returns how many these are."""
     n = 0
