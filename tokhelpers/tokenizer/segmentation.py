@@ -135,7 +135,8 @@ def _segment(symbols, offsets, merges, out, lengths, last):
     for w in range(len(offsets) - 1):
         n = offsets[w + 1] - offsets[w]
         symbol = out[written : written + n]
-        symbol[:] = symbols[offsets[w] : offsets[w + 1]]
+        for j in range(n):
+            symbol[j] = symbols[offsets[w] + j]
         if n <= SHORT:
             lengths[w], last[w] = _merge_short(symbol, n, rank, merges)
         else:

@@ -150,7 +150,8 @@ def _walk(order, shared, ranks, lengths, first, tokens):
         if len(tokens) == 0:
             first[i + 1] = top
         else:
-            tokens[first[i] : first[i] + top] = stack[:top]
+            for j in range(top):
+                tokens[first[i] + j] = stack[j]
 
 
 def _match(order, shared, ranks, lengths, text_size) -> Matches:
