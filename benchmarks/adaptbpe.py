@@ -13,7 +13,7 @@ from measuring import asked, compare, print_ratio, stored
 
 import tokhelpers as th
 from tokhelpers import textbook
-from tokhelpers.tokenizer.parts import read_parts
+from tokhelpers.tokenizer.library import read_parts
 
 WORDS = 100
 

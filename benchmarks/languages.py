@@ -18,9 +18,9 @@ from measuring import compare, print_ratio, stored
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
 import tokhelpers as th
-from tokhelpers.adapt.methods import extend_parts
 from tokhelpers.measure.languages import SIZES
-from tokhelpers.tokenizer.parts import build_tokenizer, read_parts
+from tokhelpers.tokenizer.library import read_parts
+from tokhelpers.tokenizer.parts import build_tokenizer
 
 WORDFREQ = {"fin_Latn": "fi", "rus_Cyrl": "ru", "hin_Deva": "hi", "deu_Latn": "de"}
 CHARS = 3_500_000  # to learn from
@@ -71,7 +71,7 @@ def build_each_size(tokenizer: Tokenizer, language: str) -> None:
     base = read_parts(tokenizer)
     for extension, how in ((naive, "regenerate"), (continued, "append")):
         for size in (n for n in SIZES if n <= len(extension.tokens)):
-            longer = build_tokenizer(extend_parts(base, extension, size, how=how))
+            longer = build_tokenizer(th.extend(base, extension, size, how=how))
             th.unreachable(longer, extension.tokens[:size])
             for encoding in longer.encode_batch_fast(test):
                 _ = encoding.ids

@@ -15,8 +15,8 @@ import numpy as np
 from measuring import alone, asked, compare, print_ratio, stored
 
 import tokhelpers as th
-from tokhelpers.adapt.pruning import ORDERS, prunable, prune_parts
-from tokhelpers.tokenizer.parts import read_parts
+from tokhelpers.adapt.pruning import ORDERS, prunable
+from tokhelpers.tokenizer.library import read_parts
 
 
 def ours(texts: list[str], curve: bool = False) -> dict[str, float]:
@@ -36,7 +36,7 @@ def ours(texts: list[str], curve: bool = False) -> dict[str, float]:
         for by in ORDERS:
             order = th.pruning_order(llama, words, by=by)
             for share in np.linspace(0, 0.9, 10):
-                small = prune_parts(read_parts(llama), order, int(share * len(order)))
+                small = th.prune(read_parts(llama), order, int(share * len(order)))
                 th.evaluate(small, words), th.unreachable(small)
         found["curve"] = time.perf_counter() - began
     return found

@@ -15,7 +15,7 @@ from strategies import LIKE_REAL, MARKED, loaded
 from tokenizers import Tokenizer
 
 import tokhelpers as th
-from tokhelpers.tokenizer.parts import read_parts
+from tokhelpers.tokenizer.library import read_parts
 from tokhelpers.tokenizer.pretokenization import BEFORE_META, cuts_text
 from tokhelpers.tokenizer.segmentation import token_counts
 

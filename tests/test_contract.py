@@ -18,7 +18,7 @@ from transformers import BertTokenizer, GPT2Tokenizer
 
 import tokhelpers as th
 from tokhelpers.adapt.pruning import prunable
-from tokhelpers.tokenizer.parts import read_parts
+from tokhelpers.tokenizer.library import read_parts
 
 
 @lru_cache

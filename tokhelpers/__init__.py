@@ -13,10 +13,10 @@ train: learning merges and pieces
     train_wordpiece, train_sentencepiece_bpe, train_byte_level_bpe, train_unigram
 adapt: changing a tokenizer
     Extension, continue_bpe, naive_extension, thesis_extension, extend, AdaptBPE, adapt_bpe,
-    pruning_order, prune, fragment_score
+    pruning_order, prune
 measure: what it does to text
     evaluate, evaluate_sizes, unreachable, reachability, compare_language, compare_languages,
-    compare_vocabularies, explain_token, explain_word
+    compare_vocabularies, explain_token, explain_word, fragment_score
 models: what it does to a model
     load_model, new_model, id_map, plan_transfer, transfer_embeddings, distill_embeddings,
     parameter_count, training_memory, recommend_size

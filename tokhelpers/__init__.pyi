@@ -14,7 +14,6 @@ from .adapt import (
     adapt_bpe as adapt_bpe,
     continue_bpe as continue_bpe,
     extend as extend,
-    fragment_score as fragment_score,
     naive_extension as naive_extension,
     prune as prune,
     pruning_order as pruning_order,
@@ -28,6 +27,7 @@ from .measure import (
     evaluate_sizes as evaluate_sizes,
     explain_token as explain_token,
     explain_word as explain_word,
+    fragment_score as fragment_score,
     reachability as reachability,
     unreachable as unreachable,
 )

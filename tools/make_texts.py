@@ -26,7 +26,6 @@ from pathlib import Path
 import pandas as pd
 
 import tokhelpers as th
-from tokhelpers.adapt.methods import extend_parts
 from tokhelpers.text.stored_counts import (
     TEXTS,
     WITHOUT_SPACES,
@@ -241,7 +240,7 @@ def choose(language: str, development: str) -> list[dict]:
             action="ignore", category=UserWarning
         ):  # a text may yield fewer
             extension = th.continue_bpe(llama, words, NEW_TOKENS)
-        longer = extend_parts(
+        longer = th.extend(
             llama, extension
         )  # no tokenizer is built: it would take most of the time
         after = [th.evaluate(longer, words).tokens for words in (test, flores)]

@@ -12,7 +12,8 @@ import tokhelpers as th
 from tokhelpers import textbook as tb
 from tokhelpers.adapt import adaptbpe
 from tokhelpers.adapt.adaptbpe import adapt_bpe
-from tokhelpers.adapt.selection import avocado, count_words, fragment_score, medvoc, oov_share
+from tokhelpers.adapt.selection import avocado, count_words, medvoc
+from tokhelpers.measure.words import fragment_score, oov_share
 from tokhelpers.tokenizer.token_bytes import token_strings
 
 

@@ -13,9 +13,10 @@ from tokenizers import AddedToken, Tokenizer, models, pre_tokenizers, processors
 
 import tokhelpers as th
 from tokhelpers import textbook
+from tokhelpers.adapt.extension import always_split
 from tokhelpers.measure.reachability import reachability
-from tokhelpers.tokenizer.parts import Parts, build_tokenizer, merge_ids, read_parts
-from tokhelpers.tokenizer.pretokenization import always_split
+from tokhelpers.tokenizer.library import read_parts
+from tokhelpers.tokenizer.parts import Parts, build_tokenizer, merge_ids
 
 TEXT = ["the cat sat on the mat", "a bat, a hat; that cat!", "ääkkösiä öisin, yötä päivää"]
 MORE = ["catamaran catalogue catnip category", "yöttömän yön yötä", "batman batmobile bathtub"]
@@ -243,11 +244,11 @@ def test_fewer_tokens_than_asked_for(base):
         (lambda base: th.continue_bpe(base, MORE, 1, min_frequency=0), "must be at least 1, not 0"),
         (
             lambda base: th.extend(train_wordpiece(TEXT), th.Extension(["##x"]), how="regenerate"),
-            "has none: use how='append'",
+            "has no merges: use how='append'",
         ),
         (
             lambda base: th.extend(train_wordpiece(TEXT), th.continue_bpe(base, MORE, 1)),
-            "come from a BPE tokenizer; a WordPiece one needs",
+            "use how='append' and the tokens of a WordPiece",
         ),
     ],
 )

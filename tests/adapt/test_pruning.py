@@ -12,7 +12,7 @@ from tokenizers import AddedToken, Tokenizer, models, pre_tokenizers, processors
 import tokhelpers as th
 from tokhelpers import textbook
 from tokhelpers.adapt.pruning import ORDERS, prunable, splits
-from tokhelpers.tokenizer.parts import read_parts
+from tokhelpers.tokenizer.library import read_parts
 
 TEXT = ["the cat sat on the mat", "a bat, a hat; that cat!", "ääkkösiä öisin, yötä päivää"] * 3
 LEAVES = ("leaf-frequency", "leaf-id")

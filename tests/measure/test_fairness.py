@@ -45,7 +45,7 @@ def loaded(name):
 def test_cut_characters_are_those_whose_bytes_lie_in_several_tokens(name, text):
     tokenizer, parts = loaded(name)
     measured = th.evaluate(parts, [text])
-    raw = b"".join(pieces := th.tokenizer.raw_tokens(tokenizer.encode(text).tokens, parts))
+    raw = b"".join(pieces := parts.raw(tokenizer.encode(text).tokens))
     ends = set(np.cumsum([len(piece) for piece in pieces]).tolist())
     starts = np.cumsum([0, *(len(c.encode()) for c in raw.decode())]).tolist()
     cut = sum(any(a < e < b for e in ends) for a, b in zip(starts, starts[1:], strict=False))

@@ -14,7 +14,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 
 import tokhelpers as th
 from tokhelpers.measure.quality import renyi_efficiency
-from tokhelpers.tokenizer.parts import read_parts
+from tokhelpers.tokenizer.library import read_parts
 
 
 @pytest.mark.parametrize("name", one_fast("mistral-v1", "llama-3", "qwen", "mistral-nemo"))

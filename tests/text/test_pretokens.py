@@ -21,7 +21,7 @@ from tokhelpers.text.chunks import count_chunks
 from tokhelpers.text.counting import count_pretokens
 from tokhelpers.text.sources import ChunkCounts
 from tokhelpers.tokenizer import pretokenization as known
-from tokhelpers.tokenizer.parts import read_parts
+from tokhelpers.tokenizer.library import read_parts
 from tokhelpers.tokenizer.pretokenization import cutting_rules, proven_pattern
 from tokhelpers.tokenizer.segmentation import segment, symbols_of
 

@@ -20,17 +20,8 @@ from tokenizers import (
 )  # fmt: skip
 
 import tokhelpers as th
-from tokhelpers.tokenizer.library import undisturbed
-from tokhelpers.tokenizer.parts import (
-    BYTE_TOKENS,
-    Parts,
-    build_tokenizer,
-    merge_ids,
-    parts_with_skipping,
-    parts_with_tokens,
-    read_parts,
-)
-from tokhelpers.tokenizer.segmentation import merges_of
+from tokhelpers.tokenizer.library import read_parts, undisturbed
+from tokhelpers.tokenizer.parts import BYTE_TOKENS, Parts, build_tokenizer, merge_ids
 
 
 def ab(vocab=("a", "b", "ab"), merges=(("a", "b"),), **options):
@@ -146,9 +137,9 @@ def test_merge_skipping_is_a_copy(llama):
 
 def test_copies_share_the_index_of_merges(llama):
     parts = read_parts(llama)
-    index = merges_of(parts)
-    assert merges_of(parts_with_skipping(parts, not parts.merge_skipping)) is index
-    assert merges_of(parts_with_tokens(parts, ["new"])) is index
+    index = parts.merge_table
+    assert parts.with_skipping(not parts.merge_skipping).merge_table is index
+    assert parts.with_tokens(["new"]).merge_table is index
 
 
 def test_merges_of_tokens_that_are_not_there():
@@ -222,9 +213,9 @@ def test_what_no_merge_uses_or_builds():
     tokenizer.add_special_tokens(["<x>"])
     tokenizer.add_tokens(["ab"])
     parts = read_parts(tokenizer)
-    assert parts.apart - set(BYTE_TOKENS) == {"?", "<x>", "ab"} and parts.special == {"<x>"}
-    assert len(BYTE_TOKENS) == 256 and {"<0x00>", "<0x0A>", "<0xFF>"} <= parts.apart
-    assert read_parts(Tokenizer(models.BPE())).apart == set(BYTE_TOKENS)
+    assert parts.unmerged - set(BYTE_TOKENS) == {"?", "<x>", "ab"} and parts.special == {"<x>"}
+    assert len(BYTE_TOKENS) == 256 and {"<0x00>", "<0x0A>", "<0xFF>"} <= parts.unmerged
+    assert read_parts(Tokenizer(models.BPE())).unmerged == set(BYTE_TOKENS)
     assert not parts.byte_level and parts.alphabet == {"a": 0, "b": 1, "?": 3}
 
 

@@ -22,7 +22,7 @@ from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 import tokhelpers as th
 from tokhelpers.tokenizer import saving
-from tokhelpers.tokenizer.parts import read_parts
+from tokhelpers.tokenizer.library import read_parts
 from tokhelpers.tokenizer.vendors import source_file
 
 TEXT = ["the bat bags the bats", "a bag, a bat 42", "some bagged bats"] * 20

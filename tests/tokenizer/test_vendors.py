@@ -27,7 +27,8 @@ from tokenizers import Tokenizer, models, normalizers
 import tokhelpers as th
 from tokhelpers.tokenizer import vendors
 from tokhelpers.tokenizer.formats import from_spm
-from tokhelpers.tokenizer.parts import build_tokenizer, read_parts
+from tokhelpers.tokenizer.library import read_parts
+from tokhelpers.tokenizer.parts import build_tokenizer
 from tokhelpers.tokenizer.token_bytes import byte_alphabet
 from tokhelpers.tokenizer.vendors import NAMES, load_tokenizer, source_file
 

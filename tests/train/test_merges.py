@@ -9,14 +9,8 @@ from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
 import tokhelpers as th
 from tokhelpers.tokenizer import segmentation
-from tokhelpers.tokenizer.parts import read_parts
-from tokhelpers.tokenizer.segmentation import (
-    merges_of,
-    segment,
-    segment_tracing,
-    symbols_of,
-    token_counts,
-)
+from tokhelpers.tokenizer.library import read_parts, token_counts
+from tokhelpers.tokenizer.segmentation import segment, segment_tracing, symbols_of
 
 CORPORA = ["hpo", "wordfreq:fi", "wordfreq:ru", "python-source"]
 load = cache(lambda name: list(th.load_corpus(name, chars=1_000_000)))
@@ -51,7 +45,7 @@ def test_segmentation_equals_the_library(name):
 def test_two_threads_segment_as_one_does(llama, finnish, monkeypatch):
     words = th.count_pretokens(finnish[:300], llama)
     parts = read_parts(llama)
-    given = (*symbols_of(words.strings, parts), merges_of(parts))
+    given = (*symbols_of(words.strings, parts), parts.merge_table)
     alone = segment_tracing(*given)
     monkeypatch.setattr(segmentation, "MANY", 2)
     for one, two in zip(alone, segment_tracing(*given), strict=True):
@@ -69,6 +63,6 @@ def test_unknown_characters_follow_the_model():
     ):
         tokenizer = Tokenizer(models.BPE(vocab, [("a", "b")], **options))
         words, parts = ["ab", "aéb", "éé", "aéüb", "é"], read_parts(tokenizer)
-        ids, offsets = segment(*symbols_of(words, parts), parts.merges)
+        ids, offsets = segment(*symbols_of(words, parts, dropping=True), parts.merges)
         got = [ids[a:b].tolist() for a, b in zip(offsets, offsets[1:], strict=False)]
         assert got == [tokenizer.encode(word).ids for word in words], options

@@ -12,7 +12,7 @@ from tokenizers import normalizers, pre_tokenizers
 
 import tokhelpers as th
 from tokhelpers import textbook
-from tokhelpers.tokenizer.parts import read_parts
+from tokhelpers.tokenizer.library import read_parts
 
 TRAINERS = {
     "wordpiece": th.train_wordpiece,

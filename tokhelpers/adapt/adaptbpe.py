@@ -2,17 +2,17 @@
 
 from collections.abc import Iterable
 from functools import cached_property
-from itertools import chain, islice
+from itertools import chain
 
 import numpy as np
 from tokenizers import Tokenizer
 
-from ..text.pretokens import Pretokens
-from ..tokenizer.parts import Parts, backend_of, build_tokenizer, read_parts
-from ..tokenizer.pretokenization import BATCH, text_cutter
-from ..tokenizer.segmentation import merges_of, segment, sum_by_id, symbols_of
-from .extension import Extension
-from .methods import checked_tokens, extend_parts
+from ..tokenizer.encoder import Encoder
+from ..tokenizer.library import read_parts
+from ..tokenizer.parts import Parts
+from ..tokenizer.segmentation import segment, symbols_beside
+from .extension import Extension, extend
+from .methods import checked_tokens
 
 KNOWN_WORDS = 1_000_000  # so many words are remembered before an encoder begins anew
 
@@ -46,37 +46,42 @@ def adapt_bpe(tokenizer: Tokenizer | Parts, added_tokens: Iterable[str] | Extens
                 f"the token {token!r} is no token string of this tokenizer: write it as "
                 f"{token.replace(' ', '▁')!r}"
             )
-    as_text = not isinstance(tokenizer, Parts) and backend_of(tokenizer).encode_special_tokens
-    return AdaptBPE(parts, tokens, find_special=not as_text)
+    new = [token for token in tokens if token not in parts.vocab]
+    return AdaptBPE(extend(parts, Extension(new), how="regenerate"), tokens)
 
 
-class AdaptBPE:
+class AdaptBPE(Encoder):
     """An encoder over an extended tokenizer; ``adapt_bpe`` makes it.
 
-    ``tokens`` are the added tokens, ``parts`` the extended tokenizer taken apart, ``tokenizer`` the
-    same put together: its ids are this encoder's, so it decodes them. ``cut`` is its ``text_cutter``.
-    Words are remembered, a million at most.
+    ``matched`` are the tokens that are looked for first, ``parts`` the extended tokenizer taken apart,
+    ``tokenizer`` the same put together: its ids are this encoder's, so it decodes them. ``cut`` cuts
+    text into pre-tokens. Words are remembered, a million at most.
     """
 
-    def __init__(self, parts: Parts, tokens: list[str], *, find_special: bool = True):
-        new = [token for token in tokens if token not in parts.vocab]
-        self.tokens = tokens
-        self.parts = extend_parts(parts, Extension(new), how="regenerate")
-        self.cut = text_cutter(self.parts, find_special=find_special)
-        self._ids = {token: self.parts.vocab[token] for token in tokens}
+    kind = "AdaptBPE"
+
+    def __init__(self, parts: Parts, matched: list[str]):
+        self.parts, self.matched = parts, matched
+        self.steps, self.vocab, self.next_id = parts.steps, parts.vocab, parts.next_id
+        self.added_tokens, self.byte_fallback = parts.added_tokens, parts.byte_fallback
+        self.find_special = parts.find_special
+        _ = self.rules  # where text cannot be cut into words, it is said now
+        self._ids = {token: parts.vocab[token] for token in matched}
         self._known = {}  # ids by word; made anew when full, so that threads do not disturb each other
 
     def __repr__(self) -> str:
-        return f"AdaptBPE({len(self.tokens):,} added tokens)"
+        return f"AdaptBPE({len(self.matched):,} added tokens)"
 
-    @cached_property
+    @property
     def tokenizer(self) -> Tokenizer:
         """The extended tokenizer: it has the ids, but encodes by merges alone."""
-        return build_tokenizer(self.parts)
+        return self.parts.backend_tokenizer
+
+    backend_tokenizer = tokenizer
 
     @cached_property
     def _names(self) -> dict[int, str]:
-        return self.parts.tokens | {i: token for token, i in self.parts.added.items()}
+        return self.tokens | {i: token for token, i in self.added.items()}
 
     def encode(self, text: str) -> list[str]:
         """The token strings of a text. See ``ids``."""
@@ -100,28 +105,15 @@ class AdaptBPE:
             raise TypeError("texts is one string: put it in a list, or use ids")
         if len(self._known) > KNOWN_WORDS:
             self._known = {}
-        known, texts, ids = self._known, iter(texts), []
-        while some := list(islice(texts, BATCH)):
-            cut = list(self.cut(some))
-            new = dict.fromkeys(piece for pieces in cut for piece in pieces if piece not in known)
-            # added tokens, found in text
-            known.update((i, (i,)) for i in new if isinstance(i, int))
-            words = [word for word in new if isinstance(word, str)]
-            flat, offsets = self.segment(words)
-            flat, ends = flat.tolist(), offsets.tolist()
-            for word, start, end in zip(words, ends, ends[1:], strict=False):
-                known[word] = tuple(flat[start:end])
-            ids += [list(chain.from_iterable(map(known.__getitem__, pieces))) for pieces in cut]
-        return ids
+        return super().ids_batch(texts, self._known)
 
     def segment(self, words: list[str]) -> tuple[np.ndarray, np.ndarray]:
         """Segment pre-tokens: their ids (int32, flat) and offsets (int64, one more than words)."""
-        return segment(*_initial(words, self.parts, self._ids), merges_of(self.parts))
-
-    def token_counts(self, words: Pretokens) -> np.ndarray:
-        """Count how often each id is produced on pre-tokens: an int64 array indexed by id."""
-        ids, offsets = self.segment(words.words)
-        return sum_by_id(ids, np.repeat(words.counts, np.diff(offsets)), self.parts.next_id)
+        lengths = sorted({len(token) for token in self._ids}, reverse=True)
+        cut = [_cut_at_matches(word, self._ids, lengths) for word in words]
+        symbols, ends = symbols_beside(list(chain.from_iterable(cut)), self.parts)
+        of_words = ends[np.cumsum([0, *map(len, cut)])]
+        return segment(symbols, of_words, self.parts.merge_table)
 
 
 # --- the longest matches -------------------------------------------------------------------------
@@ -146,20 +138,3 @@ def _cut_at_length(text: str, ids: dict[str, int], n: int) -> list[str | int]:
         else:
             i += 1
     return [*pieces, text[begin:]]
-
-
-def _initial(words: list[str], parts: Parts, ids: dict[str, int]) -> tuple[np.ndarray, np.ndarray]:
-    """What merging starts from, as ``symbols_of`` gives it, but with the matches as tokens."""
-    lengths = sorted({len(token) for token in ids}, reverse=True)
-    cut = [_cut_at_matches(word, ids, lengths) for word in words]
-    pieces = list(chain.from_iterable(cut))
-    matched = np.array([isinstance(piece, int) for piece in pieces], bool)
-    symbols, ends = symbols_of([piece for piece in pieces if isinstance(piece, str)], parts)
-    sizes = np.ones(len(pieces), np.int64)
-    sizes[~matched] = np.diff(ends)
-    found = np.empty(sizes.sum(), np.int32)
-    of_match = np.repeat(matched, sizes)
-    found[of_match] = [piece for piece in pieces if isinstance(piece, int)]
-    found[~of_match] = symbols
-    ends = np.concatenate([[0], np.cumsum(sizes)])
-    return found, ends[np.cumsum([0, *map(len, cut)])]

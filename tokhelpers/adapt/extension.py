@@ -1,5 +1,6 @@
 """Which tokens to add to a tokenizer: learned on top of its own, or those of a second tokenizer."""
 
+import json
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -9,11 +10,12 @@ from tokenizers import Tokenizer
 from ..text.counting import counted
 from ..text.pretokens import Pretokens
 from ..tokenizer.checks import positive
-from ..tokenizer.parts import Parts, build_tokenizer, read_parts
-from ..tokenizer.pretokenization import always_split
+from ..tokenizer.library import as_given, read_parts
+from ..tokenizer.parts import Parts
+from ..tokenizer.pretokenization import cuts_text, library_cutter
 from ..train.merges import learn_tokens
 from ..train.sentencepiece import PieceRules, default_rules, learn_pieces
-from .methods import extend_parts
+from .methods import extended_by_sizes
 
 
 @dataclass(frozen=True, repr=False)
@@ -204,7 +206,8 @@ def extend(
       byte-level decoder misreads those that are accented letters without a space before them).
 
     A WordPiece tokenizer, which has no merges, takes ``append``. Warns of tokens that the
-    normalizer changes or the pre-tokenizer cuts in every text. Raises ValueError for more tokens
+    normalizer changes or the pre-tokenizer cuts in every text. Parts (``read_parts``) give parts, at
+    a fraction of the cost, and no such warning. Raises ValueError for more tokens
     than there are, for tokens that the vocabulary has already, that are given twice or are no token
     strings, and for an unknown ``how``, TypeError for anything but an ``Extension``.
 
@@ -215,8 +218,9 @@ def extend(
     ['bat', 'Ġba', 'g']
     """
     parts = read_parts(tokenizer, wordpiece=True)
-    new = extend_parts(parts, extension, n_tokens, how=how)
-    tokens = extension.tokens[:n_tokens] if how != "add_tokens" else []
+    new = next(extended_by_sizes(parts, extension, [n_tokens], how=how))
+    made = as_given(tokenizer, new)
+    tokens = [] if made is new or how == "add_tokens" else extension.tokens[:n_tokens]
     if split := always_split(parts, tokens):
         warnings.warn(
             f"{len(split):,} of the {len(tokens):,} new tokens, first {split[0]!r}, can never be "
@@ -224,4 +228,29 @@ def extend(
             "leave them out (they hold their ids now)",
             stacklevel=2,
         )
-    return build_tokenizer(new)
+    return made
+
+
+def always_split(parts: Parts, tokens: Iterable[str]) -> list[str]:
+    """List the tokens that no pre-token holds, as the normalizer or pre-tokenizer takes them apart.
+
+    Each token's text is cut alone, after a space, and beside a letter on either side. Tokens that
+    hold part of a character are not tried.
+
+    >>> parts = th.read_parts(th.train_byte_level_bpe(["cat"], vocab_size=257))
+    >>> always_split(parts, ["catĠ", "Ġcat", "cat"])
+    ['catĠ']
+    """
+    cut = library_cutter(json.dumps(parts.steps))
+    # without a pre-tokenizer merges cross spaces
+    between = "\0" if cuts_text(parts.steps["pre_tokenizer"]) else ""
+    contexts = (("", ""), (" ", ""), ("a", ""), ("", "a"))
+
+    def split(token: str) -> bool:
+        inner = token.removeprefix(parts.prefix)
+        text = parts.text_of(inner)
+        return text is not None and not any(
+            inner in between.join(cut(before + text + after)) for before, after in contexts
+        )
+
+    return [token for token in tokens if split(token)]

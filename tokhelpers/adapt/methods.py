@@ -1,24 +1,17 @@
-"""The methods of ``extend``: how new tokens enter a tokenizer's vocabulary and merges, on parts."""
+"""The methods of ``extend``: how new tokens enter a tokenizer's vocabulary and merges."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 
 import numpy as np
 
 from ..tokenizer.checks import whole_number
-from ..tokenizer.parts import (
-    Parts,
-    all_splits,
-    merge_ids,
-    parts_with_merges,
-    parts_with_tokens,
-)
-from ..tokenizer.pretokenization import token_text
+from ..tokenizer.parts import Parts, all_splits, merge_ids
 from ..tokenizer.segmentation import (
     NO_MERGE,
     MergeTable,
     merge_table,
-    merges_of,
     ranks_of,
     segment,
     symbols_of,
@@ -28,53 +21,53 @@ from ..tokenizer.token_bytes import byte_of, token_strings
 METHODS = ("append", "regenerate", "prepend", "scaffold", "add_tokens")
 
 
-def extend_parts(
-    parts: Parts, extension, n_tokens: int | None = None, *, how: str = "append"
-) -> Parts:
-    """Extend parts, as ``extend`` extends a tokenizer: much cheaper for measuring.
-
-    >>> from tokenizers import Tokenizer, models
-    >>> parts = th.read_parts(Tokenizer(models.BPE({"a": 0, "b": 1}, [])))
-    >>> extend_parts(parts, th.Extension(tokens=["ab"])).pairs()
-    [('a', 'b')]
-    """
-    return next(extended_by_sizes(parts, extension, [n_tokens], how=how))
-
-
 def extended_by_sizes(
     parts: Parts, extension, sizes: Sequence[int | None], *, how: str = "append"
 ) -> Iterator[Parts]:
-    """Yield what ``extend_parts`` returns, for each of several numbers of tokens.
+    """Yield the parts that ``extend`` returns, for each of several numbers of tokens.
 
     Checks and splits of tokens, which are the same at all of them, are made once.
+
+    >>> from tokenizers import Tokenizer, models
+    >>> parts = th.read_parts(Tokenizer(models.BPE({"a": 0, "b": 1}, [])))
+    >>> [made.pairs() for made in extended_by_sizes(parts, th.Extension(["ab"]), [0, 1])]
+    [[], [('a', 'b')]]
     """
     _check_method(parts, extension, how)
-    tokens = _first_tokens(parts, extension, sizes)
-    splits, own = None, bool(extension.merges) or parts.wordpiece
-    if how == "regenerate" or (how in ("append", "prepend") and not own):
-        splits = all_splits(parts, parts_with_tokens(parts, tokens).vocab, tokens)
-    return (_extended(parts, extension, tokens[:n], how, splits) for n in sizes)
+    tokens = _tokens_of(parts, extension, sizes)
+    add = _method(parts, extension, tokens, how)
+    return (add(tokens[: len(extension.tokens) if n is None else n]) for n in sizes)
 
 
-def _extended(parts: Parts, extension, tokens: list[str], how: str, splits) -> Parts:
-    """Parts with these tokens, checked; ``splits`` are those of at least these, if they are merges."""
+def _method(parts: Parts, extension, most: list[str], how: str) -> Callable[[list[str]], Parts]:
+    """A function that adds tokens, the first of ``most``, by this method."""
     if how == "add_tokens":
-        return _with_added(parts, tokens)
-    if how == "scaffold":
-        tokens, new = _scaffolded(parts, tokens)
-    wider = parts_with_tokens(parts, tokens)
+        return parts.with_added
     if parts.wordpiece:
-        return wider
-    if splits is not None:
-        rows = splits[splits.max(axis=1) < wider.next_id]
-    else:
-        new = new if how == "scaffold" else _own_merges(extension, wider.vocab, tokens)
-        rows = merge_ids(wider.vocab, new)
+        return parts.with_tokens
+    if how == "scaffold":
+        return partial(_scaffolded, parts)
+    splits = None
+    if how == "regenerate" or not extension.merges:
+        splits = all_splits(parts.with_tokens(most), most)
+
+    def add(tokens: list[str]) -> Parts:
+        wider = parts.with_tokens(tokens)
+        if splits is not None:
+            return _with_merges(parts, wider, splits[splits.max(axis=1) < wider.next_id], how)
+        rows = merge_ids(wider.vocab, _own_merges(extension, parts, tokens))
+        return _with_merges(parts, wider, rows, how)
+
+    return add
+
+
+def _with_merges(parts: Parts, wider: Parts, rows: np.ndarray, how: str) -> Parts:
+    """Wider parts with merges before or behind the old ones; of equals the first."""
     if how == "prepend":
-        first, last = rows, _without(parts.merges, merge_table(rows))
+        merges = [rows, _without(parts.merges, merge_table(rows))]
     else:
-        first, last = parts.merges, _without(rows, merges_of(parts))
-    return parts_with_merges(wider, np.concatenate([first, last]))
+        merges = [parts.merges, _without(rows, parts.merge_table)]
+    return wider.with_(merges=np.concatenate(merges))
 
 
 def _check_method(parts: Parts, extension, how: str) -> None:
@@ -86,19 +79,14 @@ def _check_method(parts: Parts, extension, how: str) -> None:
             f"an Extension is needed, got {type(extension).__name__}: make one of a list of tokens "
             "with Extension(tokens=[...])"
         )
-    if parts.wordpiece and how != "append":
+    if parts.wordpiece and (how != "append" or extension.merges):
         raise ValueError(
-            f"how={how!r} decides where merges go, and WordPiece, which takes the longest match, has "
-            "none: use how='append'"
-        )
-    if parts.wordpiece and extension.merges:
-        raise ValueError(
-            "the extension has merges, so its tokens come from a BPE tokenizer; a WordPiece one "
-            "needs the tokens of a WordPiece supplement"
+            "WordPiece, which takes the longest match, has no merges: use how='append' and the tokens "
+            f"of a WordPiece supplement, not how={how!r} and {len(extension.merges):,} merges"
         )
 
 
-def _first_tokens(parts, extension, sizes) -> list[str]:
+def _tokens_of(parts, extension, sizes) -> list[str]:
     """The first tokens of an extension, as many as the largest size asks for, checked."""
     there = len(extension.tokens)
     numbers = [there if n is None else whole_number("n_tokens", n) for n in sizes]
@@ -143,27 +131,27 @@ def checked_tokens(parts: Parts, tokens: Iterable[str]) -> list[str]:
     return tokens
 
 
-def _own_merges(extension, vocab, tokens) -> list[tuple[str, str]]:
+def _own_merges(extension, parts: Parts, tokens: list[str]) -> list[tuple[str, str]]:
     """The extension's merges that the first tokens need, each once."""
     if not extension.continued:
-        usable = (m for m in extension.merges if {*m, m[0] + m[1]} <= vocab.keys())
-        return list(dict.fromkeys(usable))
+        known = parts.vocab.keys() | set(tokens)
+        return [m for m in dict.fromkeys(extension.merges) if {*m, m[0] + m[1]} <= known]
     if len(tokens) == len(extension.tokens):
         return list(dict.fromkeys(extension.merges))  # with those into old tokens at the end
-    missing, needed = set(tokens[extension.characters :]), []
+    missing, needed = set(tokens[extension.characters :]), {}
     for merge in extension.merges:
         if not missing:
             break
-        needed.append(merge)
+        needed[merge] = None  # a pair can appear again after it was merged
         missing.discard(merge[0] + merge[1])
-    return list(dict.fromkeys(needed))  # a pair can appear again after it was merged
+    return list(needed)
 
 
-def _scaffolded(parts: Parts, tokens: list[str]) -> tuple[list[str], list[tuple[str, str]]]:
-    """The tokens and those that lead to them, and merges from left to right over their old tokens."""
+def _scaffolded(parts: Parts, tokens: list[str]) -> Parts:
+    """Parts with tokens and those that lead to them, merged from left to right of their old tokens."""
     single = [token for token in tokens if len(token) == 1]  # no merges lead to a character
-    wider = parts_with_tokens(parts, single)
-    ids, offsets = segment(*symbols_of(tokens, wider), merges_of(wider))
+    wider = parts.with_tokens(single)
+    ids, offsets = segment(*symbols_of(tokens, wider, dropping=True), wider.merge_table)
     made, merges, name = dict.fromkeys(single), {}, wider.tokens
     for token, start, end in zip(tokens, offsets, offsets[1:], strict=False):
         left, *others = [name[i] for i in ids[start:end].tolist()] or [""]
@@ -178,27 +166,10 @@ def _scaffolded(parts: Parts, tokens: list[str]) -> tuple[list[str], list[tuple[
                 "to it: add these characters as tokens as well"
             )
         made[token] = None
-    return list(made), list(merges)
+    wider = parts.with_tokens(made)
+    return _with_merges(parts, wider, merge_ids(wider.vocab, list(merges)), "scaffold")
 
 
 def _without(rows: np.ndarray, merges: MergeTable) -> np.ndarray:
     """The rows whose pairs are not among merges."""
     return rows[ranks_of(rows, merges) == NO_MERGE]
-
-
-def _with_added(parts: Parts, tokens: list[str]) -> Parts:
-    """Tokens as the library's added tokens.
-
-    One whose bytes are no whole characters cannot stand in a text, and only takes its id.
-    """
-    settings, vocab = dict(parts.settings), dict(parts.vocab)
-    added = list(settings["added_tokens"])
-    flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized", "special"), False)
-    for i, token in enumerate(tokens, parts.next_id):
-        content = token_text(parts, token)
-        if content is None:
-            vocab[token] = i
-        else:
-            added.append({"id": i, "content": content, **flags})
-    settings["added_tokens"] = added
-    return Parts(settings, vocab, parts.merges)

@@ -11,8 +11,9 @@ from tokenizers import Tokenizer
 
 from ..text.counting import counted
 from ..text.pretokens import Pretokens
-from ..tokenizer.parts import Parts, build_tokenizer, parts_with_skipping, read_parts
-from ..tokenizer.segmentation import merges_of, segment_tracing, symbols_of, token_counts
+from ..tokenizer.library import as_given, read_parts
+from ..tokenizer.parts import Parts
+from ..tokenizer.segmentation import segment_tracing, symbols_of
 
 ORDERS = ("leaf-frequency", "leaf-id", "frequency", "id", "merges")
 
@@ -49,7 +50,7 @@ def pruning_order(
     if not by.endswith("id"):
         if corpus is None:
             raise ValueError(f"by={by!r} counts tokens in a text: give a corpus")
-        counts = token_counts(parts_with_skipping(parts, False), counted(corpus, parts))
+        counts = parts.with_skipping(False).token_counts(counted(corpus, parts))
     vocab, free = parts.vocab, prunable(parts)
     if by.startswith("leaf"):
         return _leaves_first(parts, set(free), counts.tolist())
@@ -67,7 +68,7 @@ def prunable(parts: Parts) -> list[str]:
     ['at', 'bat']
     """
     prefix = parts.prefix
-    return [t for t in parts.vocab if len(t.removeprefix(prefix)) > 1 and t not in parts.apart]
+    return [t for t in parts.vocab if len(t.removeprefix(prefix)) > 1 and t not in parts.unmerged]
 
 
 def splits(parts: Parts) -> tuple[np.ndarray, np.ndarray]:
@@ -82,7 +83,9 @@ def splits(parts: Parts) -> tuple[np.ndarray, np.ndarray]:
     [('b', 'a'), ('Ġ', 'ba')]
     """
     tokens = prunable(parts)
-    ids, offsets, last = segment_tracing(*symbols_of(tokens, parts), merges_of(parts))
+    ids, offsets, last = segment_tracing(
+        *symbols_of(tokens, parts, dropping=True), parts.merge_table
+    )
     own = np.fromiter(map(parts.vocab.__getitem__, tokens), np.int64, len(tokens))
     whole = np.flatnonzero((np.diff(offsets) == 1) & (last >= 0))
     whole = whole[ids[offsets[whole]] == own[whole]]
@@ -135,6 +138,7 @@ def prune(tokenizer: Tokenizer, order: Sequence[str], n: int) -> Tokenizer:
     Merges that need a pruned token are removed as well. The tokens that stay keep their order and
     get ids without holes (``id_map``), which post-processor and padding follow. Tokens at the start
     of the order that are gone already are passed over, so pruning twice is pruning once by the sum.
+    Parts (``read_parts``) give parts, at a fraction of the cost.
     Raises ValueError for more tokens than can go, and for tokens that the tokenizer lacks or that
     must stay (special and added ones do).
 
@@ -145,28 +149,11 @@ def prune(tokenizer: Tokenizer, order: Sequence[str], n: int) -> Tokenizer:
     >>> base.encode("tag").tokens, small.encode("tag").tokens, small.get_vocab_size()
     (['tag'], ['t', 'ag'], 259)
     """
-    return build_tokenizer(prune_parts(read_parts(tokenizer, wordpiece=True), order, n))
+    parts = read_parts(tokenizer, wordpiece=True)
+    return as_given(tokenizer, parts.without(set(_to_prune(parts, order, n))))
 
 
-def prune_parts(parts: Parts, order: Sequence[str], n: int) -> Parts:
-    """Prune parts, as ``prune`` prunes a tokenizer: much cheaper for measuring many sizes.
-
-    >>> from tokenizers import Tokenizer, models
-    >>> parts = read_parts(Tokenizer(models.BPE({"a": 0, "b": 1, "ab": 2}, [("a", "b")])))
-    >>> prune_parts(parts, ["ab"], 1).vocab
-    {'a': 0, 'b': 1}
-    """
-    gone = set(_first_of(parts, order, n))
-    kept = sorted({i for token, i in (parts.vocab | parts.added).items() if token not in gone})
-    new_id = np.full(parts.next_id, -1, np.int32)
-    new_id[kept] = np.arange(len(kept))
-    vocab = {token: int(new_id[i]) for token, i in parts.vocab.items() if token not in gone}
-    merges = new_id[parts.merges]
-    merges = merges[(merges >= 0).all(axis=1)]
-    return Parts(_renumbered(parts.settings, new_id), vocab, merges)
-
-
-def _first_of(parts: Parts, order: Sequence[str], n: int) -> list[str]:
+def _to_prune(parts: Parts, order: Sequence[str], n: int) -> list[str]:
     """The tokens to prune, checked."""
     if isinstance(order, str):
         raise TypeError(f"order is one string, {order!r:.40}: give a list of tokens")
@@ -188,31 +175,3 @@ def _first_of(parts: Parts, order: Sequence[str], n: int) -> list[str]:
             f"{strange!r} {why}; make the order with pruning_order(this tokenizer, ...)"
         )
     return order[:n]
-
-
-def _renumbered(settings: dict, new_id: np.ndarray) -> dict:
-    """Settings with ids written anew wherever they stand."""
-    added = [{**token, "id": int(new_id[token["id"]])} for token in settings["added_tokens"]]
-    padding = settings["padding"]
-    if padding is not None:
-        padding = {**padding, "pad_id": int(new_id[padding["pad_id"]])}
-    post = _post_processor(settings["post_processor"], new_id)
-    return {**settings, "added_tokens": added, "padding": padding, "post_processor": post}
-
-
-def _post_processor(rule: dict | None, new_id: np.ndarray) -> dict | None:
-    if rule is None:
-        return None
-    match rule["type"]:
-        case "Sequence":
-            return {**rule, "processors": [_post_processor(r, new_id) for r in rule["processors"]]}
-        case "TemplateProcessing":
-            special = {
-                name: {**token, "ids": [int(new_id[i]) for i in token["ids"]]}
-                for name, token in rule["special_tokens"].items()
-            }
-            return {**rule, "special_tokens": special}
-        case "BertProcessing" | "RobertaProcessing":
-            ends = {end: [rule[end][0], int(new_id[rule[end][1]])] for end in ("sep", "cls")}
-            return {**rule, **ends}
-    return rule

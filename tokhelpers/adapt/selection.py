@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import product
 
-import numpy as np
 import pandas as pd
 import regex
 from tokenizers import Tokenizer
@@ -19,14 +18,15 @@ from tokenizers import Tokenizer
 from ..text.corpora import Documents
 from ..text.counting import count_pretokens
 from ..text.pretokens import Pretokens
-from ..tokenizer.library import undisturbed
-from ..tokenizer.parts import Parts, read_parts
-from ..tokenizer.pretokenization import cutting_rules, library_cutter
-from ..tokenizer.segmentation import symbols_of, token_counts
+from ..tokenizer.encoder import Encoder
+from ..tokenizer.library import read_parts
+from ..tokenizer.parts import Parts
+from ..tokenizer.pretokenization import library_cutter
+from ..tokenizer.segmentation import symbols_of
 from ..train.merges import learn_vocabulary
-from .adaptbpe import AdaptBPE, adapt_bpe
+from .adaptbpe import adapt_bpe
 from .extension import Extension
-from .methods import extend_parts
+from .methods import extended_by_sizes
 
 NO_WORDS = "the corpus has no words, that is no letters or digits: bring more text"
 find_words = regex.compile(r"[\p{L}\p{M}\p{N}\u200c\u200d]+").findall  # and joiners, as in Persian
@@ -42,7 +42,7 @@ def count_words(corpus: Iterable[str]) -> dict[str, int]:
     {'Beta': 1, 'blockers': 1, 'beta': 1, '2': 1}
     """
     words = Counter()
-    for document, n in _documents(corpus):
+    for document, n in documents_of(corpus):
         for word in find_words(document):
             words[word] += n
     if not words:
@@ -50,7 +50,8 @@ def count_words(corpus: Iterable[str]) -> dict[str, int]:
     return dict(words)
 
 
-def _documents(corpus) -> Iterator[tuple[str, int]]:
+def documents_of(corpus) -> Iterator[tuple[str, int]]:
+    """Iterate over the documents of a corpus and their counts; TypeError for what is no document."""
     if isinstance(corpus, str):
         raise TypeError("a corpus is an iterable of documents, got one string: put it in a list")
     if isinstance(corpus, Pretokens):
@@ -61,79 +62,28 @@ def _documents(corpus) -> Iterator[tuple[str, int]]:
         yield document, n
 
 
-def word_lengths(tokenizer: Tokenizer | AdaptBPE, words: Iterable[str]) -> np.ndarray:
-    """Count the tokens of each word, with one space before it: an int64 array.
-
-    >>> word_lengths(th.train_byte_level_bpe(["bag bat bat"], vocab_size=258), ["bat", "bag"])
-    array([2, 2])
-    """
-    adapted = isinstance(tokenizer, AdaptBPE)
-    space = _space(tokenizer.parts if adapted else tokenizer)
-    texts = [space + word for word in words]
-    if adapted:
-        return np.array(list(map(len, tokenizer.ids_batch(texts))), np.int64)
-    encode, lengths = undisturbed(tokenizer).encode_batch_fast, []
-    for k in range(0, len(texts), 10_000):
-        lengths += map(len, encode(texts[k : k + 10_000], add_special_tokens=False))
-    return np.array(lengths, np.int64)
-
-
-def _space(tokenizer: Tokenizer | Parts) -> str:
-    """What to put before a word: nothing where the tokenizer itself puts a space there."""
-    return " " if library_cutter(cutting_rules(tokenizer))("a") == ["a"] else ""
-
-
-def fragment_score(tokenizer: Tokenizer | AdaptBPE, corpus: Iterable[str]) -> float:
-    """Compute the average number of tokens per word, each word counted as often as it occurs.
-
-    ``tokenizer`` encodes as it is set (merge skipping, added tokens), or is an AdaptBPE encoder.
-    ``corpus`` iterates over documents, or maps documents (or words) to counts. A word is a run of
-    letters, marks and digits, tokenized with a space before it. Raises ValueError for a corpus
-    without words.
-
-    Source: Balde et al. 2024, section 1; Rust et al. 2021.
-
-    >>> fragment_score(th.train_byte_level_bpe(["bag bat bat"], vocab_size=258), ["bat bag, bat"])
-    2.0
-    """
-    words = count_words(corpus)
-    return float(np.average(word_lengths(tokenizer, words), weights=list(words.values())))
-
-
-def oov_share(tokenizer: Tokenizer | AdaptBPE, documents: Iterable[str]) -> float:
-    """Compute the median, over documents, of the share of words that are not one token.
-
-    Each occurrence of a word counts; documents without words are left out. ``documents`` may map
-    documents to counts. Raises ValueError where no document has words.
-
-    Source: Balde et al. 2024, appendix A.2, Tables 3 and 4 ("OOV %").
-
-    >>> oov_share(th.train_byte_level_bpe(["bag bat bat"], vocab_size=259), ["bat bag", "bat", "a"])
-    0.5
-    """
-    found = [(find_words(document), n) for document, n in _documents(documents)]
-    words = dict.fromkeys(word for some, _ in found for word in some)
-    if not words:
-        raise ValueError(NO_WORDS)
-    split = dict(zip(words, (word_lengths(tokenizer, words) != 1).tolist(), strict=True))
-    shares = [np.mean([split[word] for word in some]) for some, _ in found if some]
-    return float(np.median(np.repeat(shares, [n for some, n in found if some])))
+def spaced(words: Iterable[str], encoder: Encoder) -> list[str]:
+    """Put a space before each word, unless the tokenizer itself puts one there."""
+    space = " " if library_cutter(encoder.rules)("a") == ["a"] else ""
+    return [space + word for word in words]
 
 
 # --- searching for the tokens to add -------------------------------------------------------------
-def _counted(words: dict[str, int], parts: Parts) -> Pretokens:
+def _pretokens(words: dict[str, int], parts: Parts) -> Pretokens:
     """The pre-tokens of words, each with one space before it; a document is a word."""
-    space = _space(parts)
-    return count_pretokens({space + word: n for word, n in words.items()}, parts)
+    return count_pretokens(dict(zip(spaced(words, parts), words.values(), strict=True)), parts)
 
 
-def _score(parts: Parts, extension: Extension, words: Pretokens, how: str) -> float:
-    """The fragment score of words once a tokenizer is extended, with its merge skipping."""
+def _score(encoder: Encoder, words: Pretokens) -> float:
+    """The fragment score of words, by their pre-tokens."""
+    return float(encoder.token_counts(words).sum() / words.documents)
+
+
+def _longer(parts: Parts, extension: Extension, sizes: Iterable[int], how: str):
+    """Encoders with the first tokens of an extension, for each of these numbers."""
     if how == "adapt":
-        counts = adapt_bpe(parts, extension).token_counts(words)
-    else:
-        counts = token_counts(extend_parts(parts, extension, how=how), words)
-    return float(counts.sum() / words.documents)
+        return (adapt_bpe(parts, extension.tokens[:n]) for n in sizes)
+    return extended_by_sizes(parts, extension, sizes, how=how)
 
 
 def _learned(words: Pretokens, parts: Parts, n_tokens: int) -> Extension:
@@ -145,10 +95,10 @@ def _learned(words: Pretokens, parts: Parts, n_tokens: int) -> Extension:
         n_tokens,
         valid=lambda token: "<" not in token,  # of byte tokens, <0x41>; no word holds it
     )
-    return Extension(tokens, merges, frequencies)
+    return Extension(tokens, merges, frequencies, continued=True)
 
 
-def _first(extension: Extension, n: int) -> Extension:
+def _beginning(extension: Extension, n: int) -> Extension:
     """The first tokens of a learned extension, and the merges up to the last of them."""
     tokens = list(extension.tokens[:n])
     made = {}
@@ -164,10 +114,10 @@ def _check_how(how: str) -> None:
         raise ValueError(f"how={how!r}: use adapt, append, regenerate or prepend")
 
 
-def _split_words(words: dict[str, int], tokenizer: Tokenizer, most: int) -> dict[str, int]:
+def _split_words(words: dict[str, int], encoder: Encoder, most: int) -> dict[str, int]:
     """The words that the tokenizer splits into more than ``most`` tokens, and their counts."""
-    lengths = word_lengths(tokenizer, words).tolist()
-    return {word: n for (word, n), k in zip(words.items(), lengths, strict=True) if k > most}
+    ids = encoder.ids_batch(spaced(words, encoder))
+    return {word: n for (word, n), k in zip(words.items(), ids, strict=True) if len(k) > most}
 
 
 def avocado(
@@ -203,24 +153,25 @@ def avocado(
             f"step={step}, max_tokens={max_tokens}, threshold={threshold}: give numbers from 1 on"
         )
     parts = read_parts(tokenizer)
-    hard = _split_words(count_words(corpus), tokenizer, 2)
+    hard = _split_words(count_words(corpus), parts, 2)
     if not hard:
         return Extension([]), pd.DataFrame({"added": [0], "fragment_score": [float("nan")]})
-    words, rows = _counted(hard, parts), []
+    words, rows = _pretokens(hard, parts), []
     candidates = _learned(words, parts, max_tokens)
-    for n in range(0, len(candidates.tokens) + step, step):
-        chosen = _first(candidates, n)
-        score = _score(parts, chosen, words, how)
-        rows.append((len(chosen.tokens), score))
+    there = len(candidates.tokens)
+    sizes = [min(n, there) for n in range(0, there + step, step)]
+    for n, encoder in zip(sizes, _longer(parts, candidates, sizes, how), strict=False):
+        score = _score(encoder, words)
+        rows.append((n, score))
         if score <= threshold:
             break
     else:
         warnings.warn(
-            f"the fragment score is {score:.2f} after all {len(chosen.tokens):,} tokens, above the "
-            f"threshold {threshold}: raise max_tokens or the threshold",
+            f"the fragment score is {score:.2f} after all {n:,} tokens, above the threshold "
+            f"{threshold}: raise max_tokens or the threshold",
             stacklevel=2,
         )
-    return chosen, pd.DataFrame(rows, columns=["added", "fragment_score"])
+    return _beginning(candidates, n), pd.DataFrame(rows, columns=["added", "fragment_score"])
 
 
 def medvoc(
@@ -259,18 +210,18 @@ def medvoc(
     learned = []
     for text, most in ((corpus, max(sizes)), (target, max(target_sizes))):
         words = count_words(text)
-        split = _split_words(words, tokenizer, 1)
+        split = _split_words(words, parts, 1)
         if wanted is not None:
             split = {word: n for word, n in split.items() if word.casefold() in wanted}
-        found = _learned(_counted(split, parts), parts, most) if split else Extension([])
+        found = _learned(_pretokens(split, parts), parts, most) if split else Extension([])
         learned.append(found)
-    scored, rows, made = _counted(words, parts), [], []
+    scored, rows, made = _pretokens(words, parts), [], []
     for size, target_size in product(sizes, target_sizes):
-        first, second = _first(learned[1], target_size), _first(learned[0], size)
-        tokens = list(dict.fromkeys([*first.tokens, *second.tokens]))
-        made.append(Extension(tokens, list(dict.fromkeys([*first.merges, *second.merges]))))
-        score = _score(parts, made[-1], scored, how)
-        rows.append((len(second.tokens), len(first.tokens), len(tokens), score))
+        own, wider = _beginning(learned[1], target_size), _beginning(learned[0], size)
+        tokens = list(dict.fromkeys([*own.tokens, *wider.tokens]))
+        made.append(Extension(tokens, list(dict.fromkeys([*own.merges, *wider.merges]))))
+        [encoder] = _longer(parts, made[-1], [len(tokens)], how)
+        rows.append((len(wider.tokens), len(own.tokens), len(tokens), _score(encoder, scored)))
     table = pd.DataFrame(
         rows, columns=["corpus_tokens", "target_tokens", "added", "fragment_score"]
     )

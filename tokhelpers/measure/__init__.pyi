@@ -27,3 +27,4 @@ from .vocabularies import (
     describe_tokens as describe_tokens,
     overlap as overlap,
 )
+from .words import fragment_score as fragment_score, oov_share as oov_share

@@ -12,18 +12,11 @@ from tokenizers import Tokenizer
 
 from ..text.counting import counted
 from ..tokenizer.checks import check_text
-from ..tokenizer.library import Library, opened
-from ..tokenizer.parts import Parts, read_parts
-from ..tokenizer.pretokenization import cutting_rules, library_cutter, text_cutter
-from ..tokenizer.segmentation import (
-    NO_MERGE,
-    merges_of,
-    ranks_of,
-    segment,
-    symbols_of,
-    token_counts,
-)
-from ..tokenizer.token_bytes import raw_tokens, token_strings
+from ..tokenizer.encoder import Encoder
+from ..tokenizer.library import opened, read_parts
+from ..tokenizer.parts import Parts
+from ..tokenizer.segmentation import NO_MERGE, ranks_of, symbols_of
+from ..tokenizer.token_bytes import token_strings
 from .reachability import reachability
 from .vocabularies import script_and_kind
 
@@ -41,10 +34,10 @@ def merge_states(pretoken: str, parts: Parts) -> Iterator[tuple[list[int], int |
     >>> [" ".join(parts.tokens[i] for i in ids) for ids, _, _ in merge_states("Ġbat", parts)]
     ['Ġ b a t', 'Ġ ba t', 'Ġba t']
     """
-    ids = symbols_of([pretoken], parts)[0]
+    ids = symbols_of([pretoken], parts, dropping=True)[0]
     yield ids.tolist(), None, 0
     while len(ids) > 1:
-        ranks = ranks_of(np.column_stack([ids[:-1], ids[1:]]), merges_of(parts))
+        ranks = ranks_of(np.column_stack([ids[:-1], ids[1:]]), parts.merge_table)
         at = int(ranks.argmin())
         rank = int(ranks[at])
         if rank == NO_MERGE:
@@ -72,44 +65,38 @@ def explain_word(tokenizer: Tokenizer | Parts, word: str) -> pd.DataFrame:
     check_text(word)
     if not word:
         raise ValueError("the word is empty: give text of one character or more")
-    if isinstance(parts := opened(tokenizer), Parts):
-        rows = [row for piece in next(text_cutter(parts)([word])) for row in _rows_of(piece, parts)]
-    else:
-        rows = _rows_by_library(parts, word)
+    encoder = opened(tokenizer)
+    rows = [row for piece in next(encoder.cut([word])) for row in _rows_of(piece, encoder)]
     columns = ["pretoken", "step", "pair", "rank", "tokens"]
     table = pd.DataFrame(rows, columns=columns, dtype=object)
     return table.astype({"step": int, "rank": "Int64"})
 
 
-def _rows_by_library(encoder: Library, word: str) -> list[tuple]:
-    """A row for each pre-token of a word, with the tokens that the library's model makes of it."""
-    model, cut = encoder.backend.model, library_cutter(cutting_rules(encoder))
-    kind = type(model).__name__
-    tokens = [
-        (piece, " ".join(token.value for token in model.tokenize(piece))) for piece in cut(word)
-    ]
-    return [(piece, 0, kind, pd.NA, made) for piece, made in tokens]
-
-
-def _rows_of(pretoken: str | int, parts: Parts) -> list[tuple]:
+def _rows_of(pretoken: str | int, encoder: Encoder) -> list[tuple]:
     """The rows of a pre-token, or of an added token, given by its id."""
     if isinstance(pretoken, int):
-        name = next(token for token, i in parts.added.items() if i == pretoken)
+        name = encoder.added_tokens[pretoken].content
         return [(name, 0, "added token", pd.NA, name)]
-    if parts.merge_skipping and pretoken in parts.vocab:
-        return [(pretoken, 0, "merge skipping", pd.NA, pretoken)]
-    symbols, offsets = symbols_of([pretoken], parts)
-    name = parts.tokens
-    if len(symbols) > SYMBOLS:
-        tokens = " ".join(name[i] for i in segment(symbols, offsets, merges_of(parts))[0].tolist())
-        return [(pretoken, 0, f"more than {SYMBOLS} symbols", pd.NA, tokens)]
-    rows = []
-    for step, (ids, rank, _) in enumerate(merge_states(pretoken, parts)):
-        merged = [] if rank is None else parts.merges[rank, :2].tolist()
+    if why := _not_by_steps(pretoken, encoder):
+        tokens = " ".join(map(encoder.tokens.get, encoder.segment([pretoken])[0].tolist()))
+        return [(pretoken, 0, why, pd.NA, tokens)]
+    rows, name = [], encoder.tokens
+    for step, (ids, rank, _) in enumerate(merge_states(pretoken, encoder)):
+        merged = [] if rank is None else encoder.merges[rank, :2].tolist()
         pair = " + ".join(name[i] for i in merged) or None
         tokens = " ".join(name[i] for i in ids)
         rows.append((pretoken, step, pair, pd.NA if rank is None else rank, tokens))
     return rows
+
+
+def _not_by_steps(pretoken: str, encoder: Encoder) -> str | None:
+    """Why a pre-token is not merged step by step, if it is not."""
+    if not isinstance(encoder, Parts):
+        return encoder.kind
+    if encoder.merge_skipping and pretoken in encoder.vocab:
+        return "merge skipping"
+    many = len(symbols_of([pretoken], encoder, dropping=True)[0]) > SYMBOLS
+    return f"more than {SYMBOLS} symbols" if many else None
 
 
 # --- one token -------------------------------------------------------------------------------------
@@ -157,7 +144,7 @@ def explain_token(
     parts = read_parts(tokenizer)
     name = _token_string(token, parts)
     row = reachability(tokenizer, [name]).iloc[0]
-    i, raw = int(row.name), raw_tokens([name], parts)[0]
+    i, raw = int(row.name), parts.raw([name])[0]
     tree, rank = _tree(name, i, parts)
     facts = {
         "id": i,
@@ -173,7 +160,7 @@ def explain_token(
         "used by": int((parts.merges[:, :2] == i).any(axis=1).sum()),
     }
     if corpus is not None:
-        uses = token_counts(parts, counted(corpus, parts))
+        uses = parts.token_counts(counted(corpus, parts))
         facts |= {"uses": int(uses[i]), "share": float(uses[i] / uses.sum())}
     return Explained(pd.Series(facts, dtype=object), tree)
 
@@ -208,7 +195,7 @@ def _tree(name: str, i: int, parts: Parts) -> tuple[str, int | None]:
 
     Where merges do not make it there is no rank, and a tree for each token at which they stop.
     """
-    if name in parts.apart:
+    if name in parts.unmerged:
         return f"{name}  made by no merge", None
     for ids, rank, at in merge_states(name, parts):
         if rank is None:

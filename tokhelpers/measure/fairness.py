@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 from tokenizers import Tokenizer
 
-from ..adapt.selection import word_lengths
 from ..text.corpora import load_corpus
 from ..text.stored_counts import stored_texts
 from .quality import evaluate
+from .words import word_lengths
 
 MEASURES = ["bytes_per_token", "chars_per_token", "partial_tokens", "split_characters"]
 

@@ -17,7 +17,9 @@ from ..text.counting import count_pretokens
 from ..text.pretokens import Pretokens
 from ..text.stored_counts import mixture, most_frequent, training_languages, training_sources
 from ..tokenizer.checks import positive
-from ..tokenizer.parts import Parts, build_tokenizer, read_parts
+from ..tokenizer.library import read_parts
+from ..tokenizer.parts import Parts
+from ..tokenizer.pretokenization import shell
 from ..tokenizer.vendors import load_tokenizer
 from ..train.trainers import train_byte_level_bpe, train_sentencepiece_bpe
 from .quality import evaluate_sizes, measurable
@@ -104,8 +106,8 @@ def supplement_tokens(
     """
     base = read_parts(tokenizer)
     if base.byte_level:
-        shell = build_tokenizer(Parts(base.settings | {"added_tokens": []}, {}, base.merges[:0]))
-        rules = {"normalizer": shell.normalizer, "pre_tokenizer": shell.pre_tokenizer}
+        inner = shell(base.rules)
+        rules = {"normalizer": inner.normalizer, "pre_tokenizer": inner.pre_tokenizer}
         train, corpus = partial(train_byte_level_bpe, **rules), words
     else:  # by SentencePiece's rules, over the characters that continued training has
         rules = {"isolate_digits": True, "split_by_script": True, "split_by_number": True}

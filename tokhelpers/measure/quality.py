@@ -1,31 +1,20 @@
 """How well a tokenizer does: compression, fertility, Rényi efficiency, unused and unreachable tokens."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
-from itertools import chain
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
 from tokenizers import Tokenizer
 
-from ..adapt.adaptbpe import AdaptBPE
 from ..adapt.extension import Extension
 from ..adapt.methods import extended_by_sizes
 from ..text.corpora import Documents
 from ..text.counting import counted
 from ..text.pretokens import Pretokens
-from ..tokenizer.library import Library, described, opened
-from ..tokenizer.parts import (
-    BYTE_TOKENS,
-    Encoder,
-    Parts,
-    build_tokenizer,
-    parts_with_skipping,
-    read_parts,
-)
-from ..tokenizer.pretokenization import token_text
-from ..tokenizer.segmentation import merges_of, segment, symbols_of, token_counts
-from ..tokenizer.token_bytes import code_points, ends_inside, is_whole, raw_tokens
+from ..tokenizer.encoder import Encoder
+from ..tokenizer.library import described, opened, read_parts
+from ..tokenizer.parts import Parts
+from ..tokenizer.token_bytes import BYTE_TOKENS, ends_inside, is_whole
 
 
 def unreachable(tokenizer: Tokenizer | Parts, tokens: Iterable[str] | None = None) -> list[str]:
@@ -54,19 +43,12 @@ def unreachable(tokenizer: Tokenizer | Parts, tokens: Iterable[str] | None = Non
             f"{len(unknown):,} tokens are not in this tokenizer, first {unknown[0]!a:.60}: give token "
             "strings of its vocabulary, such as 'Ġcat' for a space and cat"
         )
-    whole = whole_words(parts, symbols_of(tokens, parts))
-    missed = (tokens[i] for i in np.flatnonzero(~whole))
+    missed = (tokens[i] for i in np.flatnonzero(~parts.whole(tokens)))
     return sorted(missed, key=parts.vocab.__getitem__)
 
 
-def whole_words(parts: Parts, start: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
-    """Say of each word, given by ``symbols_of``, whether merges make it one token."""
-    _, offsets = segment(*start, merges_of(parts))
-    return np.diff(offsets) == 1
-
-
 def evaluate(
-    tokenizer: Tokenizer | Parts | AdaptBPE,
+    tokenizer: Tokenizer | Encoder,
     corpus: Iterable[str] | Pretokens,
     *,
     added: Sequence[str] = (),
@@ -92,37 +74,18 @@ def evaluate(
     >>> evaluate(tokenizer, ["bat bat"], added=["ba"])[["bytes_per_token", "unused_added"]].tolist()
     [1.4, 0.0]
     """
-    encoder = tokenizer if isinstance(tokenizer, AdaptBPE) else None
-    tokenizer = encoder.parts if encoder else opened(tokenizer)
-    corpus = measurable(corpus, tokenizer)
-    words = counted(corpus, tokenizer)
-    if isinstance(tokenizer, Parts):
-        _check_dropped(tokenizer, words)
-    if corpus is not words:
-        counts = _counts_in_text(encoder or tokenizer, corpus, words.rules)
+    encoder = opened(tokenizer)
+    corpus = measurable(corpus, encoder)
+    words = counted(corpus, encoder)
+    if encoder.cuts_text:
+        counts = _counts_in_text(encoder, corpus, words.rules)
     else:
-        counts = encoder.token_counts(words) if encoder else token_counts(tokenizer, words)
-    partial = _partial(tokenizer, np.flatnonzero(counts).tolist())
-    return _measures(words, counts, _ids_of(tokenizer, added), partial)
-
-
-def _check_dropped(parts: Parts, words: Pretokens) -> None:
-    """Refuse a text of which the tokenizer would drop characters: they would count as compressed."""
-    model = parts.settings["model"]
-    if model.get("unk_token") is not None or model.get("byte_fallback"):
-        return
-    there = np.flatnonzero(np.bincount(code_points(words.strings)[0]))
-    dropped = [chr(code) for code in there.tolist() if chr(code) not in parts.alphabet]
-    if dropped:
-        word = next(word for word in words.words if dropped[0] in word)
-        raise ValueError(
-            f"this tokenizer has no token for {len(dropped)} of the text's characters and would drop "
-            f"them, {dropped[0]!r} in {word!r:.40} the first: leave such text out"
-        )
+        counts = encoder.token_counts(words)
+    return _measures(words, counts, _ids_of(encoder, added), encoder)
 
 
 def measurable(
-    corpus: Iterable[str] | Pretokens, tokenizer: Tokenizer | Parts
+    corpus: Iterable[str] | Pretokens, tokenizer: Tokenizer | Encoder
 ) -> Iterable[str] | Pretokens:
     """Count a text, if ``evaluate`` can do with counts, so that it is counted once for many calls.
 
@@ -142,23 +105,13 @@ def measurable(
     return list(corpus) if isinstance(corpus, Iterator) else corpus
 
 
-def _partial(encoder: Encoder, ids: Iterable[int]) -> dict[int, bool]:
-    """Which tokens hold part of a character, and whether one begins in them and is cut."""
-    name = encoder.tokens.get
-    raw = zip(ids, raw_tokens([name(i, "") for i in ids], encoder), strict=True)
-    return {i: ends_inside(token) for i, token in raw if not is_whole(token)}
-
-
-@lru_cache(maxsize=5)  # as many as `read_parts` remembers
-def _partial_in(parts: Parts) -> dict[int, bool]:
-    return _partial(parts, parts.tokens)
-
-
-def _measures(words: Pretokens, counts, added: Sequence[int], partial: Mapping[int, bool]):
+def _measures(words: Pretokens, counts, added: Sequence[int], encoder: Encoder) -> pd.Series:
     """What ``evaluate`` returns, from the counts of a text's tokens; ``added`` are ids."""
+    total, used = int(counts.sum()), np.flatnonzero(counts).tolist()
+    raw = zip(used, encoder.raw([encoder.tokens.get(i, "") for i in used]), strict=True)
+    partial = {i: token for i, token in raw if not is_whole(token)}
     # a character that is cut across tokens begins in one of them, so these tokens are counted
-    begun = [i for i, begins in partial.items() if begins]
-    total = int(counts.sum())
+    begun = [i for i, token in partial.items() if ends_inside(token)]
 
     def share(number: int, of: int) -> float:
         return number / of if of else float("nan")
@@ -180,22 +133,19 @@ def _measures(words: Pretokens, counts, added: Sequence[int], partial: Mapping[i
     )
 
 
-def _counts_in_text(encoder: Encoder | AdaptBPE, corpus, rules: str) -> np.ndarray:
+def _counts_in_text(encoder: Encoder, corpus, rules: str) -> np.ndarray:
     """Count tokens by encoding whole documents, as is needed when added tokens cut raw text."""
     texts, times = zip(*Documents(corpus, rules), strict=True)
-    size = getattr(encoder, "parts", encoder).next_id
-    if isinstance(encoder, Parts):
-        encoder = Library(build_tokenizer(encoder))
-    counts = np.zeros(size, np.int64)
-    for some, n in zip(encoder.ids_batch(texts), times, strict=True):
-        np.add.at(counts, some, n)
+    counts = np.zeros(encoder.next_id, np.int64)
+    for ids, n in zip(encoder.ids_batch(texts), times, strict=True):
+        np.add.at(counts, ids, n)
     return counts
 
 
 def _ids_of(encoder: Encoder, tokens: Sequence[str]) -> list[int]:
     """Ids of tokens, whether they stand in the vocabulary or among the added tokens."""
     known, vocab = encoder.added, encoder.vocab
-    ids = [vocab[t] if t in vocab else known.get(token_text(encoder, t)) for t in tokens]
+    ids = [vocab[t] if t in vocab else known.get(encoder.text_of(t)) for t in tokens]
     if None in ids:
         missing = [t for i, t in zip(ids, tokens, strict=True) if i is None]
         raise ValueError(
@@ -249,53 +199,21 @@ def evaluate_sizes(
     """
     base = read_parts(tokenizer)
     test = list(test) if isinstance(test, Iterator) else test
-    texts = test, counted(test, base)
-    by_method = [
-        _rows_of(base, method, extension, how, sizes, texts, skipping)
-        for method, (extension, how) in methods.items()
-    ]
-    return pd.DataFrame(chain.from_iterable(chain.from_iterable(zip(*by_method, strict=True))))
+    words, rows = counted(test, base), []
+    for method, added, longer in _extended(base, methods, sizes):
+        missed = int((~longer.whole(added)).sum())
+        for switch in skipping or [longer.merge_skipping]:
+            encoder = longer.with_skipping(switch)
+            measures = evaluate(encoder, test if encoder.cuts_text else words, added=added)
+            rows.append({"method": method, "added": len(added), **measures})
+            rows[-1] |= {"unreachable_added": missed, "merge_skipping": switch}
+    table = pd.DataFrame(rows)
+    return table if skipping else table.drop(columns="merge_skipping")
 
 
-def _rows_of(base: Parts, method, extension, how, sizes, texts, skipping) -> Iterator[list[dict]]:
-    """The rows of one method, size by size; the texts are the one to measure on and its counts."""
-    test, words = texts
-    extended = extended_by_sizes(base, extension, sizes, how=how)
-    added = extension.tokens[: max(sizes, default=0)]
-    begun, tokens = (_begun(base, strings, how) for strings in (words.strings, added))
-    for size, new in zip(sizes, extended, strict=True):
-        ids = _ids_of(new, added[:size])
-        symbols, offsets = tokens(new)
-        missed = int((~whole_words(new, (symbols, offsets[: size + 1]))).sum())
-        rows = []
-        for switch in skipping or [new.merge_skipping]:
-            switched = parts_with_skipping(new, switch)
-            if new.cuts_text:
-                measures = evaluate(switched, test, added=added[:size])
-            else:
-                counts = token_counts(switched, words, start=begun(new))
-                used = base.next_id + np.flatnonzero(counts[base.next_id :])
-                partial = _partial_in(base) | _partial(new, used.tolist())
-                measures = _measures(words, counts, ids, partial)
-            row = {"method": method, "added": size, **measures, "unreachable_added": missed}
-            rows.append(row | {"merge_skipping": switch} if skipping else row)
-        yield rows
-
-
-def _begun(base: Parts, words: Sequence[str], how: str) -> Callable[[Parts], tuple]:
-    """A function that gives words, flat, from which a longer tokenizer's merges may begin.
-
-    Where its merges are those of `base`, then others, words can begin as `base` leaves them, found
-    once as long as no character joins the alphabet.
-    """
-    known = {}
-
-    def of(longer: Parts) -> tuple[np.ndarray, np.ndarray]:
-        if how == "prepend":
-            return symbols_of(words, longer)
-        size = len(longer.alphabet)
-        if size not in known:
-            known[size] = segment(*symbols_of(words, longer), merges_of(base))
-        return known[size]
-
-    return of
+def _extended(base: Parts, methods, sizes) -> Iterator[tuple[str, Sequence[str], Parts]]:
+    """The extended tokenizers, size by size, each with its method's name and its new tokens."""
+    made = [extended_by_sizes(base, e, sizes, how=how) for e, how in methods.values()]
+    for size, *several in zip(sizes, *made, strict=True):
+        for (name, (extension, _)), longer in zip(methods.items(), several, strict=True):
+            yield name, extension.tokens[:size], longer

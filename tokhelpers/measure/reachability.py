@@ -8,12 +8,11 @@ import pandas as pd
 from tokenizers import Tokenizer
 
 from ..tokenizer.checks import progress
-from ..tokenizer.library import undisturbed
-from ..tokenizer.parts import BYTE_TOKENS, Parts, build_tokenizer, read_parts
-from ..tokenizer.pretokenization import cutting_rules, proven_pattern, text_cutter, token_text
-from ..tokenizer.segmentation import merges_of, segment, symbols_of
-from ..tokenizer.token_bytes import COMPLETIONS, byte_of, completions
-from .quality import whole_words
+from ..tokenizer.library import read_parts, undisturbed
+from ..tokenizer.parts import Parts
+from ..tokenizer.pretokenization import proven_pattern
+from ..tokenizer.segmentation import segment, symbols_of
+from ..tokenizer.token_bytes import BYTE_TOKENS, COMPLETIONS, byte_of, completions
 
 MERGES = "by merges"
 SKIPPING = "only by merge skipping"
@@ -71,7 +70,7 @@ def reachability(tokenizer: Tokenizer | Parts, tokens: Iterable[str] | None = No
     ['by merges', 'by merges', 'by merges', 'never: merges blocked']
     """
     parts = read_parts(tokenizer)
-    backend = undisturbed(build_tokenizer(parts) if isinstance(tokenizer, Parts) else tokenizer)
+    backend = undisturbed(tokenizer)
     table = _tokens(parts)
     text = table.text[table.category.isna()]
     own = [t for t in text if len(t) == 1 and t.isalpha()][:OWN_LETTERS]
@@ -79,7 +78,7 @@ def reachability(tokenizer: Tokenizer | Parts, tokens: Iterable[str] | None = No
         table = _only(table, list(tokens))
     ordinary = ~table.category.isin([SPECIAL, ADDED, BYTE]).to_numpy()
     passed = pd.array([pd.NA] * len(table), "boolean")
-    passed[ordinary] = whole_words(parts, symbols_of(table.token[ordinary].tolist(), parts))
+    passed[ordinary] = parts.whole(table.token[ordinary].tolist())
     table["self_test"] = passed
     decoded = backend.decode_batch([[i] for i in table.index], skip_special_tokens=False)
     back = backend.encode_batch_fast(decoded, add_special_tokens=False)
@@ -103,22 +102,22 @@ def _only(table: pd.DataFrame, tokens: list[str]) -> pd.DataFrame:
 
 def _tokens(parts: Parts) -> pd.DataFrame:
     """One row per token: token string, text, and the category of those that are not ordinary."""
-    added = {t["id"]: t for t in parts.settings["added_tokens"]}
-    strings = parts.tokens | {i: t["content"] for i, t in added.items()}
+    added = parts.added_tokens
+    strings = parts.tokens | {i: token.content for i, token in added.items()}
     strings = dict(sorted(strings.items()))
     raw = {t: byte for byte, t in enumerate(BYTE_TOKENS)} if parts.byte_fallback else {}
-    spaces = parts.byte_level or "▁" in cutting_rules(parts)
+    spaces = parts.byte_level or "▁" in parts.rules
     texts, kinds = [], []
     for i, token in strings.items():
         text, kind = token, None
         if i in added:
-            kind = SPECIAL if added[i]["special"] else ADDED
+            kind = SPECIAL if added[i].special else ADDED
         elif token in raw:
             text, kind = chr(raw[token]) if raw[token] < 128 else None, BYTE
         elif parts.byte_level and not byte_of().keys() >= set(token):
             text, kind = None, SPLIT  # no pre-token holds such a character
         elif spaces:
-            text = token_text(parts, token)
+            text = parts.text_of(token)
             kind = FRAGMENT if text is None else None
         texts.append(text)
         kinds.append(kind)
@@ -135,7 +134,7 @@ class Search:
     """
 
     def __init__(self, parts: Parts, table: pd.DataFrame):
-        self.parts, self.cut = parts, text_cutter(parts)
+        self.parts, self.cut = parts, parts.cut
         self.ids, self.tokens = table.index.to_numpy(), table.token.tolist()
         self.texts, self.categories = table.text.tolist(), table.category.tolist()
         self.passed = table.self_test.fillna(False).to_numpy(bool)
@@ -156,8 +155,9 @@ class Search:
                 elif passed and not (skipping and piece in self.parts.vocab):
                     inside.append((piece, k))
         if inside:  # a longer pre-token: its merges tell
-            longer, owners = zip(*inside, strict=True)
-            ids, offsets = segment(*symbols_of(list(longer), self.parts), merges_of(self.parts))
+            pieces, owners = zip(*inside, strict=True)
+            start = symbols_of(list(pieces), self.parts, dropping=True)
+            ids, offsets = segment(*start, self.parts.merge_table)
             owners = np.repeat(owners, np.diff(offsets))
             made[owners[ids == self.ids[rows[owners]]]] = True
         for k in np.flatnonzero(made):
@@ -169,7 +169,7 @@ def _find_texts(search: Search, own: list[str]) -> None:
     """Find texts and categories of the tokens that are text; ``own`` are letters to try beside them."""
     rows = np.array([i for i, kind in enumerate(search.categories) if kind is None], np.int64)
     texts = search.texts
-    proven = proven_pattern(cutting_rules(search.parts)) is not None
+    proven = proven_pattern(search.parts.rules) is not None
     places = _places(search, rows, proven)
     missing = np.array([i for i in rows if search.examples[i] is None], np.int64)
     more = [] if proven else own  # by a proven pattern no other context would do

@@ -8,15 +8,16 @@ from itertools import combinations, takewhile
 import pandas as pd
 from tokenizers import Tokenizer
 
-from ..tokenizer.parts import Parts
-from ..tokenizer.token_bytes import is_whole, ordinary_tokens, raw_tokens
+from ..tokenizer.encoder import Encoder
+from ..tokenizer.library import described
+from ..tokenizer.token_bytes import is_whole
 
 LENGTHS = [0, 1, 2, 3, 4, 8, 16, float("inf")]  # bytes: the upper ends of classes
 LENGTH_NAMES = ["1 byte", "2 bytes", "3 bytes", "4 bytes", "5-8 bytes", "9-16 bytes", "17 or more"]
 PART = "part of a character"
 
 
-def describe_tokens(tokenizer: Tokenizer | Parts) -> pd.DataFrame:
+def describe_tokens(tokenizer: Tokenizer | Encoder) -> pd.DataFrame:
     """List the ordinary tokens of a tokenizer with what each is made of, in order of ids.
 
     The index is the id; the columns are ``token`` (the token string), ``bytes`` (what it stands
@@ -29,17 +30,17 @@ def describe_tokens(tokenizer: Tokenizer | Parts) -> pd.DataFrame:
     >>> table.tail(1)[["length", "script", "kind"]].values.tolist()
     [[6, 'Cyrillic', 'letters']]
     """
-    ordinary = ordinary_tokens(tokenizer)
-    raw = raw_tokens(ordinary.values(), tokenizer)
+    encoder = described(tokenizer)
+    raw = encoder.raw(encoder.ordinary.values())
     sorts = [script_and_kind(token) for token in raw]
     columns = {
-        "token": list(ordinary.values()),
+        "token": list(encoder.ordinary.values()),
         "bytes": raw,
         "length": [len(token) for token in raw],
         "script": [script for script, _ in sorts],
         "kind": [kind for _, kind in sorts],
     }
-    return pd.DataFrame(columns, index=pd.Index(ordinary, name="id"))
+    return pd.DataFrame(columns, index=pd.Index(encoder.ordinary, name="id"))
 
 
 def script_and_kind(raw: bytes) -> tuple[str, str]:
@@ -70,7 +71,7 @@ def _script_of_letter(character: str) -> str:
     return script_name(script(character))
 
 
-def compare_vocabularies(first: Tokenizer | Parts, second: Tokenizer | Parts) -> pd.DataFrame:
+def compare_vocabularies(first: Tokenizer | Encoder, second: Tokenizer | Encoder) -> pd.DataFrame:
     """Count the tokens that two vocabularies share, in all, by script and by length.
 
     Tokens are compared by the bytes that they stand for, so tokenizers of different families can be
@@ -85,7 +86,7 @@ def compare_vocabularies(first: Tokenizer | Parts, second: Tokenizer | Parts) ->
     >>> print(compare_vocabularies(small, large).loc[0, "shared":].to_dict())
     {'shared': 257, 'only_first': 0, 'only_second': 1, 'common_prefix': 257}
     """
-    lists = [raw_tokens(ordinary_tokens(t).values(), t) for t in (first, second)]
+    lists = [_raw_tokens(tokenizer) for tokenizer in (first, second)]
     sets = [set(tokens) for tokens in lists]
     alike = set(lists[0][: _common_prefix(*lists)])
     tokens = list(dict.fromkeys([*lists[0], *lists[1]]))
@@ -113,12 +114,18 @@ def compare_vocabularies(first: Tokenizer | Parts, second: Tokenizer | Parts) ->
     return table[["by", "group", *found.columns]].astype({"group": str})
 
 
+def _raw_tokens(tokenizer: Tokenizer | Encoder) -> list[bytes]:
+    """What the ordinary tokens stand for, in order of ids."""
+    encoder = described(tokenizer)
+    return encoder.raw(encoder.ordinary.values())
+
+
 def _common_prefix(first: list[bytes], second: list[bytes]) -> int:
     """How many tokens at the beginning of two lists are the same, place by place."""
     return len(list(takewhile(lambda pair: pair[0] == pair[1], zip(first, second, strict=False))))
 
 
-def overlap(tokenizers: Mapping[str, Tokenizer | Parts]) -> pd.DataFrame:
+def overlap(tokenizers: Mapping[str, Tokenizer | Encoder]) -> pd.DataFrame:
     """Compare the vocabularies of every pair of tokenizers.
 
     ``tokenizers`` maps names to tokenizers. Returns one row per pair, in the order given, with the
@@ -132,7 +139,7 @@ def overlap(tokenizers: Mapping[str, Tokenizer | Parts]) -> pd.DataFrame:
     """
     if len(tokenizers) < 2:
         raise ValueError(f"an overlap is of two or more tokenizers, got {len(tokenizers)}: add one")
-    lists = {n: raw_tokens(ordinary_tokens(t).values(), t) for n, t in tokenizers.items()}
+    lists = {name: _raw_tokens(tokenizer) for name, tokenizer in tokenizers.items()}
     sets = {name: set(tokens) for name, tokens in lists.items()}
     pairs = list(combinations(lists, 2))
     table = pd.DataFrame(pairs, columns=["first", "second"])

@@ -3,8 +3,7 @@
 import pandas as pd
 from tokenizers import Tokenizer, models
 
-from ..tokenizer.library import undisturbed
-from ..tokenizer.parts import backend_of
+from ..tokenizer.library import backend_of, undisturbed
 
 
 def row_sources(old: Tokenizer, new: Tokenizer) -> pd.DataFrame:

@@ -10,15 +10,15 @@ import transformers
 from tokenizers import Tokenizer
 from torch.utils.flop_counter import FlopCounterMode
 
-from ..adapt.extension import Extension, continue_bpe
-from ..adapt.methods import extend_parts
+from ..adapt.extension import Extension, continue_bpe, extend
 from ..measure.quality import evaluate, measurable
 from ..text.corpora import Corpus, Documents
 from ..text.counting import counted
 from ..text.pretokens import Pretokens
 from ..text.sources import ChunkCounts, digest
 from ..tokenizer.checks import positive
-from ..tokenizer.parts import Parts, read_parts
+from ..tokenizer.library import read_parts
+from ..tokenizer.parts import Parts
 from .architectures import new_model
 from .costs import inputs_for, parameter_count, trainable, training_memory
 
@@ -76,7 +76,7 @@ def recommend_size(
     words, text = _two_texts(base, corpus, test)
     extension = _learned(base, words, sizes)
     added = np.array([0, *(sizes or _grid(len(extension.tokens)))])
-    found = pd.DataFrame(evaluate(extend_parts(base, extension, n), text) for n in added.tolist())
+    found = pd.DataFrame(evaluate(extend(base, extension, n), text) for n in added.tolist())
     rows, step = (base.next_id + added).tolist(), {"head": head, "batch": batch, "length": length}
     memory = [int(training_memory(model_config, size, **step).total) for size in rows]
     # parameters and time are straight lines, of which the ends are enough

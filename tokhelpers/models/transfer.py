@@ -10,7 +10,7 @@ import pandas as pd
 import torch
 from tokenizers import Tokenizer
 
-from ..tokenizer.parts import backend_of
+from ..tokenizer.library import backend_of
 from .initialisation import INITS, first_rows, one_thread, recipes, stretch
 from .rows import row_sources
 

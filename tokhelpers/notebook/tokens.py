@@ -10,9 +10,8 @@ from tokenizers import Tokenizer
 
 from ..adapt.adaptbpe import AdaptBPE
 from ..tokenizer.checks import check_text
-from ..tokenizer.library import described
-from ..tokenizer.parts import BYTE_TOKENS, backend_of
-from ..tokenizer.token_bytes import byte_of
+from ..tokenizer.library import backend_of, described
+from ..tokenizer.token_bytes import BYTE_TOKENS, byte_of
 
 LIMIT = 2_000  # characters of a text that are shown
 STACK = 2  # combining marks on one character; more would reach into the lines above and below

@@ -16,7 +16,7 @@ from ..adapt.adaptbpe import AdaptBPE
 from ..adapt.pruning import prunable
 from ..tokenizer.library import opened
 from ..tokenizer.parts import Parts
-from ..tokenizer.segmentation import merges_of, segment_tracing, symbols_of
+from ..tokenizer.segmentation import segment_tracing, symbols_of
 from .tokens import Row, Shown, labelled, show_rows, token_rows
 
 VIEW = "application/vnd.jupyter.widget-view+json"
@@ -154,7 +154,7 @@ def merge_ranks(tokenizer: Tokenizer | AdaptBPE) -> dict[int, int]:
     if not isinstance(parts, Parts):
         return {}
     tokens = prunable(parts)
-    _, offsets, last = segment_tracing(*symbols_of(tokens, parts), merges_of(parts))
+    _, offsets, last = segment_tracing(*symbols_of(tokens, parts, dropping=True), parts.merge_table)
     made = np.flatnonzero((np.diff(offsets) == 1) & (last >= 0))
     return {parts.vocab[tokens[i]]: int(last[i]) for i in made}
 

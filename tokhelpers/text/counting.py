@@ -23,8 +23,8 @@ from tokenizers import Tokenizer
 from ..tokenizer import pretokenization, token_bytes
 from ..tokenizer.checks import positive
 from ..tokenizer.files import CHECKOUT, destination
+from ..tokenizer.library import cutting_rules
 from ..tokenizer.parts import Parts
-from ..tokenizer.pretokenization import cutting_rules
 from ..tokenizer.vendors import cache_folder
 from .corpora import Corpus, Documents
 from .count_files import load_counts, merge_counts, save_counts, total_sizes, write_counts

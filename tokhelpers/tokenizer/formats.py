@@ -10,17 +10,10 @@ import tiktoken
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers
 
 from .files import read_whole, write_whole
-from .parts import (
-    BYTE_TOKENS,
-    Parts,
-    all_splits,
-    build_tokenizer,
-    parts_with_skipping,
-    read_parts,
-)
+from .library import as_given, read_parts
+from .parts import Parts, all_splits
 from .pretokenization import proven_pattern
-from .segmentation import merges_of, segment, symbols_of
-from .token_bytes import byte_of
+from .token_bytes import BYTE_TOKENS, byte_of
 
 SPACED_WORDS = pre_tokenizers.Split("▁", "merged_with_next")  # how our trainers cut such text
 
@@ -31,12 +24,6 @@ def _check_order(parts: Parts, order, advice: str) -> None:
     if len(early):
         late = parts.tokens[int(parts.merges[early[0] + 1, 2])]
         raise ValueError(f"the merge into {late!r} comes later than its id says: {advice}")
-
-
-def _sizes_alone(tokens: list[str], parts: Parts) -> np.ndarray:
-    """How many tokens merges make of each token string alone."""
-    _, offsets = segment(*symbols_of(tokens, parts), merges_of(parts))
-    return np.diff(offsets)
 
 
 # --- sentencepiece -------------------------------------------------------------------------------
@@ -172,17 +159,17 @@ def _without_pieces(parts: Parts):
     from sentencepiece.sentencepiece_model_pb2 import ModelProto
 
     proto = ModelProto()
-    trained, spec, model = proto.trainer_spec, proto.normalizer_spec, parts.settings["model"]
+    trained, spec = proto.trainer_spec, proto.normalizer_spec
     spec.name, spec.add_dummy_prefix, spec.escape_whitespaces = "identity", True, True
     spec.remove_extra_whitespaces = False
     for what, ours in (("normalizer", _spm_normalizer(spec)), ("pre_tokenizer", SPACED_WORDS)):
-        if parts.settings[what] != json.loads(ours.__getstate__()):
+        if parts.steps[what] != json.loads(ours.__getstate__()):
             raise ValueError(
                 "without model, what train_sentencepiece_bpe trains by default can be written, and "
                 f"this tokenizer has another {what}: give the .model it was converted from"
             )
-    trained.model_type, trained.byte_fallback = trained.BPE, model["byte_fallback"]
-    trained.unk_piece = model["unk_token"] or "<unk>"
+    trained.model_type, trained.byte_fallback = trained.BPE, parts.byte_fallback
+    trained.unk_piece = parts.unk_token or "<unk>"
     ids = parts.vocab | parts.added
     if trained.unk_piece not in ids:
         raise ValueError(
@@ -232,7 +219,7 @@ def _check_scores(parts: Parts, scores: dict[str, float]) -> None:
     splits = ((token[:i], token[i:]) for token in scores for i in range(1, len(token)))
     missing = {pair for pair in splits if {*pair} <= scores.keys()} - set(pairs)
     split = sorted({left + right for left, right in missing})
-    never = [split[i] for i in np.flatnonzero(_sizes_alone(split, parts) != 1)]
+    never = [split[i] for i in np.flatnonzero(parts.sizes_of(split) != 1)]
     if never:
         raise ValueError(
             f"{len(never):,} tokens, first {never[0]!r}, lack merges that sentencepiece would use: "
@@ -288,22 +275,23 @@ def tiktoken_merges(tokenizer: Tokenizer) -> Tokenizer:
     if not parts.byte_level:
         raise ValueError("the tokenizer is not byte-level BPE, and tiktoken knows bytes only")
     ordinary = sorted(parts.vocab.keys() - parts.special, key=parts.vocab.get)
-    made = Parts(parts.settings, parts.vocab, all_splits(parts, parts.vocab, ordinary))
-    return build_tokenizer(parts_with_skipping(made, True))
+    made = parts.with_(merges=all_splits(parts, ordinary)).with_skipping(True)
+    return as_given(tokenizer, made)
 
 
 def _check_settings(parts: Parts, pattern: str | None, ordinary: list[str]) -> None:
     """Refuse what has no counterpart in tiktoken."""
-    settings, added = parts.settings, parts.settings["added_tokens"]
-    model, alphabet = settings["model"], byte_of().keys()
+    alphabet, added = byte_of().keys(), parts.added_tokens.values()
     flags = ("single_word", "lstrip", "rstrip")
+    pre_tokenizer = json.dumps(parts.steps["pre_tokenizer"])
     obstacles = {
-        "a normalizer": settings["normalizer"],
-        f"the pre-tokenizer {json.dumps(settings['pre_tokenizer'])[:80]}": pattern is None,
-        "truncation or padding": settings["truncation"] or settings["padding"],
-        "merge dropout": model.get("dropout"),
-        "added tokens that are not special": any(not t["special"] for t in added),
-        f"special tokens with one of {', '.join(flags)}": any(t[f] for t in added for f in flags),
+        "a normalizer": parts.steps["normalizer"],
+        f"the pre-tokenizer {pre_tokenizer[:80]}": pattern is None,
+        " and ".join(parts.disturbances): parts.disturbances,
+        "added tokens that are not special": parts.cuts_text,
+        f"special tokens with one of {', '.join(flags)}": any(
+            getattr(t, flag) for t in added for flag in flags
+        ),
         "a special token with which another begins": any(
             b.startswith(a) for a, b in pairwise(sorted(parts.added))
         ),
@@ -324,7 +312,7 @@ def _check_merges(parts: Parts, ordinary: list[str]) -> None:
     token, but have no merge, occur in a text only if they occur when that token is tokenized alone.
     """
     _check_order(parts, parts.merges[:, 2], "tiktoken merges in that order, use tiktoken_merges")
-    sizes = _sizes_alone(ordinary, parts)
+    sizes = parts.sizes_of(ordinary)
     wrong = np.flatnonzero(sizes == 2 if parts.merge_skipping else sizes > 1)
     if len(wrong):
         raise ValueError(

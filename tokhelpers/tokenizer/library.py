@@ -1,14 +1,33 @@
-"""A tokenizer opened: taken apart where that is possible, else asked through the library."""
+"""A tokenizer is opened once: taken apart where that is possible, else asked through the library."""
 
 import json
 from collections.abc import Iterable
 from functools import cached_property
+from threading import Lock
+from weakref import WeakKeyDictionary
 
 import numpy as np
-from tokenizers import Tokenizer, models
+from tokenizers import AddedToken, Tokenizer
 
 from .checks import MARKS, check_ids
-from .parts import STEPS, Encoder, Parts, backend_of, taken_apart
+from .encoder import Encoder
+from .parts import STEPS, Parts, build_tokenizer, parsed
+
+OPTIONS = (*MARKS, "ignore_merges", "dropout", "unk_token", "fuse_unk", "byte_fallback")  # of BPE
+
+
+def backend_of(tokenizer) -> Tokenizer:
+    """Return the ``tokenizers.Tokenizer`` that this is, or wraps: one of ``transformers``, or opened.
+
+    Raises TypeError for anything else.
+    """
+    backend = getattr(tokenizer, "backend_tokenizer", tokenizer)
+    if not isinstance(backend, Tokenizer):
+        raise TypeError(
+            f"a tokenizer is needed, got {type(tokenizer).__name__}: "
+            "load one with load_tokenizer, or give a tokenizers.Tokenizer"
+        )
+    return backend
 
 
 def undisturbed(tokenizer) -> Tokenizer:
@@ -17,6 +36,7 @@ def undisturbed(tokenizer) -> Tokenizer:
     That is the ``tokenizers.Tokenizer`` inside, or where that cuts texts off, pads them or leaves
     merges out at random (dropout), a copy that does not.
 
+    >>> from tokenizers import Tokenizer, models
     >>> tokenizer = Tokenizer(models.BPE({"a": 0}, []))
     >>> tokenizer.enable_truncation(1)
     >>> undisturbed(tokenizer).encode("aa").tokens
@@ -39,60 +59,55 @@ class Library(Encoder):
     """A tokenizer that is asked through the library: WordPiece, Unigram, BPE with marks of words."""
 
     def __init__(self, backend: Tokenizer):
-        self.backend = backend
+        self.backend_tokenizer, self.kind = backend, type(backend.model).__name__
+
+    @property
+    def marked(self) -> bool:
+        """Whether tokens say where in a word they stand."""
+        return any(getattr(self.backend_tokenizer.model, mark, None) for mark in MARKS)
 
     @cached_property
     def steps(self) -> dict[str, dict | None]:
-        found = {step: getattr(self.backend, step) for step in STEPS}
+        found = {step: getattr(self.backend_tokenizer, step) for step in STEPS}
         return {k: None if v is None else json.loads(v.__getstate__()) for k, v in found.items()}
 
     @cached_property
     def vocab(self) -> dict[str, int]:
-        return self.backend.get_vocab(with_added_tokens=False)
+        return self.backend_tokenizer.get_vocab(with_added_tokens=False)
 
     @cached_property
-    def tokens(self) -> dict[int, str]:
-        return {i: token for token, i in self.vocab.items()}
-
-    @property
-    def added(self) -> dict[str, int]:
-        return {token.content: i for i, token in self.backend.get_added_tokens_decoder().items()}
+    def added_tokens(self) -> dict[int, AddedToken]:
+        return self.backend_tokenizer.get_added_tokens_decoder()
 
     @property
     def byte_fallback(self) -> bool:
-        return bool(getattr(self.backend.model, "byte_fallback", False))
-
-    @property
-    def cuts_text(self) -> bool:
-        return not all(t.special for t in self.backend.get_added_tokens_decoder().values())
+        return bool(getattr(self.backend_tokenizer.model, "byte_fallback", False))
 
     @cached_property
     def next_id(self) -> int:
         """The smallest id above all, holes included; ValueError for ids that cannot be."""
-        ids = self.backend.get_vocab()
+        ids = self.backend_tokenizer.get_vocab()
         check_ids(ids)
         return 1 + max(ids.values(), default=-1)
 
-    def ids_batch(self, texts: Iterable[str]) -> list[list[int]]:
-        """The ids of each text, whole; special tokens are found in it, and none put around it."""
-        whole = undisturbed(self.backend)
-        found = whole.encode_batch_fast(list(texts), add_special_tokens=False)
-        return [encoding.ids for encoding in found]
+    def ids_batch(self, texts: Iterable[str], known=None) -> list[list[int]]:
+        encode = undisturbed(self.backend_tokenizer).encode_batch_fast
+        return [found.ids for found in encode(list(texts), add_special_tokens=False)]
 
-    def token_counts(self, words) -> np.ndarray:
-        """Count how often each id is produced on counted pre-tokens, one after the other."""
-        tokenize, counts = self.backend.model.tokenize, np.zeros(self.next_id, np.int64)
-        for word, n in zip(words.words, words.counts.tolist(), strict=True):
-            for token in tokenize(word):
-                counts[token.id] += n
-        return counts
+    def segment(self, words: list[str]) -> tuple[np.ndarray, np.ndarray]:
+        tokenize = self.backend_tokenizer.model.tokenize
+        found = [[token.id for token in tokenize(word)] for word in words]
+        ids = np.fromiter((i for some in found for i in some), np.int32)
+        return ids, np.cumsum([0, *map(len, found)])
 
 
+# --- opening -------------------------------------------------------------------------------------
 def described(tokenizer) -> Encoder:
     """Return what tells of a tokenizer's vocabulary and steps: nothing is taken apart for that.
 
     Raises TypeError for anything but a tokenizer.
 
+    >>> from tokenizers import Tokenizer, models
     >>> described(Tokenizer(models.BPE({"a": 0, "b": 1}, []))).vocab
     {'a': 0, 'b': 1}
     """
@@ -105,12 +120,150 @@ def opened(tokenizer) -> Encoder:
     BPE that marks the ends or the insides of words in its tokens is such another one. What is opened
     already comes back as it is. Raises TypeError for anything but a tokenizer.
 
-    >>> isinstance(opened(Tokenizer(models.BPE({"a": 0, "b": 1}, []))), Parts)
-    True
+    >>> from tokenizers import Tokenizer, models
+    >>> opened(Tokenizer(models.BPE({"a": 0, "b": 1}, []))).alphabet
+    {'a': 0, 'b': 1}
     """
     found = described(tokenizer)
-    if isinstance(found, Parts):
-        return found
-    model = found.backend.model
-    marked = any(getattr(model, mark, None) for mark in MARKS)
-    return taken_apart(found.backend) if isinstance(model, models.BPE) and not marked else found
+    plain = isinstance(found, Library) and found.kind == "BPE" and not found.marked
+    return taken_apart(found) if plain else found
+
+
+def read_parts(tokenizer: Tokenizer | Parts, *, wordpiece: bool = False) -> Parts:
+    """Take a BPE tokenizer apart, or with ``wordpiece`` a WordPiece one.
+
+    Takes a ``tokenizers.Tokenizer``, a ``transformers`` tokenizer that wraps one, or parts already
+    read, which it returns. A tokenizer is read once, and again after it was changed. Raises TypeError
+    for anything else, ValueError for another model, for BPE that marks the ends or the insides of words
+    in its tokens, for merges that name tokens outside the vocabulary, for two tokens with one id, and
+    for ids far beyond the number of tokens.
+
+    >>> from tokenizers import Tokenizer, models
+    >>> parts = read_parts(Tokenizer(models.BPE({"a": 0, "b": 1, "ab": 2}, [("a", "b")])))
+    >>> parts.merges.tolist(), parts.pairs()
+    ([[0, 1, 2]], [('a', 'b')])
+    """
+    found = described(tokenizer)
+    if found.kind not in ("BPE", "WordPiece")[: 1 + wordpiece]:
+        raise ValueError(
+            f"a BPE{' or WordPiece' * wordpiece} tokenizer is needed, this one's model is {found.kind}; "
+            "Llama-3, Qwen and Mistral are BPE"
+        )
+    return found if isinstance(found, Parts) else taken_apart(found)
+
+
+def as_given(tokenizer, made: Parts) -> Tokenizer | Parts:
+    """Return what was made of a tokenizer put together, or as parts where parts were given."""
+    return made if isinstance(tokenizer, Encoder) else build_tokenizer(made)
+
+
+def with_merge_skipping(tokenizer: Tokenizer, enabled: bool) -> Tokenizer:
+    """Copy a tokenizer, or its parts, with merge skipping switched on or off.
+
+    With merge skipping a pre-token that stands in the vocabulary becomes that token at once,
+    whether merges lead to it or not (the library's ``ignore_merges``). Paper, Appendix E.
+
+    >>> from tokenizers import Tokenizer, models
+    >>> plain = Tokenizer(models.BPE({"a": 0, "b": 1, "ab": 2}, []))
+    >>> with_merge_skipping(plain, True).encode("ab").tokens, plain.encode("ab").tokens
+    (['ab'], ['a', 'b'])
+    """
+    return as_given(tokenizer, read_parts(tokenizer).with_skipping(enabled))
+
+
+# --- what is asked of any tokenizer ---------------------------------------------------------------
+def cutting_rules(tokenizer: Tokenizer | Encoder) -> str:
+    """Return what decides a tokenizer's pre-tokens: its normalizer and pre-tokenizer, as JSON.
+
+    By the rules of a tokenizer without pre-tokenizer, text is cut before the space symbol. Raises
+    ValueError when that would cut through tokens of the vocabulary.
+
+    >>> from tokenizers import pre_tokenizers
+    >>> tokenizer = Tokenizer(models.BPE())
+    >>> tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    >>> cutting_rules(tokenizer)
+    '{"normalizer": null, "pre_tokenizer": {"type": "Whitespace"}}'
+    """
+    return described(tokenizer).rules
+
+
+def token_counts(tokenizer: Tokenizer | Encoder, words) -> np.ndarray:
+    """Count how often each id is produced on counted pre-tokens: an int64 array indexed by id.
+
+    ``words`` are ``Pretokens``, counted by the tokenizer's rules. The model is BPE, WordPiece or
+    Unigram; merge skipping is as the tokenizer has it. Added tokens are not searched for in the
+    text. Raises TypeError for anything but ``Pretokens``, ValueError for characters that a BPE
+    tokenizer would drop, as it has no token for them.
+
+    >>> tokenizer = th.train_byte_level_bpe(["bat bat bag"], vocab_size=257)
+    >>> counts = token_counts(tokenizer, th.count_pretokens(["bat"], tokenizer))
+    >>> int(counts[tokenizer.token_to_id("ba")]), int(counts.sum())
+    (1, 2)
+    """
+    if not hasattr(words, "counts"):
+        raise TypeError(
+            f"counted pre-tokens are needed, got {type(words).__name__}: count a text with "
+            "count_pretokens(corpus, tokenizer)"
+        )
+    return opened(tokenizer).token_counts(words)
+
+
+# --- a tokenizer is read once -----------------------------------------------------------------------
+_READ = WeakKeyDictionary()  # what was found in a tokenizer, as long as that exists
+_LOCK = Lock()
+
+
+def taken_apart(library: Library, serialised: str | None = None) -> Parts:
+    """Return the parts of a tokenizer, which are remembered until it is changed or no longer used.
+
+    ``serialised`` is its ``tokenizer.json``, where that is known already. Raises ValueError as
+    ``read_parts`` does.
+    """
+    backend = library.backend_tokenizer
+    state = _state(backend)
+    before, model, parts = _READ.get(backend, (None, None, None))
+    if before != state or not _is_model_of(model, backend):
+        # first: the library writes one of several tokens with one id, and remembers each hole below an id
+        check_ids(backend.get_vocab())
+        find_special = not backend.encode_special_tokens
+        parts = parsed(serialised or backend.to_str(), find_special=find_special)
+        _READ[backend] = state, backend.model, parts
+    return parts
+
+
+def _state(backend: Tokenizer) -> tuple:
+    """All that can be changed in a tokenizer, of its vocabulary a sample: a fraction of a millisecond.
+
+    The sample tells whether the model was trained anew, in its place.
+    """
+    steps = (backend.normalizer, backend.pre_tokenizer, backend.post_processor, backend.decoder)
+    added = [(i, repr(token)) for i, token in backend.get_added_tokens_decoder().items()]
+    size = backend.get_vocab_size(with_added_tokens=False)
+    sample = [*range(0, size, 1 + size // 256), *range(max(0, size - 64), size)]
+    model = backend.model
+    return (
+        [step and step.__getstate__() for step in steps],
+        (backend.truncation, backend.padding, added, size, backend.encode_special_tokens),
+        repr(type(model)),
+        [getattr(model, option, None) for option in OPTIONS],
+        [backend.id_to_token(i) for i in sample],
+    )
+
+
+def _is_model_of(model, backend: Tokenizer) -> bool:
+    """Whether this is the very model of a tokenizer: each time the library gives another object for it.
+
+    But what is changed in one such object is changed in all. So the dropout is switched from none to
+    0, which is the same, or for a moment to the nearest smaller number. Only BPE has one.
+    """
+    if not hasattr(model, "dropout"):
+        return False
+    with _LOCK:
+        old = model.dropout
+        try:
+            model.dropout = float(np.nextafter(np.float32(old), np.float32(0))) if old else 0.0
+            if old == 0.0:
+                model.dropout = None
+            return model.dropout == backend.model.dropout != old
+        finally:
+            model.dropout = old

@@ -1,40 +1,31 @@
-"""Take a tokenizer apart into vocabulary, merges and settings, and put one together again.
+"""A BPE tokenizer taken apart into vocabulary, merges and settings, and put together again.
 
-Whatever changes a tokenizer reads its parts, computes new ones and builds; the old stays as it is.
+Whatever changes a tokenizer computes new parts of its parts; the old stay as they are.
 """
 
 import gc
 import json
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
-from operator import itemgetter
-from threading import Lock
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from tokenizers import AddedToken, Tokenizer, models
 
-from .checks import MARKS, check_ids, check_marks
+from .checks import check_marks
+from .encoder import Encoder
+from .segmentation import MergeTable, merge_table, segment, symbols_beside, symbols_of
+from .token_bytes import BYTE_TOKENS
 
-OPTIONS = (*MARKS, "ignore_merges", "dropout", "unk_token", "fuse_unk", "byte_fallback")  # of BPE
 STEPS = ("normalizer", "pre_tokenizer")  # what decides a tokenizer's pre-tokens
-BYTE_TOKENS = [f"<0x{byte:02X}>" for byte in range(256)]  # SentencePiece's, for byte fallback
-
-
-class Encoder:
-    """What functions work on: ``Parts``, or a ``Library`` for what is not taken apart.
-
-    Each has ``steps`` (normalizer and pre-tokenizer, as ``tokenizer.json`` holds them), ``vocab``,
-    ``tokens``, ``added`` (ids of added tokens), ``next_id``, ``byte_fallback``, and ``cuts_text``
-    (whether added tokens that are not special cut raw text).
-    """
-
-    @cached_property
-    def byte_level(self) -> bool:
-        """Whether a token string has one character of the byte alphabet per byte."""
-        return "ByteLevel" in repr(self.steps)
+# What is found out about parts, and of what: copies know it that have the same
+FOUND = {
+    "tokens": "vocab",
+    "alphabet": "vocab",
+    "merge_table": "merges",
+    "added_tokens": "settings",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,161 +34,195 @@ class Parts(Encoder):
 
     ``vocab`` maps a token string to its id; ``merges`` is an int32 array with one row per merge, in
     order of priority: id of the left part, of the right part, of the result (no rows in WordPiece);
-    ``settings`` is everything else that ``tokenizer.json`` holds.
+    ``settings`` is everything else that ``tokenizer.json`` holds. ``find_special`` says whether
+    special tokens are found in text, which it does not hold.
     """
 
     settings: dict
     vocab: dict[str, int]
     merges: np.ndarray
+    find_special: bool = True
 
-    @cached_property
-    def tokens(self) -> dict[int, str]:
-        """The token string of each id."""
-        return {i: token for token, i in self.vocab.items()}
-
-    @cached_property
-    def alphabet(self) -> dict[str, int]:
-        """The tokens of one character."""
-        return {token: i for token, i in self.vocab.items() if len(token) == 1}
+    # --- what the settings say
+    @property
+    def _model(self) -> dict:
+        return self.settings["model"]
 
     @property
-    def merge_skipping(self) -> bool:
-        """Whether a pre-token that is in the vocabulary is taken whole, without merging."""
-        return bool(self.settings["model"].get("ignore_merges"))
+    def kind(self) -> str:
+        return self._model["type"]
 
     @property
     def wordpiece(self) -> bool:
         """Whether the model is WordPiece, which takes the longest match and has no merges."""
-        return self.settings["model"]["type"] == "WordPiece"
+        return self.kind == "WordPiece"
 
     @property
     def steps(self) -> dict[str, dict | None]:
         return {step: self.settings[step] for step in STEPS}
 
     @property
+    def merge_skipping(self) -> bool:
+        """Whether a pre-token that is in the vocabulary is taken whole, without merging."""
+        return bool(self._model.get("ignore_merges"))
+
+    @property
     def byte_fallback(self) -> bool:
         """Whether characters that the vocabulary lacks become byte tokens."""
-        return bool(self.settings["model"].get("byte_fallback"))
+        return bool(self._model.get("byte_fallback"))
+
+    @property
+    def unk(self) -> int | None:
+        """The id of the unknown token, if there is one."""
+        return self.vocab.get(self._model.get("unk_token"))
+
+    @property
+    def unk_token(self) -> str | None:
+        return self._model.get("unk_token")
+
+    @property
+    def fuse_unk(self) -> bool:
+        """Whether a run of unknown characters is one unknown token."""
+        return bool(self._model.get("fuse_unk"))
 
     @property
     def prefix(self) -> str:
         """What WordPiece writes before a token inside a word; empty in BPE."""
-        return self.settings["model"].get("continuing_subword_prefix") or ""
+        return self._model.get("continuing_subword_prefix") or ""
 
     @property
-    def cuts_text(self) -> bool:
-        return len(self.special) < len(self.settings["added_tokens"])
+    def disturbances(self) -> list[str]:
+        """What makes it cut texts off, pad them, or leave merges out at random."""
+        found = {k: self.settings[k] for k in ("truncation", "padding")}
+        return [k for k, there in {**found, "dropout": self._model.get("dropout")}.items() if there]
 
     @cached_property
-    def special(self) -> set[str]:
-        """Contents of the special tokens."""
-        return {t["content"] for t in self.settings["added_tokens"] if t["special"]}
+    def added_tokens(self) -> dict[int, AddedToken]:
+        by_id = sorted((t["id"], t) for t in self.settings["added_tokens"])
+        return {i: AddedToken(**{k: v for k, v in t.items() if k != "id"}) for i, t in by_id}
+
+    # --- what vocabulary and merges make of text
+    @cached_property
+    def alphabet(self) -> dict[str, int]:
+        """The tokens of one character."""
+        return {token: i for token, i in self.vocab.items() if len(token) == 1}
 
     @cached_property
-    def added(self) -> dict[str, int]:
-        """The added tokens, special ones among them, and their ids."""
-        return {token["content"]: token["id"] for token in self.settings["added_tokens"]}
-
-    @cached_property
-    def apart(self) -> set[str]:
+    def unmerged(self) -> set[str]:
         """Tokens that no merge uses or builds: added ones, the unknown token, bytes."""
-        unknown = {self.settings["model"].get("unk_token")} - {None}
-        return unknown.union(self.added, BYTE_TOKENS)
+        return ({self.unk_token} - {None}).union(self.added, BYTE_TOKENS)
 
     @cached_property
     def next_id(self) -> int:
         """The smallest id above all that are in use, added tokens included."""
-        return 1 + max(chain(self.vocab.values(), self.added.values()), default=-1)
+        return 1 + max(chain(self.vocab.values(), self.added_tokens), default=-1)
+
+    @cached_property
+    def merge_table(self) -> MergeTable:
+        """The merges, indexed by their pair."""
+        return merge_table(self.merges)
 
     def pairs(self) -> list[tuple[str, str]]:
         """The merges as pairs of tokens."""
         left, right = (map(self.tokens.__getitem__, self.merges[:, i].tolist()) for i in (0, 1))
         return list(zip(left, right, strict=True))
 
+    def segment(self, words: list[str]) -> tuple[np.ndarray, np.ndarray]:
+        if not self.merge_skipping:
+            return segment(*symbols_of(words, self), self.merge_table)
+        known = self.vocab
+        return segment(*symbols_beside([known.get(w, w) for w in words], self), self.merge_table)
 
-def read_parts(tokenizer: Tokenizer | Parts, *, wordpiece: bool = False) -> Parts:
-    """Take a BPE tokenizer apart, or with ``wordpiece`` a WordPiece one.
+    def whole(self, tokens: list[str]) -> np.ndarray:
+        """Whether merges make each of these token strings one token."""
+        return self.sizes_of(tokens) == 1
 
-    Takes a ``tokenizers.Tokenizer``, a ``transformers`` tokenizer that wraps one, or parts already
-    read, which it returns. A tokenizer is read once, and again after it was changed. Raises TypeError
-    for anything else, ValueError for another model, for BPE that marks the ends or the insides of words
-    in its tokens, for merges that name tokens outside the vocabulary, for two tokens with one id, and
-    for ids far beyond the number of tokens.
+    def sizes_of(self, tokens: list[str]) -> np.ndarray:
+        """How many tokens merges make of each token string alone."""
+        return np.diff(segment(*symbols_of(tokens, self, dropping=True), self.merge_table)[1])
 
-    >>> from tokenizers import Tokenizer, models
-    >>> parts = read_parts(Tokenizer(models.BPE({"a": 0, "b": 1, "ab": 2}, [("a", "b")])))
-    >>> parts.merges.tolist(), parts.pairs()
-    ([[0, 1, 2]], [('a', 'b')])
-    """
-    parts = tokenizer if isinstance(tokenizer, Parts) else taken_apart(backend_of(tokenizer))
-    kind = parts.settings["model"]["type"]
-    if kind != "BPE" and not (wordpiece and parts.wordpiece):
-        raise ValueError(
-            f"a BPE{' or WordPiece' * wordpiece} tokenizer is needed, this one's model is {kind}; "
-            "Llama-3, Qwen and Mistral are BPE"
+    @cached_property
+    def backend_tokenizer(self) -> Tokenizer:
+        return build_tokenizer(self)
+
+    # --- copies
+    def with_(self, **changes) -> "Parts":
+        """Copy parts with other settings, vocabulary or merges."""
+        made = replace(self, **changes)
+        kept = {name for name, of in FOUND.items() if of not in changes}
+        vars(made).update({name: found for name, found in vars(self).items() if name in kept})
+        return made
+
+    def with_skipping(self, enabled: bool) -> "Parts":
+        """Copy parts with merge skipping switched on or off."""
+        model = {**self._model, "ignore_merges": bool(enabled)}
+        return self.with_(settings={**self.settings, "model": model})
+
+    def with_tokens(self, tokens: Iterable[str]) -> "Parts":
+        """Copy parts with tokens after the largest id in use, and no merges to them."""
+        new = {token: i for i, token in enumerate(tokens, self.next_id)}
+        wider = self.with_(vocab=self.vocab | new)
+        characters = {token: i for token, i in new.items() if len(token) == 1}
+        vars(wider)["alphabet"] = self.alphabet | characters
+        vars(wider)["tokens"] = self.tokens | {i: token for token, i in new.items()}
+        return wider
+
+    def with_added(self, tokens: Iterable[str]) -> "Parts":
+        """Copy parts with tokens as the library's added tokens, which cut raw text.
+
+        One whose bytes are no whole characters cannot stand in a text, and only takes its id.
+        """
+        flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized", "special"), False)
+        added, held = list(self.settings["added_tokens"]), {}
+        for i, token in enumerate(tokens, self.next_id):
+            if (content := self.text_of(token)) is None:
+                held[token] = i
+            else:
+                added.append({"id": i, "content": content, **flags})
+        return self.with_(
+            settings={**self.settings, "added_tokens": added}, vocab=self.vocab | held
         )
-    return parts
+
+    def without(self, gone: Collection[str]) -> "Parts":
+        """Copy parts without some tokens and their merges; ids have no holes, wherever they stand."""
+        kept = sorted({i for token, i in (self.vocab | self.added).items() if token not in gone})
+        new_id = np.full(self.next_id, -1, np.int32)
+        new_id[kept] = np.arange(len(kept))
+        vocab = {token: int(new_id[i]) for token, i in self.vocab.items() if token not in gone}
+        merges = new_id[self.merges]
+        merges = merges[(merges >= 0).all(axis=1)]
+        return self.with_(settings=_renumbered(self.settings, new_id), vocab=vocab, merges=merges)
 
 
-# --- a tokenizer is read once -----------------------------------------------------------------------
-_READ = WeakKeyDictionary()  # what was found in a tokenizer, as long as that exists
-_LOCK = Lock()
+def _renumbered(settings: dict, new_id: np.ndarray) -> dict:
+    """Settings with ids written anew wherever they stand."""
+    added = [{**token, "id": int(new_id[token["id"]])} for token in settings["added_tokens"]]
+    padding = settings["padding"]
+    if padding is not None:
+        padding = {**padding, "pad_id": int(new_id[padding["pad_id"]])}
+    post = _post_processor(settings["post_processor"], new_id)
+    return {**settings, "added_tokens": added, "padding": padding, "post_processor": post}
 
 
-def taken_apart(backend: Tokenizer, serialised: str | None = None) -> Parts:
-    """Return the parts of a tokenizer, which are remembered until it is changed or no longer used.
-
-    ``serialised`` is its ``tokenizer.json``, where that is known already. Raises ValueError as
-    ``read_parts`` does.
-    """
-    state = _state(backend)
-    before, model, parts = _READ.get(backend, (None, None, None))
-    if before != state or not _is_model_of(model, backend):
-        # first: the library writes one of several tokens with one id, and remembers each hole below an id
-        check_ids(backend.get_vocab())
-        parts = _parsed(serialised or backend.to_str())
-        _READ[backend] = state, backend.model, parts
-    return parts
-
-
-def _state(backend: Tokenizer) -> tuple:
-    """All that can be changed in a tokenizer, of its vocabulary a sample: a fraction of a millisecond.
-
-    The sample tells whether the model was trained anew, in its place.
-    """
-    steps = (backend.normalizer, backend.pre_tokenizer, backend.post_processor, backend.decoder)
-    added = [(i, repr(token)) for i, token in backend.get_added_tokens_decoder().items()]
-    size = backend.get_vocab_size(with_added_tokens=False)
-    sample = [*range(0, size, 1 + size // 256), *range(max(0, size - 64), size)]
-    model = backend.model
-    return (
-        [step and step.__getstate__() for step in steps],
-        (backend.truncation, backend.padding, added, size, type(model)),
-        [getattr(model, option, None) for option in OPTIONS],
-        [backend.id_to_token(i) for i in sample],
-    )
+def _post_processor(rule: dict | None, new_id: np.ndarray) -> dict | None:
+    if rule is None:
+        return None
+    match rule["type"]:
+        case "Sequence":
+            return {**rule, "processors": [_post_processor(r, new_id) for r in rule["processors"]]}
+        case "TemplateProcessing":
+            special = {
+                name: {**token, "ids": [int(new_id[i]) for i in token["ids"]]}
+                for name, token in rule["special_tokens"].items()
+            }
+            return {**rule, "special_tokens": special}
+        case "BertProcessing" | "RobertaProcessing":
+            ends = {end: [rule[end][0], int(new_id[rule[end][1]])] for end in ("sep", "cls")}
+            return {**rule, **ends}
+    return rule
 
 
-def _is_model_of(model, backend: Tokenizer) -> bool:
-    """Whether this is the very model of a tokenizer: each time the library gives another object for it.
-
-    But what is changed in one such object is changed in all. So the dropout is switched from none to
-    0, which is the same, or for a moment to the nearest smaller number. Only BPE has one.
-    """
-    if not hasattr(model, "dropout"):
-        return False
-    with _LOCK:
-        old = model.dropout
-        try:
-            model.dropout = float(np.nextafter(np.float32(old), np.float32(0))) if old else 0.0
-            if old == 0.0:
-                model.dropout = None
-            return model.dropout == backend.model.dropout != old
-        finally:
-            model.dropout = old
-
-
-def _parsed(serialised: str) -> Parts:
+def parsed(serialised: str, *, find_special: bool = True) -> Parts:
     """Take a tokenizer apart that is given as the text of its ``tokenizer.json``."""
     collecting = gc.isenabled()
     gc.disable()  # a quarter of a million small lists: the collector would walk them repeatedly
@@ -210,21 +235,7 @@ def _parsed(serialised: str) -> Parts:
     finally:
         if collecting:
             gc.enable()
-    return Parts(settings, vocab, table)
-
-
-def backend_of(tokenizer) -> Tokenizer:
-    """Return the ``tokenizers.Tokenizer`` that this is or, in ``transformers``, wraps.
-
-    Raises TypeError for anything else.
-    """
-    backend = getattr(tokenizer, "backend_tokenizer", tokenizer)
-    if not isinstance(backend, Tokenizer):
-        raise TypeError(
-            f"a tokenizer is needed, got {type(tokenizer).__name__}: "
-            "load one with load_tokenizer, or give a tokenizers.Tokenizer"
-        )
-    return backend
+    return Parts(settings, vocab, table, find_special)
 
 
 def merge_ids(vocab: dict[str, int], merges: Sequence) -> np.ndarray:
@@ -258,7 +269,7 @@ def build_tokenizer(parts: Parts) -> Tokenizer:
 
     >>> from tokenizers import Tokenizer, models
     >>> old = Tokenizer(models.BPE({"a": 0, "b": 1, "ab": 2}, [("a", "b")]))
-    >>> build_tokenizer(read_parts(old)).to_str() == old.to_str()
+    >>> build_tokenizer(th.read_parts(old)).to_str() == old.to_str()
     True
     """
     settings = parts.settings
@@ -272,8 +283,8 @@ def build_tokenizer(parts: Parts) -> Tokenizer:
         made.model = models.WordPiece(vocab, **options)
     else:
         made.model = models.BPE(vocab, parts.pairs(), **options)
-    in_order = sorted(settings["added_tokens"], key=itemgetter("id"))
-    made.add_tokens([AddedToken(**{k: v for k, v in t.items() if k != "id"}) for t in in_order])
+    made.add_tokens(list(parts.added_tokens.values()))
+    made.encode_special_tokens = not parts.find_special
     if moved := [t for t, i in parts.added.items() if made.token_to_id(t) != i]:
         raise ValueError(
             f"{len(moved)} added tokens would change their id, first {moved[0]!r} ({parts.added[moved[0]]} "
@@ -282,58 +293,12 @@ def build_tokenizer(parts: Parts) -> Tokenizer:
     return made
 
 
-def with_merge_skipping(tokenizer: Tokenizer, enabled: bool) -> Tokenizer:
-    """Copy a tokenizer with merge skipping switched on or off.
-
-    With merge skipping a pre-token that stands in the vocabulary becomes that token at once,
-    whether merges lead to it or not (the library's ``ignore_merges``). Paper, Appendix E.
-
-    >>> from tokenizers import Tokenizer, models
-    >>> plain = Tokenizer(models.BPE({"a": 0, "b": 1, "ab": 2}, []))
-    >>> with_merge_skipping(plain, True).encode("ab").tokens, plain.encode("ab").tokens
-    (['ab'], ['a', 'b'])
-    """
-    return build_tokenizer(parts_with_skipping(read_parts(tokenizer), enabled))
-
-
-merge_skipping = with_merge_skipping  # another name for it
-
-
-def parts_with_skipping(parts: Parts, enabled: bool) -> Parts:
-    """Copy parts with merge skipping switched on or off, as ``with_merge_skipping`` does."""
-    model = {**parts.settings["model"], "ignore_merges": bool(enabled)}
-    switched = Parts({**parts.settings, "model": model}, parts.vocab, parts.merges)
-    return _knowing(switched, parts, "alphabet", "tokens", "next_id", "merge_table")
-
-
-def parts_with_tokens(parts: Parts, tokens: Iterable[str]) -> Parts:
-    """Copy parts with tokens after the largest id in use, and no merges to them."""
-    ids = {token: i for i, token in enumerate(tokens, parts.next_id)}
-    wider = Parts(parts.settings, parts.vocab | ids, parts.merges)
-    characters = {token: i for token, i in ids.items() if len(token) == 1}
-    known = {"alphabet": parts.alphabet | characters, "next_id": parts.next_id + len(ids)}
-    vars(wider).update(known, tokens=parts.tokens | {i: token for token, i in ids.items()})
-    return _knowing(wider, parts, "merge_table")
-
-
-def parts_with_merges(parts: Parts, merges: np.ndarray) -> Parts:
-    """Copy parts with other merges, given as rows of ids."""
-    changed = Parts(parts.settings, parts.vocab, merges)
-    return _knowing(changed, parts, "alphabet", "tokens", "next_id")
-
-
-def _knowing(made: Parts, old: Parts, *names: str) -> Parts:
-    """New parts that need not find out again what was found out about the old and holds for them."""
-    vars(made).update({name: of for name, of in vars(old).items() if name in names})
-    return made
-
-
-def all_splits(parts, vocab, tokens) -> np.ndarray:
-    """List all splits of each of ``tokens`` into two ordinary tokens of ``vocab``, as merges' rows.
+def all_splits(parts: Parts, tokens: Iterable[str]) -> np.ndarray:
+    """List all splits of each of ``tokens`` into two ordinary tokens, as merges' rows.
 
     They come in order of ``tokens``, and of one token those with the longer left part first.
     """
-    find = vocab.get
+    vocab, find = parts.vocab, parts.vocab.get
     found = (
         (left, right, vocab[token])
         for token in tokens

@@ -7,15 +7,10 @@
 import json
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from functools import lru_cache
-from itertools import chain
 
-from tokenizers import AddedToken, Encoding, Tokenizer, models
-
-from .library import described
-from .parts import Parts
-from .token_bytes import byte_of
+from tokenizers import Tokenizer, models
 
 LLAMA_3 = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}"
@@ -47,40 +42,12 @@ PATTERNS = dict.fromkeys((LLAMA_3, QWEN, GPT_2, GPT_4), LETTERS)
 PATTERNS |= dict.fromkeys((TEKKEN, GPT_4O), {"Ll"} | WITHOUT_CASE)
 LINES = {LLAMA_3, QWEN, TEKKEN}  # a pre-token ends after the last newline in white space
 
+NOTHING = {"type": "BPE", "vocab": {}, "merges": []}
 # Its only token is empty, so each pre-token comes out as one unknown token, which is the pre-token
 UNKNOWN = {"type": "Unigram", "unk_id": 0, "vocab": [["", 0.0]], "byte_fallback": False}
-BATCH = 1_000  # texts that `text_cutter` cuts at a time
 LONGEST = 1 << 24  # characters that the library normalizes and cuts at a time
 
 BEFORE_META = re.compile("(?<=[^▁])(?=▁)")
-
-
-def cutting_rules(tokenizer: Tokenizer | Parts) -> str:
-    """Return what decides a tokenizer's pre-tokens: its normalizer and pre-tokenizer, as JSON.
-
-    By the rules of a tokenizer without pre-tokenizer, text is cut before the space symbol. Raises
-    ValueError when that would cut through tokens of the vocabulary.
-
-    >>> from tokenizers import pre_tokenizers
-    >>> tokenizer = Tokenizer(models.BPE())
-    >>> tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
-    >>> cutting_rules(tokenizer)
-    '{"normalizer": null, "pre_tokenizer": {"type": "Whitespace"}}'
-    """
-    encoder = described(tokenizer)
-    rules = encoder.steps
-    if not cuts_text(rules["pre_tokenizer"]):
-        inside = (
-            token for token in encoder.vocab if token.rfind("▁") > 0
-        )  # most have none: much faster
-        crossing = list(filter(BEFORE_META.search, inside))
-        if crossing or "▁" not in json.dumps(rules, ensure_ascii=False):
-            raise ValueError(
-                "the tokenizer has no pre-tokenizer, so every document would be one word"
-                + (f", and tokens such as {crossing[0]!r} cross spaces" if crossing else "")
-                + ": give it a pre-tokenizer"
-            )
-    return json.dumps(rules, ensure_ascii=False)
 
 
 def cuts_text(pre_tokenizer: dict | None) -> bool:
@@ -111,6 +78,12 @@ def proven_pattern(rules: str) -> str | None:
     return None
 
 
+def shell(rules: str, model: dict = NOTHING) -> Tokenizer:
+    """Make a tokenizer that treats text by these rules, with an empty model or this one."""
+    settings = json.loads(Tokenizer(models.BPE()).to_str())
+    return Tokenizer.from_str(json.dumps(settings | json.loads(rules) | {"model": model}))
+
+
 def library_cutter(rules: str) -> Callable[[str], list[str]]:
     """Make a function that cuts a text by the library itself, for rules without a proven pattern.
 
@@ -119,10 +92,9 @@ def library_cutter(rules: str) -> Callable[[str], list[str]]:
     >>> library_cutter('{"normalizer": null, "pre_tokenizer": {"type": "Whitespace"}}')("a cat")
     ['a', 'cat']
     """
-    settings = json.loads(Tokenizer(models.BPE()).to_str()) | json.loads(rules)
-    shell = Tokenizer.from_str(json.dumps(settings))
-    normalizer, pre_tokenizer = shell.normalizer, shell.pre_tokenizer
-    whole = not cuts_text(settings["pre_tokenizer"])
+    inner = shell(rules)
+    normalizer, pre_tokenizer = inner.normalizer, inner.pre_tokenizer
+    whole = not cuts_text(json.loads(rules)["pre_tokenizer"])
 
     def cut(text: str) -> list[str]:
         if len(text) > LONGEST:
@@ -141,44 +113,6 @@ def library_cutter(rules: str) -> Callable[[str], list[str]]:
     return cut
 
 
-def text_cutter(
-    parts: Parts, *, find_special: bool = True
-) -> Callable[[list[str]], Iterator[list[str | int]]]:
-    """Make a function that cuts texts into pre-tokens (str) and added tokens found in them (ids).
-
-    The library does it all, so that its rules for added tokens hold: white space beside them, whole
-    words, normalisation. Without ``find_special`` special tokens are text like any other. Raises
-    ValueError for a tokenizer for which a document would be one word.
-
-    >>> list(text_cutter(th.read_parts(th.load_tokenizer("llama-3")))(["a cat<|eot_id|>", ""]))
-    [['a', 'Ġcat', 128009], []]
-    """
-    cutting_rules(parts)
-    nothing = {"added_tokens": [], "post_processor": None, "truncation": None, "padding": None}
-    shell = Tokenizer.from_str(json.dumps(parts.settings | nothing | {"model": UNKNOWN}))
-    added = parts.settings["added_tokens"]
-    shell.add_tokens([AddedToken(**{k: v for k, v in t.items() if k != "id"}) for t in added])
-    shell.encode_special_tokens = not find_special
-    id_of = {shell.token_to_id(t["content"]): t["id"] for t in added}
-    whole = not cuts_text(parts.steps["pre_tokenizer"])
-
-    def pieces_of(found: Encoding) -> list[str | int]:
-        if not any(found.ids):
-            pieces = found.tokens
-        else:
-            pieces = [id_of.get(i, word) for i, word in zip(found.ids, found.tokens, strict=True)]
-        if not whole:
-            return pieces
-        words = (BEFORE_META.split(p) if isinstance(p, str) else [p] for p in pieces)
-        return list(chain.from_iterable(words))
-
-    def cut(texts: list[str]) -> Iterator[list[str | int]]:
-        for k in range(0, len(texts), BATCH):
-            yield from map(pieces_of, shell.encode_batch(texts[k : k + BATCH]))
-
-    return cut
-
-
 def is_doubtful(word: str) -> bool:
     """Say whether the regex module and the library may class a character of the word differently.
 
@@ -187,42 +121,3 @@ def is_doubtful(word: str) -> bool:
     """
     unassigned = not word.isprintable() and any(unicodedata.category(c) == "Cn" for c in word)
     return unassigned or "ʕ" in word
-
-
-def token_text(parts: Parts, token: str) -> str | None:
-    """Return the text that a token string stands for, or None if its bytes are no whole characters.
-
-    >>> token_text(th.read_parts(th.train_byte_level_bpe(["cat"], vocab_size=257)), "Ġcaf")
-    ' caf'
-    """
-    if not parts.byte_level:
-        return token.replace("▁", " ")
-    try:
-        return bytes(map(byte_of().__getitem__, token)).decode()
-    except (KeyError, UnicodeDecodeError):
-        return None
-
-
-def always_split(parts: Parts, tokens: Iterable[str]) -> list[str]:
-    """List the tokens that no pre-token holds, as the normalizer or pre-tokenizer takes them apart.
-
-    Each token's text is cut alone, after a space, and beside a letter on either side. Tokens that
-    hold part of a character are not tried.
-
-    >>> parts = th.read_parts(th.train_byte_level_bpe(["cat"], vocab_size=257))
-    >>> always_split(parts, ["catĠ", "Ġcat", "cat"])
-    ['catĠ']
-    """
-    cut = library_cutter(json.dumps(parts.steps))
-    # without a pre-tokenizer merges cross spaces
-    between = "\0" if cuts_text(parts.steps["pre_tokenizer"]) else ""
-    contexts = (("", ""), (" ", ""), ("a", ""), ("", "a"))
-
-    def split(token: str) -> bool:
-        inner = token.removeprefix(parts.prefix)
-        text = token_text(parts, inner)
-        return text is not None and not any(
-            inner in between.join(cut(before + text + after)) for before, after in contexts
-        )
-
-    return [token for token in tokens if split(token)]

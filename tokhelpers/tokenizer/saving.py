@@ -19,7 +19,7 @@ from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
 from .. import __version__
 from .files import destination, reason, replacing
-from .parts import backend_of
+from .library import backend_of, described
 
 MARK = "<!-- written by tokhelpers.save_pretrained, which replaces this file -->"
 HASHED = (
@@ -245,9 +245,8 @@ def _warn(folder: Path, backend: Tokenizer, like: PreTrainedTokenizerBase | None
 # --- the card ------------------------------------------------------------------------------------
 def _serialised(tokenizer: Tokenizer) -> bytes:
     """The content of tokenizer.json, as it is saved and hashed."""
-    backend = backend_of(tokenizer)
     try:
-        return backend.to_str(pretty=True).encode()
+        return backend_of(tokenizer).to_str(pretty=True).encode()
     except Exception as error:  # the library raises plain Exception for Python code in a tokenizer
         raise ValueError(f"the tokenizer cannot be written as tokenizer.json: {error}") from error
 
@@ -299,10 +298,10 @@ def _card(tokenizer: Tokenizer, content: bytes, base, texts, calls, measures, ro
 
 
 def _identity(tokenizer: Tokenizer, content: bytes) -> str:
-    backend, digest = backend_of(tokenizer), hashlib.sha256(content).hexdigest()
-    special = sum(token.special for token in backend.get_added_tokens_decoder().values())
-    size = f"{backend.get_vocab_size():,} tokens, {special:,} of them special"
-    return f"{type(backend.model).__name__}, {size}; SHA-256 of its tokenizer.json: `{digest}`"
+    encoder, digest = described(tokenizer), hashlib.sha256(content).hexdigest()
+    tokens, special = len(encoder.vocab | encoder.added), len(encoder.special)
+    size = f"{tokens:,} tokens, {special:,} of them special"
+    return f"{encoder.kind}, {size}; SHA-256 of its tokenizer.json: `{digest}`"
 
 
 def _text(text) -> str:

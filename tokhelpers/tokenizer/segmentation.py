@@ -9,12 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pyarrow as pa
-from tokenizers import Tokenizer
 
 from .compiled import compiled, index_keys, pair_key, slot_of
-from .library import Library, opened
-from .parts import BYTE_TOKENS, Parts, read_parts
-from .token_bytes import code_points
+from .token_bytes import BYTE_TOKENS, code_points
 
 # --- applying merges ----------------------------------------------------------------------------
 MANY = 20_000  # words, from which on two threads are faster than one
@@ -34,19 +31,6 @@ def merge_table(merges: np.ndarray | MergeTable) -> MergeTable:
     keys = (merges[:, 0].astype(np.int64) << 32) | merges[:, 1]
     size = 1 << max(5, 1 + len(keys).bit_length())
     return MergeTable(index_keys(keys, len(keys), size), keys, np.ascontiguousarray(merges[:, 2]))
-
-
-def merges_of(parts: Parts) -> MergeTable:
-    """Index the merges of a tokenizer, once for these parts and for copies with the same merges.
-
-    >>> from tokenizers import Tokenizer, models
-    >>> merges_of(read_parts(Tokenizer(models.BPE({"a": 0, "b": 1, "ab": 2}, [("a", "b")])))).results
-    array([2], dtype=int32)
-    """
-    known = vars(parts)
-    if "merge_table" not in known:
-        known["merge_table"] = merge_table(parts.merges)
-    return known["merge_table"]
 
 
 @compiled
@@ -204,17 +188,18 @@ def sum_by_id(ids: np.ndarray, weights: np.ndarray, size: int) -> np.ndarray:
     return counts
 
 
-def symbols_of(words: list[str] | pa.Array, parts: Parts) -> tuple[np.ndarray, np.ndarray]:
+def symbols_of(words: list[str] | pa.Array, parts, *, dropping: bool = False):
     """Return the ids that a BPE encoder starts from: one per character, or the character's bytes.
 
     ``words`` are pre-tokens, as the pre-tokenizer writes them (a list, or an Arrow array of large
-    strings). Returns ids (int32, flat) and offsets (int64, one more than words). A character that the
-    vocabulary lacks becomes its byte tokens where the model falls back to them, else the unknown
-    token, else nothing, as in the library.
+    strings), ``parts`` are ``Parts``. Returns ids (int32, flat) and offsets (int64, one more than
+    words). A character that the vocabulary lacks becomes its byte tokens where the model falls back to
+    them, else the unknown token. Raises ValueError where there is neither: the library drops such a
+    character, as is done here with ``dropping``.
 
     >>> from tokenizers import Tokenizer, models
-    >>> parts = read_parts(Tokenizer(models.BPE({"a": 0, "b": 1}, [])))
-    >>> [array.tolist() for array in symbols_of(["ab", "bbc"], parts)]
+    >>> parts = th.read_parts(Tokenizer(models.BPE({"a": 0, "b": 1}, [])))
+    >>> [array.tolist() for array in symbols_of(["ab", "bbc"], parts, dropping=True)]
     [[0, 1, 1, 1], [0, 2, 4]]
     """
     codes, offsets = code_points(words)
@@ -226,63 +211,51 @@ def symbols_of(words: list[str] | pa.Array, parts: Parts) -> tuple[np.ndarray, n
     ids = table[codes]
     unknown = np.flatnonzero(ids < 0)
     if len(unknown):
-        ids, sizes = _fall_back(codes, ids, sizes, unknown, parts)
+        ids, sizes = _fall_back(codes, ids, sizes, unknown, parts, dropping)
     return ids, np.concatenate([[0], np.cumsum(sizes)])
 
 
-def _fall_back(codes, ids, sizes, unknown, parts):
+def _fall_back(codes, ids, sizes, unknown, parts, dropping):
     """Replace characters the vocabulary lacks by byte tokens, by the unknown token, or by nothing."""
-    model = parts.settings["model"]
-    unk = parts.vocab.get(model.get("unk_token"))
-    pieces = {}
-    for code in np.unique(codes[unknown]).tolist():
-        raw = [parts.vocab.get(BYTE_TOKENS[byte]) for byte in chr(code).encode()]
-        usable = model.get("byte_fallback") and None not in raw
-        pieces[code] = raw if usable else [unk] if unk is not None else []
+    pieces = {code: _instead(chr(code), parts) for code in np.unique(codes[unknown]).tolist()}
     word = np.repeat(np.arange(len(sizes)), sizes)
+    lost = [chr(code) for code, piece in pieces.items() if not piece]
+    if lost and not dropping:
+        at = np.flatnonzero(codes == ord(lost[0]))[0]
+        held = "".join(map(chr, codes[word == word[at]]))
+        raise ValueError(
+            f"this tokenizer has no token for {len(lost):,} of the text's characters and would drop "
+            f"them, {lost[0]!r} in {held!r:.40} the first: leave such text out"
+        )
     replaced, last = [], -2
     for at in unknown.tolist():
         piece = pieces[codes[at]]
-        if piece == [unk]:  # a run of unknown characters is one unknown token, if the model says so
-            fused = model.get("fuse_unk") and last == at - 1 and word[last] == word[at]
+        if piece == [parts.unk]:  # a run of them is one unknown token, if the model says so
+            fused = parts.fuse_unk and last == at - 1 and word[last] == word[at]
             piece, last = [] if fused else piece, at
         replaced.append(piece)
     repeats = np.ones(len(ids), np.int64)
     repeats[unknown] = [len(piece) for piece in replaced]
-    longer = np.repeat(ids, repeats)
-    longer[longer < 0] = np.array([i for piece in replaced for i in piece], np.int32)
-    return longer, np.bincount(word, weights=repeats, minlength=len(sizes)).astype(np.int64)
+    spread = np.repeat(ids, repeats)
+    spread[spread < 0] = np.array([i for piece in replaced for i in piece], np.int32)
+    return spread, np.bincount(word, weights=repeats, minlength=len(sizes)).astype(np.int64)
 
 
-def token_counts(tokenizer: Tokenizer | Parts, words, *, start=None) -> np.ndarray:
-    """Count how often each id is produced on counted pre-tokens: an int64 array indexed by id.
+def _instead(character: str, parts) -> list[int]:
+    """The ids that stand for a character that the vocabulary lacks."""
+    raw = [parts.vocab.get(BYTE_TOKENS[byte]) for byte in character.encode()]
+    if parts.byte_fallback and None not in raw:
+        return raw
+    return [] if parts.unk is None else [parts.unk]
 
-    ``words`` are ``Pretokens``, counted by the tokenizer's rules. The model is BPE, WordPiece or
-    Unigram; merge skipping is as the tokenizer has it. Added tokens are not searched for in the
-    text. ``start`` (BPE only) is what ``segment`` made of the words by the first of the merges.
-    Raises TypeError for anything but ``Pretokens``.
 
-    >>> from tokhelpers.train.trainers import train_byte_level_bpe
-    >>> from tokhelpers.text.counting import counted
-    >>> tokenizer = train_byte_level_bpe(["bat bat bag"], vocab_size=257)
-    >>> counts = token_counts(tokenizer, counted(["bat"], tokenizer))
-    >>> int(counts[tokenizer.token_to_id("ba")]), int(counts.sum())
-    (1, 2)
-    """
-    if not hasattr(words, "counts"):
-        raise TypeError(
-            f"counted pre-tokens are needed, got {type(words).__name__}: count a text with "
-            "count_pretokens(corpus, tokenizer)"
-        )
-    if isinstance(parts := opened(tokenizer), Library):
-        return parts.token_counts(words)
-    parts = read_parts(parts)
-    start = symbols_of(words.strings, parts) if start is None else start
-    ids, offsets = segment(*start, merges_of(parts))
-    weights = np.repeat(words.counts, np.diff(offsets))
-    if parts.merge_skipping:
-        whole = np.array([parts.vocab.get(word, -1) for word in words.words], np.int64)
-        merged = np.repeat(whole < 0, np.diff(offsets))
-        ids = np.concatenate([ids[merged], whole[whole >= 0]])
-        weights = np.concatenate([weights[merged], words.counts[whole >= 0]])
-    return sum_by_id(ids, weights, parts.next_id)
+def symbols_beside(pieces: list[str | int], parts, **options):
+    """Return what ``symbols_of`` does of pieces of which some are ids, which stay as they are."""
+    given = np.array([isinstance(piece, int) for piece in pieces], bool)
+    symbols, ends = symbols_of([p for p in pieces if isinstance(p, str)], parts, **options)
+    sizes = np.ones(len(pieces), np.int64)
+    sizes[~given] = np.diff(ends)
+    found, of_given = np.empty(sizes.sum(), np.int32), np.repeat(given, sizes)
+    found[of_given] = [piece for piece in pieces if isinstance(piece, int)]
+    found[~of_given] = symbols
+    return found, np.concatenate([[0], np.cumsum(sizes)])

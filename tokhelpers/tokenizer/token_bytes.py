@@ -6,12 +6,10 @@ from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
-from tokenizers import Tokenizer
 
 from .compiled import compiled
-from .library import described
-from .parts import BYTE_TOKENS, Parts
 
+BYTE_TOKENS = [f"<0x{byte:02X}>" for byte in range(256)]  # SentencePiece's, for byte fallback
 COMPLETIONS = 64  # characters tried for a token that holds part of one
 
 
@@ -121,44 +119,13 @@ def _decode(raw, offsets, codes, ends):
     return n
 
 
-def raw_tokens(tokens: Iterable[str], tokenizer: Tokenizer | Parts) -> list[bytes]:
-    """Return the bytes that token strings stand for, so that different families can be compared.
-
-    A byte-level tokenizer writes one character per byte. In others ``▁`` is a space, and where the
-    model falls back to bytes a token such as ``<0xE4>`` is one. Characters outside the byte
-    alphabet, as in special tokens, stand for themselves.
-
-    >>> from tokenizers import Tokenizer, models
-    >>> raw_tokens(["▁na", "ï"], Tokenizer(models.BPE()))
-    [b' na', b'\\xc3\\xaf']
-    """
-    encoder = described(tokenizer)
-    if encoder.byte_level:
-        return [_from_alphabet(token) for token in tokens]
-    byte = {t: bytes([i]) for i, t in enumerate(BYTE_TOKENS)} if encoder.byte_fallback else {}
-    return [byte.get(token) or token.replace("▁", " ").encode() for token in tokens]
-
-
 @lru_cache(maxsize=1 << 16)  # a text's tokens are much the same at every size of an extension
-def _from_alphabet(token: str) -> bytes:
+def raw_byte_level(token: str) -> bytes:
+    """The bytes of a token string with one character per byte, or its own, as in special tokens."""
     try:
         return bytes(map(byte_of().__getitem__, token))
     except KeyError:
         return token.encode()
-
-
-def ordinary_tokens(tokenizer: Tokenizer | Parts) -> dict[int, str]:
-    """Map each id to its token string, in order of ids, without special and added tokens.
-
-    Raises TypeError for anything but a tokenizer.
-
-    >>> from tokenizers import Tokenizer, models
-    >>> ordinary_tokens(Tokenizer(models.BPE({"b": 1, "a": 0}, [])))
-    {0: 'a', 1: 'b'}
-    """
-    encoder = described(tokenizer)
-    added = set(encoder.added.values())
-    return dict(sorted((i, token) for token, i in encoder.vocab.items() if i not in added))
 
 
 @lru_cache(maxsize=1 << 17)  # the same tokens are asked about for every text and size

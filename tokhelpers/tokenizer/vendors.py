@@ -20,7 +20,7 @@ from tokenizers import AddedToken, Tokenizer, normalizers
 from .files import CHECKOUT, read_whole, reason, write_whole
 from .formats import from_spm
 from .gguf_file import from_gguf
-from .parts import backend_of, taken_apart
+from .library import Library, taken_apart
 from .pretokenization import GPT_4, GPT_4O, LLAMA_3, QWEN
 
 CONVERSION = 1  # raise it when a converter below changes: cached tokenizers are made anew
@@ -167,7 +167,7 @@ def _from_package(name: str) -> Tokenizer:
     with suppress(Exception):  # not there, or damaged: the library raises plain Exception
         serialised = read_whole(cached).decode()
         tokenizer = Tokenizer.from_str(serialised)
-        taken_apart(tokenizer, serialised)  # remembered for what is asked of it first
+        taken_apart(Library(tokenizer), serialised)  # remembered for what is asked of it first
         return tokenizer
     tokenizer = _converted(name, content)
     try:
@@ -306,7 +306,7 @@ def _from_older_files(folder: Path) -> Tokenizer:
 
     try:
         options = {"local_files_only": True, "trust_remote_code": False}
-        return backend_of(AutoTokenizer.from_pretrained(folder, **options))
+        return AutoTokenizer.from_pretrained(folder, **options).backend_tokenizer
     except Exception as error:  # whatever the files in it make the library raise
         raise ValueError(f"AutoTokenizer cannot load {folder}: {reason(error)}") from error
 

@@ -11,7 +11,7 @@ from ..text.pretokens import Pretokens
 from ..tokenizer.checks import progress
 from ..tokenizer.compiled import compiled
 from ..tokenizer.parts import Parts
-from ..tokenizer.segmentation import MergeTable, merge_table, merges_of, segment, symbols_of
+from ..tokenizer.segmentation import MergeTable, merge_table, segment, symbols_of
 from .merge_loop import ANSWER, MOST_SYMBOLS, merge_loop
 from .pairs import MOST_PLACES, text_of
 from .spelling import spelling_of
@@ -208,13 +208,13 @@ def learn_tokens(
     >>> learn_tokens(th.count_pretokens(["bat bat"], base), base, 1)
     (['bat'], [('b', 'at')], [2])
     """
-    segmented = segment(*symbols_of(words.strings, parts), merges_of(parts))
+    segmented = segment(*symbols_of(words.strings, parts, dropping=True), parts.merge_table)
     limit = max_token_length or float("inf")
     return learn_vocabulary(
         *alike_together(*segmented, words.counts),
         parts.vocab,
         n_tokens,
-        known=merges_of(parts),
+        known=parts.merge_table,
         min_frequency=min_frequency,
         valid=lambda token: len(token) <= limit,
     )

@@ -12,9 +12,9 @@ import numpy as np
 
 from ..text.pretokens import Pretokens
 from ..tokenizer.formats import spm_file
-from ..tokenizer.parts import Parts, parts_with_tokens
+from ..tokenizer.parts import Parts
 from ..tokenizer.pretokenization import library_cutter
-from ..tokenizer.segmentation import merges_of, segment, sum_by_id, symbols_of
+from ..tokenizer.segmentation import segment, sum_by_id, symbols_of
 from ..tokenizer.token_bytes import code_points
 from .merges import learn_vocabulary
 
@@ -148,15 +148,15 @@ def learn_pieces(
     """
     texts, counts = _normalised(words, parts) if rules.nfkc else (words.strings, words.counts)
     characters = _new_characters(texts, counts, parts, rules, min_frequency)[:n_tokens]
-    wider = parts_with_tokens(parts, characters)
+    wider = parts.with_tokens(characters)
     tokens, merges, frequencies = learn_vocabulary(
-        *segment(*symbols_of(texts, wider), merges_of(wider)),
+        *segment(*symbols_of(texts, wider, dropping=True), wider.merge_table),
         counts,
         wider.vocab,
         n_tokens - len(characters),
-        known=merges_of(wider),
+        known=wider.merge_table,
         valid=piece_check(rules),
-        apart=parts.apart,
+        apart=parts.unmerged,
         min_frequency=min_frequency,
     )
     return characters + tokens, merges, frequencies, len(characters)
@@ -182,7 +182,7 @@ def _new_characters(texts, counts, parts: Parts, rules: PieceRules, least: int) 
     seen = sum_by_id(codes, np.repeat(counts, np.diff(offsets)), 1 + int(codes.max(initial=0)))
     often = {chr(code): int(seen[code]) for code in np.flatnonzero(seen)}
     often = {c: n for c, n in often.items() if unicodedata.category(c) != "Cc"}
-    new = sorted(often.keys() - parts.alphabet - parts.apart, key=lambda c: (-often[c], c))
+    new = sorted(often.keys() - parts.alphabet - parts.unmerged, key=lambda c: (-often[c], c))
     left, total, taken = sum(often[c] for c in new), sum(often.values()), []
     for character in new:
         if total - left >= rules.character_coverage * total or often[character] < least:

@@ -25,8 +25,7 @@ from ..text.counting import counted
 from ..text.pretokens import Pretokens
 from ..tokenizer.checks import SURROGATE, positive, whole_number
 from ..tokenizer.formats import SPACED_WORDS, spaced_decoder, spaced_steps
-from ..tokenizer.parts import BYTE_TOKENS
-from ..tokenizer.token_bytes import byte_alphabet, code_points
+from ..tokenizer.token_bytes import BYTE_TOKENS, byte_alphabet, code_points
 from .merges import alike_together, learn_vocabulary
 from .sentencepiece import PieceRules, piece_check
 from .unigram import learn_unigram
