@@ -241,7 +241,7 @@ def tally(
     a lone surrogate.
 
     >>> from tokenizers import Tokenizer, models, pre_tokenizers
-    >>> from tokhelpers.tokenizer.pretokenization import cutting_rules
+    >>> from tokhelpers.tokenizer import cutting_rules
     >>> tokenizer = Tokenizer(models.BPE())
     >>> tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     >>> [(words, counts, sizes)] = tally([("a cat", 1), ("a dog", 2)], cutting_rules(tokenizer))
