@@ -213,22 +213,27 @@ _READ = WeakKeyDictionary()  # what was found in a tokenizer, as long as that ex
 _LOCK = Lock()
 
 
-def taken_apart(library: Library, serialised: str | None = None) -> Parts:
+def remember(backend: Tokenizer, serialised: str) -> None:
+    """Remember the ``tokenizer.json`` of a tokenizer, so that it is taken apart from that when asked."""
+    _READ[backend] = _state(backend), backend.model, serialised
+
+
+def taken_apart(library: Library) -> Parts:
     """Return the parts of a tokenizer, which are remembered until it is changed or no longer used.
 
-    ``serialised`` is its ``tokenizer.json``, where that is known already. Raises ValueError as
-    ``read_parts`` does.
+    Raises ValueError as ``read_parts`` does.
     """
     backend = library.backend_tokenizer
     state = _state(backend)
-    before, model, parts = _READ.get(backend, (None, None, None))
+    before, model, found = _READ.get(backend, (None, None, None))
     if before != state or not _is_model_of(model, backend):
+        found = None
+    if not isinstance(found, Parts):
         # first: the library writes one of several tokens with one id, and remembers each hole below an id
         check_ids(backend.get_vocab())
-        find_special = not backend.encode_special_tokens
-        parts = parsed(serialised or backend.to_str(), find_special=find_special)
-        _READ[backend] = state, backend.model, parts
-    return parts
+        found = parsed(found or backend.to_str(), find_special=not backend.encode_special_tokens)
+        _READ[backend] = state, backend.model, found
+    return found
 
 
 def _state(backend: Tokenizer) -> tuple:

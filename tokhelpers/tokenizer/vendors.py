@@ -20,7 +20,7 @@ from tokenizers import AddedToken, Tokenizer, normalizers
 from .files import CHECKOUT, read_whole, reason, write_whole
 from .formats import from_spm
 from .gguf_file import from_gguf
-from .library import Library, taken_apart
+from .library import remember
 from .pretokenization import GPT_4, GPT_4O, LLAMA_3, QWEN
 
 CONVERSION = 1  # raise it when a converter below changes: cached tokenizers are made anew
@@ -167,7 +167,7 @@ def _from_package(name: str) -> Tokenizer:
     with suppress(Exception):  # not there, or damaged: the library raises plain Exception
         serialised = read_whole(cached).decode()
         tokenizer = Tokenizer.from_str(serialised)
-        taken_apart(Library(tokenizer), serialised)  # remembered for what is asked of it first
+        remember(tokenizer, serialised)  # for what is asked of it first
         return tokenizer
     tokenizer = _converted(name, content)
     try:
