@@ -153,11 +153,11 @@ def tables_7_12_13():
 
 def pruning():
     curves = figure("11_compression").query("pruned > 0").rename(columns={"bytes": "estonian"})
-    nine = figure("11_languages").query("pruned > 0")
+    nine = figure("11_unreachable").query("pruned > 0")
     kept = {"Figure 12": nine.pivot(index=["mix", "pruned"], columns="order", values="bytes")}
     kept["Figure 2"] = curves.pivot(index="pruned", columns="order", values="estonian")
-    loss = figure("11_loss").melt(["order", "pruned", "left"], var_name="text").query("pruned > 0")
-    loss = loss.pivot(index=["text", "pruned"], columns="order", values="value")
+    loss = figure("11_loss").query("text == 'english' and counted != 'hpo'")  # the model's own text
+    loss = loss.pivot(index="kept", columns="by", values="after")
     for other in ("leaf-id", "frequency"):
         claim = f"leaf-frequency is as good as {other} or better"
         for item in ("Figure 2", "Figure 12"):
