@@ -17,7 +17,7 @@ from tokenizers import Tokenizer
 import tokhelpers as th
 from tokhelpers.tokenizer.library import read_parts
 from tokhelpers.tokenizer.pretokenization import BEFORE_META, cuts_text
-from tokhelpers.tokenizer.segmentation import token_counts
+from tokhelpers.tokenizer.library import token_counts
 
 OURS = (ValueError, TypeError, OSError)  # with a message: everything else is a defect
 ANY = st.text(max_size=200) | st.text(
