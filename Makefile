@@ -114,6 +114,8 @@ $(READY): requirements.txt pyproject.toml
 	$(PIP) install -q -r requirements.txt
 	$(PIP) install -q --no-deps --no-build-isolation -e .
 	@$(MAKE) -s model
+	@echo "compiling the loops of the trainers, once: about a minute"
+	@$(BIN)/python tools/compile.py
 	touch $(READY)
 
 # Without its dependencies, which compile a program to run the model with. Where it is not to be had, the

@@ -48,7 +48,7 @@ def rustbpe(texts: list[str], size: int) -> dict[str, float]:
 
 
 def ffbpe(texts: list[str], size: int) -> dict[str, float]:
-    """ffbpe's trainer, with its own pattern."""
+    """ffbpe's trainer, with its own pattern; up to version 0.1.7 it was called uni-tokenizer."""
     os.environ["RAYON_NUM_THREADS"] = "2"
     import ffbpe
 

@@ -15,9 +15,8 @@ from strategies import LIKE_REAL, MARKED, loaded
 from tokenizers import Tokenizer
 
 import tokhelpers as th
-from tokhelpers.tokenizer.library import read_parts
+from tokhelpers.tokenizer.library import read_parts, token_counts
 from tokhelpers.tokenizer.pretokenization import BEFORE_META, cuts_text
-from tokhelpers.tokenizer.segmentation import token_counts
 
 OURS = (ValueError, TypeError, OSError)  # with a message: everything else is a defect
 ANY = st.text(max_size=200) | st.text(

@@ -45,7 +45,8 @@ def test_ten_thousand_of_a_character(character):
 
 def documents(kind: str, file) -> list[str]:
     """All of a file's, of both splits."""
-    return list(readers.read_files(kind, str(file), "text", "strict"))
+    corpus = th.load_corpus(f"{kind}:{file}")
+    return list(corpus.origin.documents(corpus))
 
 
 # --- sizes ----------------------------------------------------------------------------------------
@@ -61,7 +62,7 @@ def in_a_process(job, *args) -> tuple:
 
 
 def count_lines(file) -> dict[str, int]:
-    lines = readers.read_files("text", str(file), "text", "strict")
+    lines = readers.read_lines(file, "strict")
     return dict(th.count_pretokens(lines, encoder("byte-level")))
 
 
@@ -110,7 +111,8 @@ def test_the_limit_of_a_line(tmp_path, monkeypatch):
 
 
 def read_forty(file) -> int:
-    rows = readers.read_files("parquet", str(file), "text", "strict")
+    corpus = th.load_corpus(f"parquet:{file}")
+    rows = corpus.origin.documents(corpus)
     return sum(map(len, islice(rows, 40)))
 
 

@@ -11,16 +11,12 @@ import warnings
 from pathlib import Path
 from typing import Annotated
 
-import pandas as pd
+import lazy_loader
 import typer
 
 import tokhelpers as th
 
-from .tokenizer import library
-from .tokenizer.files import check_folder
-from .tokenizer.parts import Parts
-from .tokenizer.vendors import what_is
-
+pd = lazy_loader.load("pandas")  # as all of tokhelpers: help and mistakes are told at once
 app = typer.Typer(
     help=__doc__, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False
 )
@@ -95,6 +91,9 @@ def started(given: dict):
 
     All that can be wrong is told before anything is counted or learned.
     """
+    from .tokenizer.files import check_folder
+    from .tokenizer.vendors import what_is
+
     check_folder(given["out"])
     if given["like"] and not Path(given["like"]).expanduser().is_dir():
         raise FileNotFoundError(f"no folder {given['like']}: --like is a folder with a tokenizer")
@@ -129,6 +128,8 @@ def held_out(texts, tokenizer, words):
     Where a corpus is too small for that, or its language has no FLORES text here, it is the text
     learned from (``words`` are its counts), which has a place in the card already.
     """
+    from .tokenizer.library import described
+
     try:
         test = texts.held_out(min(texts.chars or HELD_OUT, HELD_OUT))
         next(iter(test))  # where there is no document, it says so
@@ -138,7 +139,7 @@ def held_out(texts, tokenizer, words):
         return text, test.name, {f"{test.name}, measured on": text}
     except (ValueError, FileNotFoundError) as error:
         say(f"warning: {error}; the measures are of the text that was learned from")
-        text = texts if library.described(tokenizer).cuts_text else words
+        text = texts if described(tokenizer).cuts_text else words
         return text, "the text learned from", {}
 
 
@@ -187,8 +188,10 @@ def inspect(tokenizer: A_TOKENIZER, as_json: AS_JSON = False) -> None:
 
     Of other models, whose tokens are not built by merges, it says what kinds of tokens there are.
     """
+    from .tokenizer import library
+
     loaded = loaded_by(tokenizer)
-    if not isinstance(encoder := library.opened(loaded), Parts):
+    if not isinstance(encoder := library.opened(loaded), th.tokenizer.Parts):
         rows = th.measure.describe_tokens(loaded)
         table = rows.groupby("kind", sort=False).token.agg(tokens="size", first="first")
         return show(table, as_json, vocabulary=loaded.get_vocab_size(), model=encoder.kind)

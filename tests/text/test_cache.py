@@ -6,7 +6,7 @@ import pytest
 from hostile_files import everything
 
 import tokhelpers as th
-from tokhelpers.text import cache, counting
+from tokhelpers.text import counting
 
 
 @pytest.fixture
@@ -41,10 +41,10 @@ def test_whatever_decides_the_counts_is_part_of_the_name(llama, monkeypatch):
     corpus, rules = th.load_corpus("wordfreq:fi"), counting.cutting_rules(llama)
     values = {"name": "wordfreq:sv", "chars": 9, "split": "test", "seed": 1, "source": "fi, 99"}
     others = [replace(corpus, **{field: value}) for field, value in values.items()]
-    keys = [cache._key(some, rules) for some in (corpus, *others)]
-    keys.append(cache._key(corpus, "{}"))
-    monkeypatch.setattr(cache, "_code", lambda: ["another program"])
-    keys.append(cache._key(corpus, rules))
+    keys = [counting._key(some, rules) for some in (corpus, *others)]
+    keys.append(counting._key(corpus, "{}"))
+    monkeypatch.setattr(counting, "_code", lambda: ["another program"])
+    keys.append(counting._key(corpus, rules))
     assert len(set(keys)) == len(keys) == 8
 
 
@@ -65,7 +65,7 @@ def test_what_is_small_or_may_change_is_not_kept(folder, llama, tmp_path, monkey
     small, local = th.load_corpus("hpo", chars=100_000), th.load_corpus(f"text:{file}")
     for corpus in (small, local, ["some text"] * 110_000, {"some text": 10**9}):
         assert th.count_pretokens(corpus, llama)
-    monkeypatch.setattr(cache, "CHECKOUT", None)  # only the package is installed
+    monkeypatch.setattr(counting, "CHECKOUT", None)  # only the package is installed
     assert th.count_pretokens(th.load_corpus("hpo"), llama)
     assert not folder.exists()
 

@@ -14,7 +14,7 @@ from hypothesis import given, strategies as st
 from strategies import examples
 
 from tokhelpers import load_corpus
-from tokhelpers.text import corpora, packaged_texts, stored_counts
+from tokhelpers.text import packaged_texts, stored_counts, word_lists
 
 LINES = [f"line {i} of the file" for i in range(200)]
 
@@ -168,9 +168,9 @@ def few_words(monkeypatch):
     """wordfreq has three words, of which one is too rare to count; nothing is remembered of them."""
     frequencies = {"a": 5e-9, "b": 3e-9, "c": 2e-9, "rare": 4e-10}
     monkeypatch.setattr(wordfreq, "get_frequency_dict", cache(lambda *_: frequencies))
-    corpora._word_table.cache_clear()
+    word_lists._word_table.cache_clear()
     yield
-    corpora._word_table.cache_clear()
+    word_lists._word_table.cache_clear()
 
 
 def test_a_corpus_of_counts_iterates_over_what_it_counts(few_words):

@@ -64,6 +64,8 @@ def test_a_folder_as_spark_and_hadoop_write_it(tmp_path):
     words = th.load_counts(tmp_path)
     assert words == {" the": 8, " of": 3, "with\ttab": 1, " été": 4, "": 1, "x": 2}
     assert th.load_counts(tmp_path, min_count=4) == {" the": 8, " été": 4}
+    with pytest.raises(ValueError, match="no word occurs 9 times, the most frequent 8 times"):
+        th.load_counts(tmp_path, min_count=9)
     assert th.load_counts(tmp_path / "part-*1.gz") == {" the": 2, " été": 4, "": 1}
 
 

@@ -22,7 +22,7 @@ from strategies import examples
 from tokenizers import Tokenizer, models, pre_tokenizers as pre
 
 import tokhelpers as th
-from tokhelpers.text import count_files, counting
+from tokhelpers.text import count_files, shards
 from tokhelpers.text.corpora import Corpus
 
 
@@ -97,8 +97,8 @@ def test_random_documents_in_batches(cut, documents, memory):
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = cut
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(counting, "BATCH_DOCUMENTS", 3)
-        patch.setattr(counting, "BATCH_CHARS", 20)
+        patch.setattr(shards, "BATCH_DOCUMENTS", 3)
+        patch.setattr(shards, "BATCH_CHARS", 20)
         counted = th.count_pretokens(documents, tokenizer, memory=memory)
     assert digest(counted) == digest(th.count_pretokens(documents, tokenizer))
 

@@ -19,9 +19,10 @@ import tokhelpers as th
 from tokhelpers.text import pretokens
 from tokhelpers.text.chunks import count_chunks
 from tokhelpers.text.counting import count_pretokens
+from tokhelpers.text.sources import ChunkCounts
 from tokhelpers.tokenizer import pretokenization as known
 from tokhelpers.tokenizer.library import read_parts
-from tokhelpers.tokenizer.pretokenization import ChunkCounts, cutting_rules, proven_pattern
+from tokhelpers.tokenizer.pretokenization import cutting_rules, proven_pattern
 from tokhelpers.tokenizer.segmentation import segment, symbols_of
 
 PATTERNS = {n: p for n, p in vars(known).items() if isinstance(p, str) and p in known.PATTERNS}

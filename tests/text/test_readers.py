@@ -16,7 +16,7 @@ from pyarrow import parquet
 from strategies import examples, one_fast
 
 from tokhelpers import load_corpus
-from tokhelpers.text import parquet_files, readers
+from tokhelpers.text import file_sources, parquet_files
 
 BOM = b"\xef\xbb\xbf"
 LINES = [f"line {i} of the file" for i in range(200)]
@@ -28,11 +28,10 @@ def write_lines(path, lines):
     return path
 
 
-def read(name, column="text", errors="strict", encoding="utf-8"):
+def read(name, column="text", **options):
     """All documents of a local corpus, both splits and blank ones."""
-    kind, _, place = name.partition(":")
-    readers.check_files(kind, place, column)
-    return list(readers.read_files(kind, place, column, errors, None, encoding))
+    corpus = load_corpus(name, column=column, **options)
+    return list(corpus.origin.documents(corpus))
 
 
 def failure(name, **options):
@@ -248,7 +247,7 @@ def test_parquet_with_fewer_rows_than_it_describes(tmp_path):
 # --- Python source --------------------------------------------------------------------------------
 @pytest.fixture
 def site_packages(tmp_path, monkeypatch):
-    monkeypatch.setattr(readers.sysconfig, "get_path", lambda _: str(tmp_path))
+    monkeypatch.setattr(file_sources.sysconfig, "get_path", lambda _: str(tmp_path))
     return tmp_path
 
 
@@ -260,7 +259,7 @@ def test_python_files_in_their_own_encoding(site_packages):
     (site_packages / "empty.py").write_bytes(b"")
     (site_packages / "b" / "data.txt").write_text("no source")
     (site_packages / "unknown.py").write_bytes("# coding: klingon\nx = 'ü'\n".encode())
-    documents = list(readers.read_files("python-source", "", "", "strict"))
+    documents = read("python-source")
     latin, unknown = "# coding: latin-1\nx = 'ä'\n", "# coding: klingon\nx = 'ü'\n"
     assert documents == ["y = 'ö'\n", latin, "", unknown]
 
@@ -273,5 +272,5 @@ def test_python_file_that_cannot_be_decoded(site_packages, data, byte):
     (site_packages / "bad.py").write_bytes(data)
     message = failure("python-source")
     assert f"bad.py: invalid UTF-8 at byte {byte}; errors='replace' reads it as U+FFFD" in message
-    (document,) = readers.read_files("python-source", "", "", "replace")
+    (document,) = read("python-source", errors="replace")
     assert document.endswith("x = '\ufffd'\n")

@@ -123,7 +123,7 @@ def learned_from(words: dict, vocab: list[str], known=None, **options):
     form = {i: tuple(token) for token, i in id_of.items()}
     if known is not None:
         merges = [[id_of[a], id_of[b], id_of[a + b]] for a, b in known]
-        options |= {"known": np.array(merges, np.int32).reshape(-1, 3), "first": len(vocab)}
+        options |= {"known": np.array(merges, np.int32).reshape(-1, 3), "new_from": len(vocab)}
     learned = learn_merges(
         *flat([[id_of[c] for c in word] for word in words]),
         np.array(list(words.values())),

@@ -16,12 +16,13 @@ import pandas as pd
 import regex
 from tokenizers import Tokenizer
 
+from ..text.corpora import Documents
 from ..text.counting import count_pretokens
 from ..text.pretokens import Pretokens
 from ..tokenizer.encoder import Encoder
 from ..tokenizer.library import read_parts
 from ..tokenizer.parts import Parts
-from ..tokenizer.pretokenization import documents_with_counts, library_cutter
+from ..tokenizer.pretokenization import library_cutter
 from ..tokenizer.segmentation import symbols_of
 from ..train.merges import learn_vocabulary
 from .adaptbpe import adapt_bpe
@@ -56,7 +57,7 @@ def documents_of(corpus) -> Iterator[tuple[str, int]]:
         raise TypeError("a corpus is an iterable of documents, got one string: put it in a list")
     if isinstance(corpus, Pretokens):
         raise TypeError("these are counts of pre-tokens, which are no words: give the documents")
-    for number, (document, n) in enumerate(documents_with_counts(corpus), 1):
+    for number, (document, n) in enumerate(Documents(corpus), 1):
         if not isinstance(document, str):
             raise TypeError(f"document {number} is {type(document).__name__}, not str")
         yield document, n

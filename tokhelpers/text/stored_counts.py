@@ -18,21 +18,50 @@ import numpy as np
 import pandas as pd
 
 from ..tokenizer.files import CHECKOUT
-from ..tokenizer.pretokenization import ChunkCounts
+from .sources import ChunkCounts, Source, source
 
 TEXTS = ("flores", "ntrex", "commonvoice", "tatoeba")  # counts of lines of text
 LISTS = ("opensubtitles", "wikipedia")  # counts of words
-DRAWN = ("wordfreq:", "opensubtitles:", "wikipedia:", "training:")  # text only by drawing words
 WITHOUT_SPACES = ("cmn_Hani", "jpn_Jpan", "khm_Khmr", "mya_Mymr", "tha_Thai")
 MIXED = 10**9  # what the counts of each source of a mixture add up to
 
 
+@source("commonvoice:CODE", "tatoeba:CODE")
+class StoredText(Source):
+    """Lines of running text, of which the chunks are kept."""
+
+    divided, tells_nearest = False, True
+
+    def provenance(self, split: str, column: str) -> tuple[str, str]:
+        return provenance(self.name, split)
+
+    def documents(self, reading) -> Iterator[str]:
+        """As many lines as the text has, made of its chunks."""
+        return shuffled_lines(self.counts(reading.split), f"{self.name} {reading.seed}")
+
+    def counts(self, split: str) -> dict[str, int]:
+        return read_counts(self.name, split)
+
+    def held_out(self) -> str | None:
+        return flores_of(self.name)
+
+
+@source("ntrex:CODE")
+class Ntrex(StoredText):
+    """NTREX, whose last lines are a split "test" of its own."""
+
+    def held_out(self) -> str | None:
+        return self.name
+
+
+@source("flores:CODE")
+class Flores(StoredText):
+    """FLORES, the paper's text to measure on."""
+
+    to_measure = True
+
+
 # --- what is there -------------------------------------------------------------------------------
-def is_stored(name: str) -> bool:
-    """Whether a name is that of a text in ``data/texts``, or of a training text made from these."""
-    return name.partition(":")[0] in (*TEXTS, *LISTS, "training")
-
-
 def stored_texts() -> pd.DataFrame:
     """List the texts in ``data/texts``: one row per text and split, as ``texts.csv`` there has it.
 
@@ -78,9 +107,6 @@ def flores_of(name: str) -> str | None:
     >>> flores_of("wordfreq:fi"), flores_of("ntrex:kaz"), flores_of("wordfreq:zh")
     ('flores:fin_Latn', 'flores:kaz_Cyrl', None)
     """
-    kind, _, code = name.partition(":")
-    if kind == "training":
-        return f"flores:{code}"
     tried = pd.read_csv(_folder() / "chosen.csv")
     return next((f"flores:{language}" for language in tried.language[tried.sources == name]), None)
 
@@ -91,22 +117,22 @@ def provenance(name: str, split: str = "train") -> tuple[str, str]:
     >>> provenance("ntrex:kaz")[0]
     'CC BY-SA 4.0 (NTREX-128, Microsoft)'
     """
-    kind, _, code = name.partition(":")
     texts = stored_texts()
     rows = texts[texts.name == name].set_index("split")
-    sources = training_sources(code) if kind == "training" else []
-    if rows.empty and not sources:
+    kind, _, code = name.partition(":")
+    if rows.empty:
         raise ValueError(_unknown(kind, code))
     if split == "test" and kind != "flores" and "test" not in rows.index:
-        raise ValueError(
-            f"{name} is kept as counts and has no split {split!r}: learn from it, and measure on "
-            "another text, such as flores:CODE"
-        )
-    if not sources:
-        return tuple(rows.loc["all" if "all" in rows.index else split, ["licence", "source"]])
-    wordfreq = "CC BY-SA 4.0 (wordfreq's data)"
-    licences = [provenance(s)[0] if is_stored(s) else wordfreq for s in sources]
-    return "; ".join(dict.fromkeys(licences)), f"{' and '.join(sources)}, by data/texts/chosen.csv"
+        raise no_test(name)
+    return tuple(rows.loc["all" if "all" in rows.index else split, ["licence", "source"]])
+
+
+def no_test(name: str) -> ValueError:
+    """The error for a text without the split "test"."""
+    return ValueError(
+        f"{name} is kept as counts and has no split 'test': learn from it, and measure on another "
+        "text, such as flores:CODE"
+    )
 
 
 def _folder() -> Path:

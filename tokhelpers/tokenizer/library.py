@@ -101,21 +101,26 @@ class Library(Encoder):
         ids = np.fromiter((i for some in found for i in some), np.int32)
         return ids, np.cumsum([0, *map(len, found)])
 
-    def taken_apart(self, serialised: str | None = None) -> Parts:
+    def remember(self, serialised: str) -> None:
+        """Remember its ``tokenizer.json``, from which it is taken apart when that is asked."""
+        backend = self.backend_tokenizer
+        _READ[backend] = _state(backend), backend.model, serialised
+
+    def taken_apart(self) -> Parts:
         """Return its parts, which are remembered until it is changed or no longer used.
 
-        ``serialised`` is its ``tokenizer.json``, where that is known already. Raises ValueError as
-        ``read_parts`` does.
+        Raises ValueError as ``read_parts`` does.
         """
         backend, state = self.backend_tokenizer, _state(self.backend_tokenizer)
-        before, model, parts = _READ.get(backend, (None, None, None))
+        before, model, found = _READ.get(backend, (None, None, None))
         if before != state or not _is_model_of(model, backend):
+            found = None
+        if not isinstance(found, Parts):
             # first: the library writes one of several tokens with one id, and remembers holes
             check_ids(backend.get_vocab())
-            find_special = not backend.encode_special_tokens
-            parts = parsed(serialised or backend.to_str(), find_special=find_special)
-            _READ[backend] = state, backend.model, parts
-        return parts
+            found = parsed(found or backend.to_str(), find_special=self.find_special)
+            _READ[backend] = state, backend.model, found
+        return found
 
 
 # --- opening -------------------------------------------------------------------------------------

@@ -7,10 +7,8 @@
 import json
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable
 from functools import lru_cache
-from itertools import repeat
-from numbers import Integral
 
 from tokenizers import Tokenizer, models
 
@@ -50,63 +48,6 @@ UNKNOWN = {"type": "Unigram", "unk_id": 0, "vocab": [["", 0.0]], "byte_fallback"
 LONGEST = 1 << 24  # characters that the library normalizes and cuts at a time
 
 BEFORE_META = re.compile("(?<=[^▁])(?=▁)")
-
-
-class ChunkCounts(dict):
-    """Chunks of running text and how often each occurs; a chunk has the space that stands before it.
-
-    Iterating over any other mapping gives whole documents.
-    """
-
-
-def documents_with_counts(
-    corpus: Iterable[str], rules: str | None = None
-) -> Iterator[tuple[str, int]]:
-    """Iterate over the documents of a corpus, each with how often it occurs.
-
-    A mapping, or an object whose ``counts`` is one, says it. Where these are `ChunkCounts` and the
-    rules (`cutting_rules`) put ``▁`` before a text, a chunk comes without its leading space, of
-    which there would be two. Raises ValueError for a count that is no whole number from 0 on, and
-    for more than 2^52 characters in all: counts are compared as 64-bit floats.
-
-    >>> list(documents_with_counts(["a", "b", "a"])), list(documents_with_counts({"a": 2}))
-    ([('a', 1), ('b', 1), ('a', 1)], [('a', 2)])
-    """
-    exact, total = _exact(corpus), 0
-    if exact is None:
-        yield from zip(corpus, repeat(1))
-        return
-    twice = _space_twice(exact, rules)
-    for document, n in exact.items():
-        if not isinstance(n, int | Integral) or n < 0:  # an int is known at once
-            raise ValueError(
-                f"the document {document!r:.40} has the count {n!r}: give whole numbers"
-            )
-        total += int(n) * (1 + len(document) if isinstance(document, str) else 1)
-        if total > 1 << 52:
-            raise ValueError(
-                f"the documents up to {document!r:.40} stand for more than 2^52 characters, beyond "
-                "which counts are not exact: divide the counts"
-            )
-        if n:
-            yield document.removeprefix(" ") if twice else document, int(n)
-
-
-def dropped_spaces(corpus: Iterable[str], rules: str) -> int:
-    """How many characters of a corpus `documents_with_counts` leaves out by these rules: spaces."""
-    exact = _exact(corpus)
-    chunks = exact.items() if _space_twice(exact, rules) else ()
-    return sum(n for chunk, n in chunks if chunk.startswith(" "))
-
-
-def _exact(corpus: Iterable[str]) -> Mapping[str, int] | None:
-    return corpus if isinstance(corpus, Mapping) else getattr(corpus, "counts", None)
-
-
-def _space_twice(exact: Mapping[str, int] | None, rules: str | None) -> bool:
-    """Whether the rules put ``▁`` before chunks that have their space already."""
-    chunks = isinstance(exact, ChunkCounts) and rules is not None
-    return chunks and "".join(library_cutter(rules)("a")).startswith("▁")
 
 
 def cuts_text(pre_tokenizer: dict | None) -> bool:

@@ -10,6 +10,7 @@ import platform
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.metadata import version
+from itertools import repeat
 from pathlib import Path
 
 import pandas as pd
@@ -19,7 +20,6 @@ from transformers import AutoTokenizer, PreTrainedTokenizerBase
 from .. import __version__
 from .files import destination, reason, replacing
 from .library import backend_of, described
-from .pretokenization import documents_with_counts
 
 MARK = "<!-- written by tokhelpers.save_pretrained, which replaces this file -->"
 HASHED = (
@@ -265,8 +265,10 @@ def text_hash(text: Iterable[str]) -> tuple[str, int]:
     if isinstance(text, str | bytes | Iterator) or not isinstance(text, Iterable):
         kind = type(text).__name__
         raise TypeError(f"a text is a corpus, a list of documents or counts, not {kind}")
+    counts = text if isinstance(text, Mapping) else getattr(text, "counts", None)
+    weighted = zip(text, repeat(1)) if counts is None else counts.items()
     total = documents = 0
-    for document, n in documents_with_counts(text):
+    for document, n in weighted:
         digest = hashlib.sha256(document.encode("utf-8", "surrogatepass")).digest()
         total += n * int.from_bytes(digest)
         documents += n

@@ -1,4 +1,4 @@
-"""Applying merges to unique pre-tokens, compiled, and the hash table that learning shares with it.
+"""Applying merges to unique pre-tokens, compiled.
 
 Words are flat: one array of symbol ids, and the offsets at which each word begins.
 """
@@ -9,46 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pyarrow as pa
-from numba import njit
 
+from .compiled import compiled, index_keys, pair_key, slot_of
 from .token_bytes import BYTE_TOKENS, code_points
-
-
-# --- a hash table from a pair of ids to a number ------------------------------------------------
-# Compiled code in chunks.py, pairs.py, spelling.py and merge_loop.py has copies of these four. numba
-# does not notice when they change: touch those files as well.
-@njit(cache=True, nogil=True)
-def pair_key(a, b):
-    return (np.int64(a) << 32) | np.int64(b)
-
-
-@njit(cache=True, nogil=True)
-def slot_of(table, rows, key):
-    """The slot of `key`, or its free slot, in the open-addressing `table` of rows by first column."""
-    mask = np.uint64(len(table) - 1)
-    mixed = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)  # its high half depends on the whole key
-    i = mixed >> np.uint64(32) & mask
-    while table[i] >= 0 and rows[table[i], 0] != key:
-        i = (i + np.uint64(1)) & mask
-    return i
-
-
-@njit(cache=True)
-def index_keys(rows, n, size):
-    """A table over the first `n` rows; of equal keys the last wins, as in the library."""
-    table = np.full(size, -1, np.int32)
-    for i in range(n):
-        table[slot_of(table, rows, rows[i, 0])] = i
-    return table
-
-
-@njit(cache=True, nogil=True)
-def longer(rows, size):
-    """The same rows at the beginning of an array of `size`; the rest takes no memory until it is set."""
-    grown = np.empty((size, *rows.shape[1:]), rows.dtype)
-    grown[: len(rows)] = rows
-    return grown
-
 
 # --- applying merges ----------------------------------------------------------------------------
 MANY = 20_000  # words, from which on two threads are faster than one
@@ -65,19 +28,19 @@ def merge_table(merges: np.ndarray | MergeTable) -> MergeTable:
     """
     if isinstance(merges, MergeTable):
         return merges
-    keys = ((merges[:, 0].astype(np.int64) << 32) | merges[:, 1]).reshape(-1, 1)
+    keys = (merges[:, 0].astype(np.int64) << 32) | merges[:, 1]
     size = 1 << max(5, 1 + len(keys).bit_length())
     return MergeTable(index_keys(keys, len(keys), size), keys, np.ascontiguousarray(merges[:, 2]))
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _rank(merges, left, right):
     """The rank of a pair's merge, or NO_MERGE."""
     rank = merges.table[slot_of(merges.table, merges.keys, pair_key(left, right))]
     return rank if rank >= 0 else NO_MERGE
 
 
-@njit(cache=True)
+@compiled
 def ranks_of(rows, merges):
     """The rank that each row's pair has among merges, NO_MERGE for pairs that are not among them."""
     ranks = np.empty(len(rows), np.int64)
@@ -86,7 +49,7 @@ def ranks_of(rows, merges):
     return ranks
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _merge_short(symbol, n, rank, merges):
     """Merge in the first `n` of `symbol`: how many are left, and the last merge's rank or -1.
 
@@ -114,7 +77,7 @@ def _merge_short(symbol, n, rank, merges):
     return n, last
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _merge_long(symbol, n, merges):
     """As `_merge_short`, with a heap: the time grows little faster than the word."""
     before, after = np.arange(n) - 1, np.arange(n) + 1  # neighbours that are left
@@ -145,7 +108,7 @@ def _merge_long(symbol, n, merges):
     return m, last
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _segment(symbols, offsets, merges, out, lengths, last):
     """Merge within each word, always the pair of best rank, the leftmost of equals.
 
@@ -156,7 +119,8 @@ def _segment(symbols, offsets, merges, out, lengths, last):
     for w in range(len(offsets) - 1):
         n = offsets[w + 1] - offsets[w]
         symbol = out[written : written + n]
-        symbol[:] = symbols[offsets[w] : offsets[w + 1]]
+        for j in range(n):
+            symbol[j] = symbols[offsets[w] + j]
         if n <= SHORT:
             lengths[w], last[w] = _merge_short(symbol, n, rank, merges)
         else:

@@ -6,7 +6,8 @@ from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
-from numba import njit
+
+from .compiled import compiled
 
 BYTE_TOKENS = [f"<0x{byte:02X}>" for byte in range(256)]  # SentencePiece's, for byte fallback
 COMPLETIONS = 64  # characters tried for a token that holds part of one
@@ -57,7 +58,7 @@ def strings_of_bytes(raw: np.ndarray, offsets: np.ndarray) -> pa.Array:
     return pa.LargeStringArray.from_buffers(len(offsets) - 1, *buffers)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _write_alphabet(raw, offsets, codes, text, ends):
     """Write the character of each byte as UTF-8, of one or two bytes; returns how many these are."""
     n = 0
@@ -100,7 +101,7 @@ def code_points(words: list[str] | pa.Array) -> tuple[np.ndarray, np.ndarray]:
     return codes[: _decode(raw, offsets, codes, ends)].copy(), ends
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _decode(raw, offsets, codes, ends):
     """Write the code points of UTF-8, and where each word's end; returns how many these are."""
     n = 0

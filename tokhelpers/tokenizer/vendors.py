@@ -167,7 +167,7 @@ def _from_package(name: str) -> Tokenizer:
     with suppress(Exception):  # not there, or damaged: the library raises plain Exception
         serialised = read_whole(cached).decode()
         tokenizer = Tokenizer.from_str(serialised)
-        Library(tokenizer).taken_apart(serialised)  # remembered for what is asked of it first
+        Library(tokenizer).remember(serialised)  # for what is asked of it first
         return tokenizer
     tokenizer = _converted(name, content)
     try:

@@ -16,33 +16,32 @@ import heapq
 from collections import namedtuple
 
 import numpy as np
-from numba import njit
 
-from ..tokenizer.segmentation import longer, pair_key, slot_of
+from ..tokenizer.compiled import both_symbols, compiled, grown, no_numbers, pair_key, slot_of
 from .pairs import (
+    BOUNDARY,
+    PLACE_BITS,
+    PLACE_MASK,
     REFUSED,
     all_pairs,
-    both_symbols,
-    no_numbers,
+    is_candidate,
     open_block,
     reserve,
     row_of,
     sightings_of,
+    weight_of,
 )
+from .scores import BEFORE, BEHIND, UNLISTED, Scores, link, raise_pairs, start_scores
 from .spelling import first_spelled, spell, spelling_order
-from .words import BOUNDARY, PLACE_BITS, PLACE_MASK, weight_of
 
 # What was noted of a symbol on one side of the occurrences that a merge replaced: how often it stood
 # there in the text, how often in the unique words, and where the next sighting of its new pair goes
 BESIDE = np.dtype((np.record, [("count", np.int64), ("seen", np.int64), ("next", np.int64)]))
-APART = -2  # in place of an older pair: this one is in no list
-BEFORE, BEHIND = 0, 1  # the sides; a neighbour is twice the symbol plus its side
-STOP = -(2**31)  # a reply
+# What is answered to the best pair: the symbol that it becomes (below zero: it is refused for good),
+# or that no other is wanted
+ANSWER = np.dtype((np.record, [("becomes", np.int64), ("ends", np.bool_)]))
 MOST_SYMBOLS = 2**52  # priorities are float64, which has all whole numbers up to 2**53
 
-# For WordPiece's score: how often each symbol occurs; for each symbol on either side, the newest
-# pair with it there; for each pair on either side, the next older one with the same symbol there.
-Scores = namedtuple("Scores", "frequency newest older")
 Merge = namedtuple("Merge", "row new single")
 # `beside`: what is noted of each neighbour; `whom` and `where`: neighbours as they were met, and the
 # sighting of their new pair
@@ -50,58 +49,30 @@ Notes = namedtuple("Notes", "beside whom where")
 
 
 # --- what merging starts from -------------------------------------------------------------------
-@njit(cache=True)
+@compiled
 def _complete(pairs, scores, spelling, known, had):
     """Write into the rows from `had` on what decides a tie and whether their merge is known, and
     link them to the other pairs of their symbols. Returns the scores, which hold the links."""
     keys, rows, (frequency, newest, older) = pairs.keys, pairs.rows, scores
     size = len(older)
-    if len(newest) and size < len(rows):
-        older = longer(older, len(rows))
-        older[size:] = APART
+    if len(newest) and size < 2 * len(rows):
+        older = grown(older, 2 * len(rows))
+        for i in range(size, len(older)):
+            older[i] = UNLISTED
     for i in range(had, pairs.filled[0]):
-        key = keys[i, 0]
+        key = keys[i]
         rows[i].tie = spelling_order(spelling, key) if len(spelling.ranks) else key
         if len(known.results):
             rank = known.table[slot_of(known.table, known.keys, key)]
             if rank >= 0:
                 rows[i].rank, rows[i].result = rank + 1, known.results[rank]
         if len(newest):
-            _link(newest, older, key, i)
+            link(newest, older, key, i)
     return Scores(frequency, newest, older)
 
 
-@njit(cache=True)
-def _link(newest, older, key, i):
-    """Put a pair into the lists of its two symbols, unless it is there."""
-    for side, symbol in enumerate(both_symbols(key)):
-        if older[i, side] == APART:
-            older[i, side] = newest[symbol, side]
-            newest[symbol, side] = i
-
-
-@njit(cache=True)
-def _raise_pairs(pairs, scores, symbol, least, risen):
-    """Add the pairs with a symbol to those that have risen; what is too rare leaves its lists."""
-    _, newest, older = scores
-    for side in range(2):
-        last, i = np.int64(-1), np.int64(newest[symbol, side])
-        while i >= 0:
-            following = np.int64(older[i, side])
-            if _is_candidate(pairs, i, least):
-                risen.append(i)
-                last = i
-            else:
-                older[i, side] = APART
-                if last < 0:
-                    newest[symbol, side] = following
-                else:
-                    older[last, side] = following
-            i = following
-
-
 # --- which pair is next -------------------------------------------------------------------------
-@njit(cache=True)
+@compiled
 def _priority(pairs, frequency, i):
     """A pair's count, or with symbol frequencies its score: the count over the product of these.
 
@@ -111,39 +82,53 @@ def _priority(pairs, frequency, i):
         return 2.0 * MOST_SYMBOLS - pairs.rows[i].rank
     if len(frequency) == 0:
         return np.float64(pairs.counts[i])
-    left, right = both_symbols(pairs.keys[i, 0])
+    left, right = both_symbols(pairs.keys[i])
     return pairs.counts[i] / (np.float64(frequency[left]) * np.float64(frequency[right]))
 
 
-@njit(cache=True)
-def _is_candidate(pairs, i, least):
-    """Whether a pair occurs often enough; one whose merge is known is merged wherever it occurs."""
-    return pairs.counts[i] >= (least if pairs.rows[i].rank == 0 else 1)
-
-
-@njit(cache=True)
+@compiled
 def _push(heap, pairs, frequency, i, least, limit):
-    if _is_candidate(pairs, i, least):
+    if is_candidate(pairs, i, least):
         priority = _priority(pairs, frequency, i)
         if priority >= limit:
             heapq.heappush(heap, (-priority, pairs.rows[i].tie, np.int64(i)))
 
 
-@njit(cache=True)
+@compiled
 def _fill(heap, pairs, frequency, least):
     """Push all candidates, and return 0; where symbol frequencies decide, push only those at least
     half as good as the best, and return the priority from which they are."""
     limit = 0.0
     for i in range(pairs.filled[0] if len(frequency) else 0):
-        if _is_candidate(pairs, i, least):
+        if is_candidate(pairs, i, least):
             limit = max(limit, _priority(pairs, frequency, i) / 2)
     for i in range(pairs.filled[0]):
         _push(heap, pairs, frequency, i, least, limit)
     return limit
 
 
+@compiled
+def _best(heap, pairs, scores, spelling, least, limit):
+    """The row of the best pair, or -1 when none is left, and the priority from which pairs wait."""
+    while len(heap) > 0 or limit > 0:
+        if len(heap) == 0:  # 0 comes back when all pairs are in it, and when none is left
+            limit = _fill(heap, pairs, scores.frequency, least)
+            continue
+        priority, _, i = heapq.heappop(heap)
+        if not is_candidate(pairs, i, least):
+            continue
+        now = _priority(pairs, scores.frequency, i)
+        if now == -priority:
+            if len(spelling.ranks):
+                i = first_spelled(heap, pairs, spelling, i, priority)
+            return i, limit
+        if now < -priority:  # it became rarer since; one that rose has been pushed again already
+            _push(heap, pairs, scores.frequency, i, least, limit)
+    return np.int64(-1), limit
+
+
 # --- one merge ----------------------------------------------------------------------------------
-@njit(cache=True)
+@compiled
 def _replace(pairs, text, notes, merge, touched):
     """Replace a pair wherever it was seen, and note what stands beside it there.
 
@@ -152,7 +137,7 @@ def _replace(pairs, text, notes, merge, touched):
     """
     # as variables: in a tuple, each use would count a reference, which took half of the time
     beside, whom, where = notes
-    left, right = both_symbols(pairs.keys[merge.row, 0])
+    left, right = both_symbols(pairs.keys[merge.row])
     found = sightings_of(pairs, merge.row)
     if 2 * len(found) > len(whom):
         whom, where = np.empty(3 * len(found), np.int32), np.empty(3 * len(found), np.int64)
@@ -185,14 +170,14 @@ def _replace(pairs, text, notes, merge, touched):
     return Notes(beside, whom, where), n, replaced
 
 
-@njit(cache=True, inline="always")
+@compiled(inline="always")
 def _next(text, at):
     """Where the symbol behind that at `at` begins, or the header of the next word."""
     hole = text[at + 1]
     return at - hole if BOUNDARY < hole < 0 else at + 1
 
 
-@njit(cache=True, inline="always")
+@compiled(inline="always")
 def _note(beside, whom, where, n, touched, neighbour, place, weight):
     """Note who stands beside a replaced occurrence; returns the new number of notes."""
     if beside[neighbour].seen == 0:
@@ -203,12 +188,12 @@ def _note(beside, whom, where, n, touched, neighbour, place, weight):
     return n + 1
 
 
-@njit(cache=True)
+@compiled
 def _recount(pairs, notes, merge, touched, n):
     """Change the counts of the pairs beside the replaced ones by the notes, and write the sightings
     of those that hold the merged symbol. Returns the pairs, and the rows that may have risen."""
     beside, whom, where = notes
-    left, right = both_symbols(pairs.keys[merge.row, 0])
+    left, right = both_symbols(pairs.keys[merge.row])
     pairs = reserve(pairs, 2 * len(touched), n)
     table, keys, counts, rows, _, sightings, filled = pairs
     risen = no_numbers()
@@ -230,14 +215,14 @@ def _recount(pairs, notes, merge, touched, n):
     return pairs, risen
 
 
-@njit(cache=True)
+@compiled
 def _merge_pair(pairs, text, scores, spelling, known, notes, merge, least):
     """Replace a pair in all words: the state after it, and the rows that may have risen."""
-    had, key = pairs.filled[0], pairs.keys[merge.row, 0]
+    had, key = pairs.filled[0], pairs.keys[merge.row]
     (frequency, newest, older), (beside, whom, where) = scores, notes
     size = len(beside)
     if 2 * merge.new >= size:
-        beside = longer(beside, 4 * merge.new)
+        beside = grown(beside, 4 * merge.new)
         for i in range(size, len(beside)):
             beside[i].count = beside[i].seen = 0
     touched = no_numbers()
@@ -252,35 +237,23 @@ def _merge_pair(pairs, text, scores, spelling, known, notes, merge, least):
         spelling = spell(spelling, key, merge.new)
     size = len(frequency)
     if 0 < size <= merge.new:
-        frequency, newest = longer(frequency, 2 * merge.new), longer(newest, 2 * merge.new)
-        frequency[size:], newest[size:] = 0, -1
+        frequency, newest = grown(frequency, 2 * merge.new), grown(newest, 4 * merge.new)
+        for symbol in range(size, len(frequency)):
+            frequency[symbol] = 0
+            newest[2 * symbol + BEFORE] = newest[2 * symbol + BEHIND] = -1
     scores = _complete(pairs, Scores(frequency, newest, older), spelling, known, had)
     if size:  # the parts are rarer now, so every pair with one of them scores higher
         for i in risen:
-            _link(scores.newest, scores.older, pairs.keys[i, 0], i)
+            link(scores.newest, scores.older, pairs.keys[i], i)
         frequency[merge.new] += replaced
         for symbol in both_symbols(key):
             frequency[symbol] -= replaced
-            _raise_pairs(pairs, scores, symbol, least, risen)
+            raise_pairs(pairs, scores, symbol, least, risen)
     return pairs, scores, spelling, notes, risen
 
 
 # --- the loop -----------------------------------------------------------------------------------
-@njit(cache=True)
-def _start_scores(text, scored):
-    """The frequencies of symbols if these decide."""
-    frequency = np.zeros(max(0, 1 + text.max()) if scored else 0, np.int64)
-    weight = np.int64(0)
-    for at in range(len(text) if scored else 0):
-        if text[at] > BOUNDARY:
-            frequency[text[at]] += weight
-        else:
-            weight = weight_of(text, at + 1)
-    newest = np.full((len(frequency), 2), -1, np.int32)
-    return Scores(frequency, newest, np.empty((0, 2), np.int32))
-
-
-@njit(cache=True)
+@compiled
 def _remember(pairs, i, result, rank):
     """Note what a pair becomes, if its merge has a rank; below zero it is refused for good.
 
@@ -292,59 +265,43 @@ def _remember(pairs, i, result, rank):
         pairs.rows[i].rank, pairs.rows[i].result = rank, result
 
 
-@njit(cache=True)
-def merge_loop(text, spelling, known, scored, first, least, reply):
-    """Yield the best pair and its count, again and again; `reply[0]` says what it becomes.
+@compiled
+def merge_loop(text, spelling, known, scored, new_from, least, answer):
+    """Yield the best pair and its count, again and again; the `answer` says what it becomes.
 
-    A reply below zero refuses the pair for good, and STOP ends the loop: numba frees what it holds
-    only when it returns. Best is the highest priority, then the lower tie, among the pairs that
-    occur `least` times. With `first` at least 0, symbols from there on are new; see `learn_merges`
-    for what a merge into an older one brings with it.
+    The last answer must be that it ends: numba frees what the loop holds only when it returns. Best
+    is the highest priority, then the lower tie, among the pairs that occur `least` times. With
+    `new_from` at least 0, symbols from there on are new; see `learn_merges` for what a merge into an
+    older one brings with it.
     """
-    # 1. Count all pairs. Those that are frequent enough go into the heap when it is empty.
     pairs = all_pairs(text)
-    scores = _complete(pairs, _start_scores(text, scored), spelling, known, 0)
+    scores = _complete(pairs, start_scores(text, scored), spelling, known, 0)
     beside = np.zeros(2 * max(1, 1 + text.max()), BESIDE)
     notes = Notes(beside, np.empty(1024, np.int32), np.empty(1024, np.int64))
     heap = [(0.0, np.int64(0), np.int64(0)) for _ in range(0)]
-    limit = np.inf
-    learned, newest = np.int64(len(known.results)), np.int64(first - 1)
-    while len(heap) > 0 or limit > 0:
-        if len(heap) == 0:  # 0 comes back when all pairs are in it, and when none is left
-            limit = _fill(heap, pairs, scores.frequency, least)
-            continue
-        # 2. Take the best entry. Is it out of date, put it back with the priority of now; one that
-        #    rose has been pushed again already.
-        priority, _, i = heapq.heappop(heap)
-        if not _is_candidate(pairs, i, least):
-            continue
-        now = _priority(pairs, scores.frequency, i)
-        if now != -priority:
-            if now < -priority:
-                _push(heap, pairs, scores.frequency, i, least, limit)
-            continue
-        if len(spelling.ranks):
-            i = first_spelled(heap, pairs, spelling, i, priority)
-        # 3. Ask what the pair becomes, unless its merge is known.
+    rank, newest = np.int64(len(known.results)), np.int64(new_from - 1)
+    i, limit = _best(heap, pairs, scores, spelling, least, np.inf)
+    while i >= 0:
+        # 1. Ask what the pair becomes, unless its merge is known.
         new = pairs.rows[i].result
         if pairs.rows[i].rank == 0:
-            left, right = both_symbols(pairs.keys[i, 0])
+            left, right = both_symbols(pairs.keys[i])
             yield left, right, pairs.counts[i]
-            if reply[0] == STOP:
+            if answer[0].ends:
                 return
-            new = np.int32(reply[0])
-            if new >= 0 and first >= 0:
-                learned += 1
-            _remember(pairs, i, new, learned if first >= 0 else 0)
-        if new < 0:
-            continue
-        # 4. Replace it in the words, and push what rose. A merge into an older symbol is a single
+            new = np.int32(answer[0].becomes)
+            if new >= 0 and new_from >= 0:
+                rank += 1
+            _remember(pairs, i, new, rank if new_from >= 0 else 0)
+        # 2. Replace it in the words, and push what rose. A merge into an older symbol is a single
         #    one: that symbol may at once be merged with what stands beside it.
-        single = first >= 0 and new <= newest
-        newest = max(newest, np.int64(new))
-        merge = Merge(i, new, single)
-        pairs, scores, spelling, notes, risen = _merge_pair(
-            pairs, text, scores, spelling, known, notes, merge, least
-        )
-        for i in risen:
-            _push(heap, pairs, scores.frequency, i, least, limit)
+        if new >= 0:
+            merge = Merge(i, new, new_from >= 0 and new <= newest)
+            newest = max(newest, np.int64(new))
+            pairs, scores, spelling, notes, risen = _merge_pair(
+                pairs, text, scores, spelling, known, notes, merge, least
+            )
+            for k in risen:
+                _push(heap, pairs, scores.frequency, k, least, limit)
+        # 3. Look for the next.
+        i, limit = _best(heap, pairs, scores, spelling, least, limit)

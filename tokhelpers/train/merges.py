@@ -9,11 +9,56 @@ import numpy as np
 
 from ..text.pretokens import Pretokens
 from ..tokenizer.checks import progress
+from ..tokenizer.compiled import compiled
 from ..tokenizer.parts import Parts
 from ..tokenizer.segmentation import MergeTable, merge_table, segment, symbols_of
-from .merge_loop import MOST_SYMBOLS, STOP, merge_loop
+from .merge_loop import ANSWER, MOST_SYMBOLS, merge_loop
+from .pairs import MOST_PLACES, text_of
 from .spelling import spelling_of
-from .words import MOST_PLACES, alike_together, text_of
+
+
+def alike_together(
+    symbols: np.ndarray, offsets: np.ndarray, counts: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Put words that begin alike side by side.
+
+    The result of learning does not depend on the order. But most pairs then occur in words that are
+    neighbours, so that the processor's cache has what is needed next: a third of the time less.
+
+    >>> words = np.array([0, 1, 2, 0, 1], np.int32), np.array([0, 2, 3, 5]), np.array([7, 8, 9])
+    >>> [array.tolist() for array in alike_together(*words)]
+    [[0, 1, 0, 1, 2], [0, 2, 4, 5], [7, 9, 8]]
+    """
+    bits = int(symbols.max(initial=1)).bit_length()
+    order = np.argsort(_beginnings(symbols, offsets, bits), kind="stable")
+    sizes = np.diff(offsets)[order]
+    gathered = _gather(symbols, offsets, order)
+    return gathered, np.concatenate([[0], np.cumsum(sizes)]), counts[order]
+
+
+@compiled
+def _beginnings(symbols, offsets, bits):
+    """For each word a number that holds as many of its first symbols as fit."""
+    numbers = np.zeros(len(offsets) - 1, np.int64)
+    for w in range(len(numbers)):
+        free = 63 - bits
+        for j in range(offsets[w], offsets[w + 1]):
+            if free < 0:
+                break
+            numbers[w] |= np.int64(symbols[j]) << free
+            free -= bits
+    return numbers
+
+
+@compiled
+def _gather(symbols, offsets, order):
+    """The symbols of the words in this order."""
+    ordered, at = np.empty_like(symbols), 0
+    for w in order:
+        for j in range(offsets[w], offsets[w + 1]):
+            ordered[at] = symbols[j]
+            at += 1
+    return ordered
 
 
 def learn_merges(
@@ -25,7 +70,7 @@ def learn_merges(
     min_frequency: int = 1,
     best: str = "pair",
     known: np.ndarray | MergeTable | None = None,
-    first: int = -1,
+    new_from: int = -1,
 ) -> Iterator[tuple[int, int, int, int]]:
     """Learn merges: again and again the best pair of neighbours becomes one symbol.
 
@@ -38,8 +83,8 @@ def learn_merges(
       its symbols; begins from single characters, where no two pairs give the same token at a time;
     - ``score``: the highest count over the product of the two parts' counts, then the smaller ids.
 
-    To continue a tokenizer's training, give its merges as ``known`` and in ``first`` the id from
-    which symbols are new. The words must have been segmented by these merges. Where a merge leads
+    To continue a tokenizer's training, give its merges as ``known`` and in ``new_from`` the id
+    from which symbols are new. The words must have been segmented by these merges. Where a merge leads
     to an older symbol, pairs can appear whose merge is known. They are merged first, as an encoder
     will do, and are not yielded. Otherwise later merges would build on pairs that an encoder never
     leaves.
@@ -74,16 +119,15 @@ def learn_merges(
     text = text_of(symbols, offsets, counts)
     spelling = spelling_of(symbols if best == "token" else symbols[:0])
     known = merge_table(np.empty((0, 3), np.int32) if known is None else known)
-    reply = np.zeros(1, np.int64)
-    least = max(1, min_frequency)
-    loop = merge_loop(text, spelling, known, best == "score", first, least, reply)
+    answer, least = np.zeros(1, ANSWER), max(1, min_frequency)
+    loop = merge_loop(text, spelling, known, best == "score", new_from, least, answer)
     try:
         for a, b, count in loop:
-            reply[0] = result = becomes(a, b)
+            answer["becomes"] = result = becomes(a, b)
             if result >= 0:
                 yield a, b, result, count
     finally:
-        reply[0] = STOP
+        answer["ends"] = True
         next(loop, None)
 
 
@@ -115,7 +159,7 @@ def learn_vocabulary(
     (['ba', 'bat'], [('b', '##a'), ('ba', '##t')], [6, 1])
     """
     vocab, name = dict(vocab), {i: token for token, i in vocab.items()}
-    first, cut = 1 + max(name, default=-1), len(prefix)
+    new_from, cut = 1 + max(name, default=-1), len(prefix)
     tokens, merges, frequencies = [], [], []
 
     def becomes(left: int, right: int) -> int:
@@ -126,13 +170,13 @@ def learn_vocabulary(
             return -1
         result = vocab.get(token)
         if result is None:
-            result = vocab[token] = first + len(tokens)
+            result = vocab[token] = new_from + len(tokens)
             name[result] = token
             tokens.append(token)
         return result
 
     if known is not None:
-        options |= {"known": known, "first": first}
+        options |= {"known": known, "new_from": new_from}
     learned = learn_merges(symbols, offsets, counts, becomes, **options)
     with progress("learning tokens", total=n_tokens) as shown:
         while len(tokens) < n_tokens and (merge := next(learned, None)):

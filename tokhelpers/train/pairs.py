@@ -1,16 +1,29 @@
-"""All pairs of neighbouring symbols: a hash table of them, and the places where each was seen.
+"""What merging works on: the words as they lie in memory, and all pairs of neighbouring symbols.
 
-Compiled, for `merge_loop`. Numba does not notice when a compiled function of another module changes:
-after a change of `slot_of` touch this module, after a change of this one `spelling` and `merge_loop`.
+Of the pairs there is a hash table, and the places where each was seen.
 """
 
 from collections import namedtuple
 
 import numpy as np
-from numba import njit
 
-from ..tokenizer.segmentation import index_keys, longer, pair_key, slot_of
-from .words import HEADER, PLACE_BITS, end_of, weight_of
+from ..tokenizer.compiled import compiled, grown, index_keys, pair_key, slot_of
+
+# All words stand one after the other in one int32 array. A symbol is an id from 0 on. Before each
+# word, and behind the last one, stands a header of two numbers at BOUNDARY or below, which hold how
+# often the word occurs (its weight): so what is needed of a word lies side by side in memory.
+#
+# A merged symbol stands at the first of the `n` places that it takes. Its second and its last place
+# hold -n, and so lead over the hole from either side; what is between is between BOUNDARY and 0, too.
+BOUNDARY = -(2**30)
+HEADER = 2
+WEIGHT_BITS = 26  # of a weight that one number of the header holds
+WEIGHT_MASK = (1 << WEIGHT_BITS) - 1
+# A sighting says where a word begins and which place of the word is meant, in one number that sorts
+# as they do.
+PLACE_BITS = 28
+PLACE_MASK = (1 << PLACE_BITS) - 1
+MOST_PLACES = PLACE_MASK  # symbols of a word
 
 PAIR = np.dtype(
     [
@@ -35,22 +48,40 @@ REFUSED = -(2**62)  # as a count: the pair is never merged
 Pairs = namedtuple("Pairs", "table keys counts rows blocks sightings filled")
 
 
-@njit(cache=True)
-def no_numbers():
-    """An empty list of numbers.
+# --- words --------------------------------------------------------------------------------------
+@compiled
+def text_of(symbols, offsets, counts):
+    """The words as the merge loop takes them, with their headers, in an array of their own."""
+    text, at = np.empty(len(symbols) + HEADER * len(offsets), np.int32), 0
+    for w in range(len(counts)):
+        text[at] = BOUNDARY - (counts[w] >> WEIGHT_BITS)
+        text[at + 1] = BOUNDARY - (counts[w] & WEIGHT_MASK)
+        at += HEADER
+        for j in range(offsets[w], offsets[w + 1]):
+            text[at] = symbols[j]
+            at += 1
+    text[at : at + HEADER] = BOUNDARY
+    return text
 
-    Where a list is made by a comprehension, numba 0.68 takes some of that function's writing into
-    arrays for needless, and leaves it out.
-    """
-    return [np.int64(0) for _ in range(0)]
+
+@compiled(inline="always")
+def weight_of(text, begin):
+    """How often the word occurs that begins at `begin`."""
+    high, low = BOUNDARY - np.int64(text[begin - 2]), BOUNDARY - np.int64(text[begin - 1])
+    return high << WEIGHT_BITS | low
 
 
-@njit(cache=True)
-def both_symbols(key):
-    return np.int32(key >> 32), np.int32(key & 0xFFFFFFFF)
+@compiled(inline="always")
+def end_of(text, begin):
+    """Where the word that begins at `begin` ends, before anything was merged in it."""
+    end = begin
+    while text[end] > BOUNDARY:
+        end += 1
+    return end
 
 
-@njit(cache=True)
+# --- pairs --------------------------------------------------------------------------------------
+@compiled
 def _table_for(keys, n, size):
     """A table over the first `n` of the keys, with room for `size`."""
     power = 4096
@@ -59,23 +90,23 @@ def _table_for(keys, n, size):
     return index_keys(keys, n, power)
 
 
-@njit(cache=True)
+@compiled
 def reserve(pairs, n, seen):
     """The same pairs in arrays into which `n` more pairs and blocks and `seen` sightings fit."""
     table, keys, counts, rows, blocks, sightings, filled = pairs
     if filled[0] + n > len(rows):
         size = 2 * (filled[0] + n)
-        keys, counts, rows = longer(keys, size), longer(counts, size), longer(rows, size)
+        keys, counts, rows = grown(keys, size), grown(counts, size), grown(rows, size)
     if 2 * (filled[0] + n) > len(table):
         table = _table_for(keys, filled[0], filled[0] + n)
     if filled[1] + n > len(blocks):
-        blocks = longer(blocks, 2 * (filled[1] + n))
+        blocks = grown(blocks, 2 * (filled[1] + n))
     if filled[2] + seen > len(sightings):
-        sightings = longer(sightings[: filled[2]], 2 * (filled[2] + seen))
+        sightings = grown(sightings[: filled[2]], 2 * (filled[2] + seen))
     return Pairs(table, keys, counts, rows, blocks, sightings, filled)
 
 
-@njit(cache=True)
+@compiled
 def row_of(table, keys, counts, rows, filled, key):
     """The row of a pair: the one it has, or a new one."""
     slot = slot_of(table, keys, key)
@@ -84,12 +115,12 @@ def row_of(table, keys, counts, rows, filled, key):
         i = filled[0]
         filled[0] += 1
         table[slot] = i
-        keys[i, 0], counts[i] = key, 0
+        keys[i], counts[i] = key, 0
         rows[i].block, rows[i].rank, rows[i].result = -1, 0, 0
     return i
 
 
-@njit(cache=True)
+@compiled
 def open_block(pairs, i, seen):
     """Give pair `i` a block for so many sightings, and return where it begins."""
     b, begin = pairs.filled[1], pairs.filled[2]
@@ -101,7 +132,7 @@ def open_block(pairs, i, seen):
     return begin
 
 
-@njit(cache=True)
+@compiled
 def sightings_of(pairs, i):
     """All sightings of pair `i`, ascending."""
     blocks, sightings = pairs.blocks, pairs.sightings
@@ -116,12 +147,12 @@ def sightings_of(pairs, i):
     return np.sort(found)
 
 
-@njit(cache=True)
+@compiled
 def all_pairs(text):
     """The pairs of all words, with their counts and sightings."""
     # 1. Number the pairs as they come, and count them. `places`: the row of the pair at each place.
     table, filled = np.full(4096, -1, np.int32), np.zeros(3, np.int64)
-    keys = np.empty((2048, 1), np.int64)
+    keys = np.empty(2048, np.int64)
     counts, seen = np.empty(2048, np.int64), np.empty(2048, np.int64)
     places, begin = np.empty(len(text), np.int32), HEADER
     while begin < len(text):
@@ -133,13 +164,13 @@ def all_pairs(text):
                 if filled[0] == len(keys):
                     size = 2 * filled[0]
                     keys, counts, seen = (
-                        longer(keys, size),
-                        longer(counts, size),
-                        longer(seen, size),
+                        grown(keys, size),
+                        grown(counts, size),
+                        grown(seen, size),
                     )
                     table = _table_for(keys, filled[0], size)
                     slot = slot_of(table, keys, key)
-                table[slot], keys[filled[0], 0] = filled[0], key
+                table[slot], keys[filled[0]] = filled[0], key
                 counts[filled[0]] = seen[filled[0]] = 0
                 filled[0] += 1
             i = table[slot]
@@ -151,7 +182,7 @@ def all_pairs(text):
     size = MORE * filled[0]
     rows, blocks = np.empty(size, PAIR), np.empty(size, BLOCK)
     sightings = np.empty(MORE * seen[: filled[0]].sum(), np.int64)
-    keys, counts = longer(keys[: filled[0]], size), longer(counts[: filled[0]], size)
+    keys, counts = grown(keys[: filled[0]], size), grown(counts[: filled[0]], size)
     pairs = Pairs(table, keys, counts, rows, blocks, sightings, filled)
     for i in range(filled[0]):
         rows[i].block, rows[i].rank, rows[i].result = -1, 0, 0
@@ -165,3 +196,9 @@ def all_pairs(text):
             seen[i] += 1
         begin = end + HEADER
     return pairs
+
+
+@compiled
+def is_candidate(pairs, i, least):
+    """Whether a pair occurs often enough; one whose merge is known is merged wherever it occurs."""
+    return pairs.counts[i] >= (least if pairs.rows[i].rank == 0 else 1)

@@ -47,7 +47,14 @@ class PieceRules:
 
 
 # a tokenizer with a pre-tokenizer has its rules there
-NO_RULES = PieceRules(None, False, False, False, True, 0, False)
+NO_RULES = PieceRules(
+    max_sentencepiece_length=None,
+    split_by_unicode_script=False,
+    split_by_number=False,
+    split_digits=False,
+    character_coverage=0,
+    nfkc=False,
+)
 
 
 def piece_rules(model: str | os.PathLike) -> PieceRules:

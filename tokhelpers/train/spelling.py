@@ -1,16 +1,11 @@
-"""How tokens are spelled, where ties go by it: the shorter first, then in order of code points.
-
-Compiled, for `merge_loop`: after a change of this module touch that one, numba does not notice.
-"""
+"""How tokens are spelled, where ties go by it: the shorter first, then in order of code points."""
 
 import heapq
 from collections import namedtuple
 
 import numpy as np
-from numba import njit
 
-from ..tokenizer.segmentation import longer
-from .pairs import both_symbols, no_numbers
+from ..tokenizer.compiled import both_symbols, compiled, grown, no_numbers
 
 LENGTH_BITS = 18  # of a tie; the characters have the other 44 bits
 
@@ -28,16 +23,16 @@ def spelling_of(symbols: np.ndarray) -> Spelling:
     return Spelling(ranks, np.arange(len(ranks)), there.astype(np.int64), filled, bits)
 
 
-@njit(cache=True)
+@compiled
 def spell(spelling, key, new):
     """The spelling with that of a merged symbol behind it."""
     ranks, starts, lengths, filled, bits = spelling
     if new >= len(starts):
-        starts, lengths = longer(starts, 2 * new), longer(lengths, 2 * new)
+        starts, lengths = grown(starts, 2 * new), grown(lengths, 2 * new)
     left, right = both_symbols(key)
     starts[new], lengths[new] = filled[0], lengths[left] + lengths[right]
     if filled[0] + lengths[new] > len(ranks):
-        ranks = longer(ranks, 2 * (filled[0] + lengths[new]))
+        ranks = grown(ranks, 2 * (filled[0] + lengths[new]))
     for part in (left, right):
         for j in range(starts[part], starts[part] + lengths[part]):
             ranks[filled[0]] = ranks[j]
@@ -45,7 +40,7 @@ def spell(spelling, key, new):
     return Spelling(ranks, starts, lengths, filled, bits)
 
 
-@njit(cache=True)
+@compiled
 def spelling_order(spelling, key):
     """The length and the first characters of a pair's token, as a number that sorts as they do."""
     left, right = both_symbols(key)
@@ -59,7 +54,7 @@ def spelling_order(spelling, key):
     return order << free
 
 
-@njit(cache=True)
+@compiled
 def _character(spelling, left, right, j):
     """The rank of a token's character `j`; the token is made of two symbols."""
     behind = j - spelling.lengths[left]
@@ -67,7 +62,7 @@ def _character(spelling, left, right, j):
     return spelling.ranks[at]
 
 
-@njit(cache=True)
+@compiled
 def first_spelled(heap, pairs, spelling, i, priority):
     """Of the pairs that tie with `i` so far, the one spelled first; the others go back."""
     tie, passed = pairs.rows[i].tie, no_numbers()
@@ -77,7 +72,7 @@ def first_spelled(heap, pairs, spelling, i, priority):
             if k != i and pairs.counts[k] > 0:
                 heapq.heappush(heap, (np.float64(-pairs.counts[k]), tie, k))
             continue
-        (a, b), (c, d) = both_symbols(pairs.keys[k, 0]), both_symbols(pairs.keys[i, 0])
+        (a, b), (c, d) = both_symbols(pairs.keys[k]), both_symbols(pairs.keys[i])
         for j in range(tie >> 62 - LENGTH_BITS):
             difference = _character(spelling, a, b, j) - _character(spelling, c, d, j)
             if difference != 0:

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from ..tokenizer.compiled import compiled
 from ..tokenizer.token_bytes import code_points
 
 
@@ -52,7 +52,7 @@ def write_text(words: Sequence[str]) -> Text:
     return Text(codes, offsets + word, "".join(f"{word}\0" for word in words))
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _rests(codes, depth):
     """How many characters of the word there are from each place on, at most `depth`."""
     rest = np.zeros(len(codes), np.int32)
@@ -62,7 +62,7 @@ def _rests(codes, depth):
     return rest
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _sort(codes, rest, places, depth, n_codes):
     """The places by the characters that stand there, equal ones in the order given.
 
@@ -82,7 +82,7 @@ def _sort(codes, rest, places, depth, n_codes):
     return places
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _shared(codes, rest, order):
     """How many characters each place in the order shares with the one before; a zero at the end."""
     shared = np.zeros(len(order) + 1, np.int32)
@@ -95,12 +95,12 @@ def _shared(codes, rest, order):
     return shared
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _before(codes, i):
     return codes[i - 1] if i > 0 else 0
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _repeats(codes, rest, order, shared, weights, depth):
     """Rows of rank of the first place, length and count: see `find_repeats`."""
     n = len(order)
@@ -132,7 +132,7 @@ def _repeats(codes, rest, order, shared, weights, depth):
     return found[:n_found]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _walk(order, shared, ranks, lengths, first, tokens):
     """Write down the tokens at each place; if `tokens` is empty, count them in `first[i + 1]`.
 
@@ -150,7 +150,8 @@ def _walk(order, shared, ranks, lengths, first, tokens):
         if len(tokens) == 0:
             first[i + 1] = top
         else:
-            tokens[first[i] : first[i] + top] = stack[:top]
+            for j in range(top):
+                tokens[first[i] + j] = stack[j]
 
 
 def _match(order, shared, ranks, lengths, text_size) -> Matches:

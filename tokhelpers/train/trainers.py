@@ -26,10 +26,9 @@ from ..text.pretokens import Pretokens
 from ..tokenizer.checks import SURROGATE, positive, whole_number
 from ..tokenizer.formats import SPACED_WORDS, spaced_decoder, spaced_steps
 from ..tokenizer.token_bytes import BYTE_TOKENS, byte_alphabet, code_points
-from .merges import learn_vocabulary
+from .merges import alike_together, learn_vocabulary
 from .sentencepiece import PieceRules, piece_check
 from .unigram import learn_unigram
-from .words import alike_together
 
 # cuts behind the first character of what spells a byte token
 SPELLED_BYTES = cut.Split(Regex("<(?=0x[0-9A-F]{2}>)"), "merged_with_previous")

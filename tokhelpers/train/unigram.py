@@ -8,8 +8,8 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from numba import njit
 
+from ..tokenizer.compiled import compiled
 from .substrings import Matches, find_repeats, write_text
 
 FAINT = 1e-9  # differences below it are those of rounding
@@ -17,7 +17,7 @@ ROUNDS = 2  # of EM between two prunings, as in sentencepiece
 SEED_SIZE = 1_000_000  # tokens to begin with, at most
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _share(matches, log_p, begin, n, rest, share):
     """From right to left: the log-probability of each rest of a word, over all its segmentations,
     and the share of each token that may come first in it."""
@@ -40,7 +40,7 @@ def _share(matches, log_p, begin, n, rest, share):
         rest[j] = top + math.log(total)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _expect(matches, p, starts, counts):
     """How often each token is expected, over all segmentations of the words."""
     first, tokens, lengths = matches
@@ -62,7 +62,7 @@ def _expect(matches, p, starts, counts):
     return expected
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _segment(matches, log_p, begin, n, rest, chosen):
     """Viterbi from right to left: the score of each rest of a word, and its first token."""
     first, tokens, lengths = matches
@@ -76,7 +76,7 @@ def _segment(matches, log_p, begin, n, rest, chosen):
                 rest[j], chosen[j] = x, t
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _fall_without(matches, log_p, begin, n, t, depth, rest, other, place, left):
     """By how much the best score of a word falls without token `t`.
 
@@ -104,7 +104,7 @@ def _fall_without(matches, log_p, begin, n, t, depth, rest, other, place, left):
     return fall
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _losses(matches, p, starts, counts, fixed):
     """The loss of each token: what the best segmentations of all words lose without it.
 
@@ -136,7 +136,7 @@ def _losses(matches, p, starts, counts, fixed):
     return losses
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _renumber(first, tokens, new):
     """Gives the tokens new numbers, in place; matches of tokens with a number below 0 go."""
     n = 0

@@ -1,0 +1,100 @@
+"""What compiled code shares: how it is compiled, a table from pairs of ids, arrays that grow."""
+
+from collections.abc import Callable
+from functools import cache
+from hashlib import blake2b
+from pathlib import Path
+
+import numpy as np
+from numba import config, njit
+from numba.core.caching import FunctionCache
+
+
+class _Cache(FunctionCache):
+    """numba's cache of a compiled function, which holds until any module with compiled code changes.
+
+    numba looks at the function's own file, and would not see that another one changed which the
+    function calls.
+    """
+
+    def __init__(self, function: Callable):
+        super().__init__(function)
+        self._cache_file._source_stamp = _sources()
+
+
+@cache
+def _sources() -> str:
+    """A hash of all modules with compiled code."""
+    modules = sorted(Path(__file__).parents[1].glob("*/*.py"))
+    texts = (module.read_bytes() for module in modules)
+    return blake2b(b"".join(text for text in texts if b"@compiled" in text)).hexdigest()
+
+
+def compiled(function: Callable | None = None, **options) -> Callable:
+    """Compile a function with numba when it is first called, and keep it on the disk.
+
+    It lets go of the interpreter's lock. With ``options`` of ``numba.njit`` it is a decorator.
+
+    >>> compiled(lambda x: x + 1)(1)
+    2
+    """
+    if function is None:
+        return lambda function: compiled(function, **options)
+    made = njit(nogil=True, **options)(function)
+    if not config.DISABLE_JIT:
+        made._cache = _Cache(function)
+    return made
+
+
+# --- a hash table from a pair of ids to a number ------------------------------------------------
+@compiled
+def pair_key(a, b):
+    return (np.int64(a) << 32) | np.int64(b)
+
+
+@compiled
+def both_symbols(key):
+    return np.int32(key >> 32), np.int32(key & 0xFFFFFFFF)
+
+
+@compiled
+def slot_of(table, keys, key):
+    """The slot of `key`, or its free slot, in the open-addressing `table` of places in `keys`."""
+    mask = np.uint64(len(table) - 1)
+    mixed = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)  # its high half depends on the whole key
+    i = mixed >> np.uint64(32) & mask
+    while table[i] >= 0 and keys[table[i]] != key:
+        i = (i + np.uint64(1)) & mask
+    return i
+
+
+@compiled
+def index_keys(keys, n, size):
+    """A table over the first `n` keys; of equal keys the last wins, as in the library."""
+    table = np.full(size, -1, np.int32)
+    for i in range(n):
+        table[slot_of(table, keys, keys[i])] = i
+    return table
+
+
+# --- arrays and lists that grow -----------------------------------------------------------------
+@compiled
+def grown(rows, size):
+    """The same rows at the beginning of an array of `size`; the rest takes no memory until it is set.
+
+    One by one, since numba takes long to compile an assignment to a slice.
+    """
+    larger = np.empty(size, rows.dtype)
+    for i in range(len(rows)):
+        larger[i] = rows[i]
+    return larger
+
+
+@compiled
+def no_numbers():
+    """An empty list of numbers.
+
+    Where a list is made by a comprehension, numba 0.68 takes some of that function's writing into
+    arrays for needless, and leaves it out.
+    """
+    return [np.int64(0) for _ in range(0)]
