@@ -25,7 +25,7 @@ from measuring import asked, compare, stored
 
 import tokhelpers as th
 from tokhelpers.text.pretokens import tally
-from tokhelpers.tokenizer.pretokenization import cutting_rules
+from tokhelpers.tokenizer.library import cutting_rules
 
 SHARD = 1 << 25
 LANGUAGES = ["fi", "ru", "de", "hi", "el", "tr"]

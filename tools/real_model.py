@@ -534,7 +534,7 @@ def exchange_run(arm: str, seed: int) -> pd.DataFrame:
 
 def exchange() -> pd.DataFrame:
     """Every arm against none at the same step: what none learns from HPO is not credited to it."""
-    made = []
+    made, texts = [], pruning_texts() | {"hpo": held_out()}
     for seed in EXCHANGE_SEEDS:
         runs = {arm: exchange_run(arm, seed) for arm in EXCHANGES}
         for arm, run in runs.items():
@@ -542,10 +542,12 @@ def exchange() -> pd.DataFrame:
                 for name in TEXTS:
                     values = pd.Series(json.loads(row[name]))
                     more = values - pd.Series(json.loads(none[name]))
+                    size = [len(text.encode()) for text in texts[name]]
+                    some = values[:20].sum() * sum(size) / sum(size[:20])  # for a quick check
                     made.append({"arm": arm, "seed": seed, "step": row["step"], "text": name,
                                  "bytes_read": row["bytes_read"], "tokens_read": row["tokens_read"],
-                                 "bits": values.sum(), "more": more.sum(),
-                                 "interval": paired(more)})  # fmt: skip
+                                 "bits": values.sum(), "more": more.sum(), "interval": paired(more),
+                                 "bits_of_first_20": some})  # fmt: skip
     return pd.DataFrame(made)
 
 

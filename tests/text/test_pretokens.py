@@ -21,8 +21,8 @@ from tokhelpers.text.chunks import count_chunks
 from tokhelpers.text.counting import count_pretokens
 from tokhelpers.text.sources import ChunkCounts
 from tokhelpers.tokenizer import pretokenization as known
-from tokhelpers.tokenizer.library import read_parts
-from tokhelpers.tokenizer.pretokenization import cutting_rules, proven_pattern
+from tokhelpers.tokenizer.library import cutting_rules, read_parts
+from tokhelpers.tokenizer.pretokenization import proven_pattern
 from tokhelpers.tokenizer.segmentation import segment, symbols_of
 
 PATTERNS = {n: p for n, p in vars(known).items() if isinstance(p, str) and p in known.PATTERNS}
@@ -178,7 +178,7 @@ UNPROVEN = {
 def test_counts_equal_the_librarys(kind, texts):
     tokenizer = (PROVEN | UNPROVEN)[kind]
     rules = cutting_rules(tokenizer)
-    proven = proven_pattern(rules) or pretokens._at_spaces(rules)
+    proven = proven_pattern(rules) or pretokens.word_rules(rules)
     assert bool(proven) == (kind in PROVEN)
     assert_same(texts, tokenizer)
 

@@ -165,6 +165,7 @@ def test_other_encodings(encoding, ending, tmp_path):
         (PACK[".xz"](b"a text"), "is packed by xz: give it a name that ends in .xz"),
         (b"PK\x03\x04zip", "is a zip archive: unpack it"),
     ],
+    ids=["gzip", "xz", "zip"],  # gzip writes the second at which it packs
 )
 def test_packed_files_without_their_ending(content, said, tmp_path):
     (tmp_path / "a.txt").write_bytes(content)

@@ -148,7 +148,7 @@ def _run(
             except BrokenExecutor:
                 warnings.warn(
                     "a worker died, and its pool with it: what is left is done in this process",
-                    stacklevel=3,
+                    stacklevel=4,
                 )
                 executor = here
                 waiting = deque((s, n, _submit(here, s, *arguments)) for s, n, _ in waiting)

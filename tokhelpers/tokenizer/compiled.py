@@ -35,8 +35,8 @@ def compiled(function: Callable | None = None, **options) -> Callable:
 
     It lets go of the interpreter's lock. With ``options`` of ``numba.njit`` it is a decorator.
 
-    >>> compiled(lambda x: x + 1)(1)
-    2
+    >>> int(pair_key(1, 2)) == 2**32 + 2  # one of those below
+    True
     """
     if function is None:
         return lambda function: compiled(function, **options)
