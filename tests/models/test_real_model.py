@@ -76,7 +76,7 @@ def test_one_cell_of_each_table():
     for source in ("hpo", "mmlu"):
         there = stored("questions", source=source, question=1)
         assert all(there[way] == place for way, place in real_model.one_question(source, 1).items())
-    case = {"text": "python", "by": "leaf-frequency", "counted": "hpo", "kept": 25_000}
+    case = {"text": "hpo", "by": "leaf-frequency", "counted": "hpo", "kept": 25_000}
     pruned, there = real_model.one_pruning(*case.values()), stored("pruning", **case)
     assert all(abs(pruned[part] - there[part]) < 0.01 for part in ("recutting", "renormalising"))
     assert stored("recovery", arm="none", step=0).bits == pytest.approx(
