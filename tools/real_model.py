@@ -402,6 +402,7 @@ DRIFT = ("none", "fvt", "naive")  # whose tables are kept before and after
 # --- 11: pruning, and the two parts of what it costs ----------------------------------------------
 ORDERS = [("leaf-frequency", "hpo"), ("leaf-frequency", "english"), ("frequency", "english")]
 ORDERS += [("leaf-id", "nothing"), ("merges", "english"), ("random leaves", "nothing")]
+HELD = 60  # paragraphs of English that no order is counted on
 KEPT = (40_000, 25_000, 17_000, 12_000, 9_000)  # of 49,152 tokens
 
 
@@ -428,7 +429,7 @@ def pruning_texts() -> dict[str, list[str]]:
     source = list(th.load_corpus("python-source", chars=400_000))
     code = [document[i : i + 400] for document in source for i in range(0, len(document), 4_000)]
     made = {}
-    for name, texts in (("hpo", held_out(300)), ("english", english()[:60]), ("python", code)):
+    for name, texts in (("hpo", held_out(300)), ("english", english()[:HELD]), ("python", code)):
         sizes = np.cumsum([len(e.ids) for e in base().encode_batch(texts)])
         made[name] = texts[: int((sizes < 2_000).sum()) + 1]
     return made
@@ -439,7 +440,7 @@ def order(by: str, counted: str) -> list[str]:
     """Tokens in the order in which they are pruned."""
     if by == "random leaves":
         return random_leaves()
-    corpora = {"hpo": definitions, "english": lambda: english()[60:]}
+    corpora = {"hpo": definitions, "english": lambda: english()[HELD:]}
     return th.pruning_order(base(), corpora[counted]() if counted in corpora else None, by=by)
 
 
@@ -472,7 +473,7 @@ TEXTS = ("hpo", "english", "python")
 
 @cache
 def unpruned(text: str) -> pd.DataFrame:
-    return scored(th.load_model(MODEL), rows_of(base(), pruning_texts()[text]))
+    return scored(the_model(), rows_of(base(), pruning_texts()[text]))
 
 
 def one_pruning(text: str, by: str, counted: str, n: int) -> dict:
@@ -505,7 +506,7 @@ def exchange_tokenizer(arm: str):
     """SmolLM2's tokenizer with 4,000 tokens of HPO more, 4,000 fewer, or both."""
     tokenizer = base()
     if arm in ("pruned", "exchanged"):
-        counted = definitions() + english()[60:]
+        counted = definitions() + english()[HELD:]
         order = th.pruning_order(tokenizer, counted, by="leaf-frequency")
         tokenizer = th.prune(tokenizer, order, EXCHANGED)
     if arm in ("extended", "exchanged"):
@@ -786,13 +787,11 @@ def main(
     torch.set_num_threads(1)
     for name in what or CHAPTERS:
         for table in CHAPTERS.get(name, [name]):
-            if (place := table.partition(":"))[0] in EXCHANGES and place[1]:
-                exchange_run(place[0], int(place[2]))
-            elif table in ARMS | MORE:
+            if table in ARMS | MORE:
                 recovery(table)
             elif table in TABLES:
                 record(table, TABLES[table])
-            else:
+            elif not table[0].isdigit():  # most chapters have no long run
                 there = ", ".join([*CHAPTERS, *TABLES, *ARMS, *MORE])
                 raise typer.BadParameter(f"{table!r} is no table and no reading; there are {there}")
 

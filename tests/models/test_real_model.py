@@ -4,6 +4,7 @@ import pandas as pd
 import pytest
 import real_model
 import torch
+import typer
 
 import tokhelpers as th
 
@@ -58,6 +59,13 @@ def test_only_the_named_rows_learn():
     real_model.one_step(made, optimiser, real_model.base(), [["a bat"]], warm=1, rate=0.01)
     moved = (made.get_input_embeddings().weight != before).any(1).nonzero().flatten()
     assert moved.tolist() == [7]
+
+
+def test_a_chapter_without_long_runs_is_no_mistake_and_an_unknown_name_is(monkeypatch):
+    monkeypatch.setattr(torch, "set_num_threads", lambda n: None)
+    real_model.main(["08"])  # make full ONLY=08
+    with pytest.raises(typer.BadParameter, match="'nosuch' is no table and no reading"):
+        real_model.main(["nosuch"])
 
 
 def stored(name: str, **where) -> pd.Series:
