@@ -174,6 +174,26 @@ def test_marks_of_words_are_right_or_refused_by_name(mark):
             call()
 
 
+@pytest.mark.parametrize("mark", MARKED)
+def test_marks_of_words_without_an_unknown_token(mark):
+    """What would be dropped is refused, also where an added token is beside it; all else is counted."""
+    marked = MARKED[mark]()
+    assert th.models.encode_texts(marked, ["low lower"]) == [marked.encode("low lower").ids]
+    for call in (
+        lambda text: th.evaluate(marked, [text]),
+        lambda text: th.models.encode_texts(marked, [text]),
+        lambda text: th.token_counts(marked, th.count_pretokens([text], marked)),
+    ):
+        for text in ("low x", "löw low", "lowx"):
+            with pytest.raises(
+                ValueError, match="no token for some characters of '.*' and would drop"
+            ):
+                call(text)
+    model = json.loads(marked.to_str())
+    model["model"] |= {"unk_token": "a"}
+    assert th.evaluate(Tokenizer.from_str(json.dumps(model)), ["low x"]).tokens == 2
+
+
 def changed(**of_model):
     """A tokenizer whose file was changed by hand: these things of its model replaced."""
     settings = json.loads(ab().to_str())

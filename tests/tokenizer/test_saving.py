@@ -343,6 +343,11 @@ def test_card_facts_that_cannot_be_written(facts, match, tmp_path):
     refused(tmp_path, TypeError, match, **facts)
 
 
+@pytest.mark.parametrize("n", [1.5, -1, True, 2**53])
+def test_counts_of_a_text_that_are_none(n, tmp_path):
+    refused(tmp_path, ValueError, "a count of the text must be", texts={"x": {"a": n}})
+
+
 # --- killed ---------------------------------------------------------------------------------------
 def save(tokenizer, folder, times=1, *, die_at=0):
     """Save, and kill this process before its `die_at`-th look at or change of the file system."""

@@ -92,13 +92,22 @@ class Library(Encoder):
         return 1 + max(ids.values(), default=-1)
 
     def ids_batch(self, texts: Iterable[str], known=None) -> list[list[int]]:
+        if self.marked and self.backend_tokenizer.model.unk_token is None:
+            return super().ids_batch(texts, known)  # refuses characters that would be dropped
         encode = undisturbed(self.backend_tokenizer).encode_batch_fast
         return [found.ids for found in encode(list(texts), add_special_tokens=False)]
 
     def segment(self, words: list[str]) -> tuple[np.ndarray, np.ndarray]:
         tokenize = self.backend_tokenizer.model.tokenize
-        found = [[token.id for token in tokenize(word)] for word in words]
-        ids = np.fromiter((i for some in found for i in some), np.int32)
+        found = [tokenize(word) for word in words]
+        if self.marked:  # BPE without an unknown token leaves out what it has no token for
+            for word, tokens in zip(words, found, strict=True):
+                if sum(b - a for a, b in (token.offsets for token in tokens)) < len(word.encode()):
+                    raise ValueError(
+                        f"this tokenizer has no token for some characters of {word!r:.40} and would drop "
+                        "them: leave such text out"
+                    )
+        ids = np.fromiter((token.id for some in found for token in some), np.int32)
         return ids, np.cumsum([0, *map(len, found)])
 
     def remember(self, serialised: str) -> None:

@@ -18,6 +18,7 @@ from tokenizers import Tokenizer
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
 from .. import __version__
+from .checks import positive
 from .files import destination, reason, replacing
 from .library import backend_of, described
 
@@ -257,7 +258,7 @@ def text_hash(text: Iterable[str]) -> tuple[str, int]:
     """Compute the hash of a corpus or of counted text, and count its documents (or pre-tokens).
 
     ``HASHED`` says what the hash, 64 hexadecimal digits, is; it does not stop a forger. Raises
-    TypeError for a string and for an iterator, which can be read only once.
+    TypeError for a string, an iterator, which can be read only once, and ValueError for a count below 0.
 
     >>> text_hash(["a", "b", "a"]) == text_hash({"b": 1, "a": 2})
     True
@@ -270,6 +271,7 @@ def text_hash(text: Iterable[str]) -> tuple[str, int]:
     total = documents = 0
     for document, n in weighted:
         digest = hashlib.sha256(document.encode("utf-8", "surrogatepass")).digest()
+        n = positive("a count of the text", n, 0)
         total += n * int.from_bytes(digest)
         documents += n
     return f"{total % (1 << 256):064x}", documents

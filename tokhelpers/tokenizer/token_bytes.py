@@ -76,7 +76,9 @@ def _write_alphabet(raw, offsets, codes, text, ends):
 
 
 def bytes_of(strings: pa.Array) -> tuple[np.ndarray, np.ndarray]:
-    """Return the bytes of large strings, one after the other (uint8), and their offsets (int64)."""
+    """Return the bytes of strings, one after the other (uint8), and their offsets (int64)."""
+    if pa.types.is_string(strings.type):  # whose offsets have 32 bits
+        strings = strings.cast(pa.large_string())
     if not len(strings):
         return np.zeros(0, np.uint8), np.zeros(1, np.int64)
     _, offsets, text = strings.buffers()
@@ -89,10 +91,12 @@ def bytes_of(strings: pa.Array) -> tuple[np.ndarray, np.ndarray]:
 def code_points(words: list[str] | pa.Array) -> tuple[np.ndarray, np.ndarray]:
     """Return the characters of words (uint32, flat) and the words' offsets (int64, one more).
 
-    ``words`` are a list, or an Arrow array of large strings.
+    ``words`` are a list, or an Arrow array of strings.
 
     >>> [array.tolist() for array in code_points(["ab", "é", "", "c"])]
     [[97, 98, 233, 99], [0, 2, 3, 3, 4]]
+    >>> [array.tolist() for array in code_points(pa.array(["ab", "é"]))]
+    [[97, 98, 233], [0, 2, 3]]
     """
     if not isinstance(words, pa.Array):
         words = pa.array(words, pa.large_string())
