@@ -104,14 +104,18 @@ def run_notebooks(
 ) -> dict[Path, float | None]:
     """Run notebooks, ``workers`` at a time; returns the seconds each took, None for a failed one.
 
-    Why one failed goes to stderr, and so does the progress.
+    Those that take longest come first, so that no worker ends long before the others. Why one
+    failed goes to stderr, and so does the progress.
     """
-    began, seconds = time.monotonic(), dict.fromkeys(paths)
+    began, seconds, expected = time.monotonic(), dict.fromkeys(paths), expected_seconds(paths)
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        runs = {pool.submit(run_notebook, path, store=store): path for path in paths}
-        _progress(0, len(paths), began, "")
+        longest_first = sorted(paths, key=lambda path: -expected[path])
+        runs = {pool.submit(run_notebook, path, store=store): path for path in longest_first}
+        left = sum(expected.values())
+        _progress(0, len(paths), f"about {left / workers / 60:.0f} minutes")
         for done, run in enumerate(as_completed(runs), 1):
             path = runs[run]
+            left -= expected[path]
             name = path.relative_to(FOLDER).with_suffix("")
             try:
                 seconds[path] = run.result()
@@ -119,14 +123,25 @@ def run_notebooks(
             except Exception as error:  # the others go on
                 took = f"{name} failed"
                 print(f"{path.name}: {error}", file=sys.stderr)
-            _progress(done, len(paths), began, took)
+            elapsed = time.monotonic() - began
+            more = elapsed * left / (sum(expected.values()) - left)
+            _progress(done, len(paths), f"{elapsed:.0f} s, about {more:.0f} s left, last {took}")
     return seconds
 
 
-def _progress(done: int, of: int, began: float, last: str) -> None:
+def expected_seconds(paths: list[Path]) -> dict[Path, int]:
+    """How long each took when times were last kept (`make times`); else half a minute.
+
+    >>> sorted(expected_seconds([Path("08_naive_versus_continued.ipynb")]).values())[0] > 5
+    True
+    """
+    stored = pd.read_csv(PLACE / "data/measured/notebooks.csv").set_index("notebook").seconds
+    return {path: max(1, int(stored.get(path.stem, 30))) for path in paths}
+
+
+def _progress(done: int, of: int, said: str) -> None:
     """One line, rewritten on a terminal; a line a notebook where the output is a file."""
-    line = f"notebook {done} of {of}, {time.monotonic() - began:.0f} s elapsed"
-    line += f", last {last}" if last else ""
+    line = f"notebook {done} of {of}, {said}"
     if sys.stderr.isatty():
         print(f"\r\033[K{line}", end="\n" if done == of else "", file=sys.stderr, flush=True)
     elif done:
