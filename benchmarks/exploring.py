@@ -15,6 +15,14 @@ NAMES = ["gpt-4", "gpt-4o", "llama-3", "llama-4", "qwen", "mistral-nemo", "mistr
 NAMES += ["mistral-v3", "pixtral", "mistral-v7"]
 
 
+def premium(tokenizers) -> None:
+    """Count the tokens of the same sentences in all languages, as notebook 22 does."""
+    texts = th.text.stored_texts().name
+    for name in texts[texts.str.startswith("flores:")]:
+        for tokenizer in tokenizers.values():
+            th.evaluate(tokenizer, th.load_corpus(name))
+
+
 def seconds(function, *arguments) -> float:
     """How long a call takes."""
     began = time.perf_counter()
@@ -24,7 +32,7 @@ def seconds(function, *arguments) -> float:
 
 if __name__ == "__main__":
     tokenizers = {name: th.load_tokenizer(name) for name in NAMES}
-    print(f"premium, {len(NAMES)} tokenizers: {seconds(th.measure.fairness, tokenizers):.1f} s")
+    print(f"premium, {len(NAMES)} tokenizers: {seconds(premium, tokenizers):.1f} s")
     parts = {name: th.read_parts(tokenizer) for name, tokenizer in tokenizers.items()}
     print(f"overlap of all pairs: {seconds(th.measure.overlap, parts):.1f} s")
     three = [(name, tokenizers[name]) for name in NAMES[:3]]

@@ -191,7 +191,8 @@ def inspect(tokenizer: A_TOKENIZER, as_json: AS_JSON = False) -> None:
     from .tokenizer import library
 
     loaded = loaded_by(tokenizer)
-    if not isinstance(encoder := library.opened(loaded), th.tokenizer.Parts):
+    encoder = library.opened(loaded)
+    if encoder.parts is None:
         rows = th.measure.describe_tokens(loaded)
         table = rows.groupby("kind", sort=False).token.agg(tokens="size", first="first")
         return show(table, as_json, vocabulary=loaded.get_vocab_size(), model=encoder.kind)

@@ -13,7 +13,7 @@ from tokhelpers import textbook as tb
 from tokhelpers.adapt import adaptbpe
 from tokhelpers.adapt.adaptbpe import adapt_bpe
 from tokhelpers.adapt.selection import avocado, count_words, medvoc
-from tokhelpers.measure.words import fragment_score, oov_share
+from tokhelpers.measure.words import fragment_score
 from tokhelpers.tokenizer.token_bytes import token_strings
 
 
@@ -155,16 +155,12 @@ def test_fragment_score_by_definition(name):
     sizes = [len(tokenizer.encode(space + w, add_special_tokens=False).ids) for w in words]
     assert fragment_score(tokenizer, [text]) == pytest.approx(np.mean(sizes), rel=1e-12)
     assert fragment_score(tokenizer, {text: 3, "!": 1}) == fragment_score(tokenizer, [text])
-    split = np.array(sizes) > 1
-    assert oov_share(tokenizer, [text]) == pytest.approx(split.mean(), rel=1e-12)
-    assert oov_share(tokenizer, [text, "and", "and", "...", ""]) == 0
-    assert oov_share(tokenizer, {text: 3, "and": 2}) == pytest.approx(split.mean(), rel=1e-12)
+    assert th.measure.word_lengths(tokenizer, words).tolist() == sizes
     plain = th.with_merge_skipping(tokenizer, False)
     assert fragment_score(adapt_bpe(tokenizer, []), [text]) == fragment_score(plain, [text])
 
 
-@pytest.mark.parametrize("measure", [fragment_score, oov_share])
-def test_impossible_corpora(measure, llama):
+def test_impossible_corpora(llama):
     for corpus, message in (
         ("text", "put it in a list"),
         (th.count_pretokens(["a"], llama), "give the documents"),
@@ -172,7 +168,7 @@ def test_impossible_corpora(measure, llama):
         ([None], "document 1 is NoneType"),
     ):
         with pytest.raises((TypeError, ValueError), match=message):
-            measure(llama, corpus)
+            fragment_score(llama, corpus)
 
 
 # --- AVocaDo and MEDVOC --------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 import tokenization_scorer
 from hypothesis import given, strategies as st
-from strategies import LIKE_REAL, loaded, one_fast
+from strategies import LIKE_REAL, examples, loaded, one_fast
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 import tokhelpers as th
@@ -186,3 +186,19 @@ def test_a_text_is_counted_where_counts_will_do():
     documents = iter(["low lower"])
     assert isinstance(th.measure.measurable(documents, LIKE_REAL["llama-2"]()), Mapping)
     assert th.measure.measurable(iter(["low lower"]), LIKE_REAL["phi-3"]()) == ["low lower"]
+
+
+@pytest.mark.parametrize("name", ["gpt-4", "mistral-v1"])
+@examples(25)
+@given(text=st.text(st.sampled_from("aé日ก👍א\u0301ि "), min_size=1))
+def test_cut_characters_are_those_whose_bytes_lie_in_several_tokens(name, text):
+    tokenizer = loaded(name)
+    parts = th.read_parts(tokenizer)
+    measured = th.evaluate(parts, [text])
+    raw = b"".join(pieces := parts.raw(tokenizer.encode(text).tokens))
+    ends = set(np.cumsum([len(piece) for piece in pieces]).tolist())
+    starts = np.cumsum([0, *(len(c.encode()) for c in raw.decode())]).tolist()
+    cut = sum(any(a < e < b for e in ends) for a, b in zip(starts, starts[1:], strict=False))
+    assert measured.split_characters == cut / len(text)
+    partial = sum("\ufffd" in piece.decode(errors="replace") for piece in pieces)
+    assert measured.partial_tokens == partial / len(pieces)

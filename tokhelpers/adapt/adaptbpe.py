@@ -1,7 +1,6 @@
 """AdaptBPE: an encoder that looks for added tokens in words before it merges."""
 
 from collections.abc import Iterable
-from functools import cached_property
 from itertools import chain
 
 import numpy as np
@@ -79,13 +78,9 @@ class AdaptBPE(Encoder):
 
     backend_tokenizer = tokenizer
 
-    @cached_property
-    def _names(self) -> dict[int, str]:
-        return self.tokens | {i: token for token, i in self.added.items()}
-
     def encode(self, text: str) -> list[str]:
         """The token strings of a text. See ``ids``."""
-        return [self._names[i] for i in self.ids(text)]
+        return [self.all_tokens[i] for i in self.ids(text)]
 
     def ids(self, text: str) -> list[int]:
         """The ids of a text's tokens.
@@ -98,6 +93,9 @@ class AdaptBPE(Encoder):
                 f"a text is a string, got {type(text).__name__}: see ids_batch for many"
             )
         return self.ids_batch([text])[0]
+
+    def ids_and_rest(self, text: str) -> tuple[list[int], bool]:
+        return self.ids(text), False
 
     def ids_batch(self, texts: Iterable[str]) -> list[list[int]]:
         """The ids of each of many texts, faster than one by one."""

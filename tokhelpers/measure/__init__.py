@@ -1,4 +1,4 @@
-"""What a tokenizer does to text, which tokens it shares, how fair it is, and how it cuts a word."""
+"""What a tokenizer does to text, which tokens it shares, and how it cuts a word."""
 
 import lazy_loader
 

@@ -2,13 +2,6 @@ from .explain import (
     explain_token as explain_token,
     explain_word as explain_word,
 )
-from .fairness import (
-    common_words as common_words,
-    fairness as fairness,
-    gini as gini,
-    premium as premium,
-    single_token_retention as single_token_retention,
-)
 from .languages import (
     compare_language as compare_language,
     compare_languages as compare_languages,
@@ -27,4 +20,4 @@ from .vocabularies import (
     describe_tokens as describe_tokens,
     overlap as overlap,
 )
-from .words import fragment_score as fragment_score, oov_share as oov_share
+from .words import fragment_score as fragment_score, word_lengths as word_lengths

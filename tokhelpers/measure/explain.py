@@ -91,10 +91,8 @@ def _rows_of(pretoken: str | int, encoder: Encoder) -> list[tuple]:
 
 def _not_by_steps(pretoken: str, encoder: Encoder) -> str | None:
     """Why a pre-token is not merged step by step, if it is not."""
-    if not isinstance(encoder, Parts):
-        return encoder.kind
-    if encoder.merge_skipping and pretoken in encoder.vocab:
-        return "merge skipping"
+    if why := encoder.not_by_steps(pretoken):
+        return why
     many = len(symbols_of([pretoken], encoder, dropping=True)[0]) > SYMBOLS
     return f"more than {SYMBOLS} symbols" if many else None
 
@@ -168,11 +166,10 @@ def explain_token(
 def _token_string(token: str, parts: Parts) -> str:
     """The token string that is meant; special and added tokens may stand outside the vocabulary."""
     check_text(token)
-    known = parts.vocab.keys() | parts.added.keys()
-    if token in known:
+    if token in parts.all_ids:
         return token
     name = token_strings([token])[0] if parts.byte_level else token.replace(" ", "▁")
-    if name not in known:
+    if name not in parts.all_ids:
         near = _nearest(name, parts)
         raise ValueError(f"{token!r:.60} is not in the vocabulary; nearest to it: {near}")
     return name

@@ -1,4 +1,4 @@
-"""What a tokenizer makes of words: how many tokens, and which stay whole.
+"""How many tokens a tokenizer makes of words.
 
 A word is a run of letters, marks and digits, as in ``adapt.count_words``.
 """
@@ -8,13 +8,15 @@ from collections.abc import Iterable
 import numpy as np
 from tokenizers import Tokenizer
 
-from ..adapt.selection import NO_WORDS, count_words, documents_of, find_words, spaced
+from ..adapt.selection import count_words, spaced
 from ..tokenizer.encoder import Encoder
 from ..tokenizer.library import opened
 
 
 def word_lengths(tokenizer: Tokenizer | Encoder, words: Iterable[str]) -> np.ndarray:
-    """Count the tokens of each word, with one space before it: an int64 array.
+    """Count the tokens of each word, with one space before it: an int64 array in order of the words.
+
+    Raises TypeError for anything but a tokenizer.
 
     >>> word_lengths(th.train_byte_level_bpe(["bag bat bat"], vocab_size=258), ["bat", "bag"])
     array([2, 2])
@@ -38,23 +40,3 @@ def fragment_score(tokenizer: Tokenizer | Encoder, corpus: Iterable[str]) -> flo
     """
     words = count_words(corpus)
     return float(np.average(word_lengths(tokenizer, words), weights=list(words.values())))
-
-
-def oov_share(tokenizer: Tokenizer | Encoder, documents: Iterable[str]) -> float:
-    """Compute the median, over documents, of the share of words that are not one token.
-
-    Each occurrence of a word counts; documents without words are left out. ``documents`` may map
-    documents to counts. Raises ValueError where no document has words.
-
-    Source: Balde et al. 2024, appendix A.2, Tables 3 and 4 ("OOV %").
-
-    >>> oov_share(th.train_byte_level_bpe(["bag bat bat"], vocab_size=259), ["bat bag", "bat", "a"])
-    0.5
-    """
-    found = [(find_words(document), n) for document, n in documents_of(documents)]
-    words = dict.fromkeys(word for some, _ in found for word in some)
-    if not words:
-        raise ValueError(NO_WORDS)
-    split = dict(zip(words, (word_lengths(tokenizer, words) != 1).tolist(), strict=True))
-    shares = [np.mean([split[word] for word in some]) for some, _ in found if some]
-    return float(np.median(np.repeat(shares, [n for some, n in found if some])))

@@ -5,7 +5,6 @@ from itertools import chain
 
 import numpy as np
 import torch
-from tokenizers import Tokenizer
 from torch.nn.utils.rnn import pad_sequence
 
 from ..tokenizer.checks import positive
@@ -32,13 +31,8 @@ def encode_texts(tokenizer, texts: Iterable[str]) -> list[list[int]]:
     return described(tokenizer).ids_batch(texts)
 
 
-def backend(tokenizer) -> Tokenizer:
-    """Return the ``tokenizers.Tokenizer`` inside, without truncation, padding and dropout."""
-    return undisturbed(tokenizer)
-
-
 def special_ids(tokenizer) -> list[int]:
-    added = backend(tokenizer).get_added_tokens_decoder()
+    added = undisturbed(tokenizer).get_added_tokens_decoder()
     return sorted(i for i, token in added.items() if token.special)
 
 
@@ -49,7 +43,7 @@ def around(tokenizer, separator: str | int | None = None) -> tuple[list[int], li
     tokenizer's post-processor puts there ([CLS] and [SEP]), or its only special token. Raises
     ValueError where there is none of these.
     """
-    inner = backend(tokenizer)
+    inner = undisturbed(tokenizer)
     if separator is not None:
         found = inner.token_to_id(separator) if isinstance(separator, str) else separator
         if found is None:

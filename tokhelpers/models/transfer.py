@@ -10,7 +10,8 @@ import pandas as pd
 import torch
 from tokenizers import Tokenizer
 
-from ..tokenizer.library import backend_of
+from ..tokenizer.encoder import Encoder
+from ..tokenizer.library import described
 from .initialisation import INITS, first_rows, one_thread, recipes, stretch
 from .rows import row_sources
 
@@ -40,12 +41,12 @@ def plan_transfer(
     >>> plan[["table_rows", "padding", "new_rows", "copied", "initialised"]].tolist()
     [320, 63, 320, 257, 1]
     """
-    return _plan(model, old, row_sources(old, new), max_padding)
+    return _plan(model, described(old), row_sources(old, new), max_padding)
 
 
-def _plan(model, old, sources: pd.DataFrame, max_padding: int | None) -> pd.Series:
+def _plan(model, old: Encoder, sources: pd.DataFrame, max_padding: int | None) -> pd.Series:
     table, head = model.get_input_embeddings(), model.get_output_embeddings()
-    rows, ids = len(table.weight), backend_of(old).get_vocab().values()
+    rows, ids = len(table.weight), old.all_ids.values()
     _check_tables(table.weight, head, ids, max_padding)
     origins, before, needed = sources.origin.value_counts(), 1 + max(ids), len(sources)
     multiple = math.gcd(rows, 64) if rows > before else 1
@@ -145,7 +146,7 @@ def transfer_embeddings(
     """
     if init not in INITS:
         raise ValueError(f"no init is called {init!r}: use {', '.join(INITS)}")
-    old, new = backend_of(old), backend_of(new)
+    old, new = described(old), described(new)
     sources = row_sources(old, new)
     plan = _plan(model, old, sources, max_padding)
     if head and plan["head"] == "none":
@@ -156,7 +157,7 @@ def transfer_embeddings(
     _check_positions(model, old, new)
     named = _named(rows or {}, old, new, sources)
     model = model if inplace else deepcopy(model)
-    spare = sorted(set(range(plan["table_rows"])) - set(old.get_vocab().values()))
+    spare = sorted(set(range(plan["table_rows"])) - old.all_tokens.keys())
     with torch.no_grad(), one_thread():  # the same rows, however many threads there are
         tables, made = _tables(model, plan), []
         for parts, recipe in zip(tables, recipes(init, sources, new, corpus), strict=False):
@@ -177,15 +178,17 @@ def transfer_embeddings(
     return model
 
 
-def _named(rows: Mapping[str, str], old, new, sources: pd.DataFrame) -> dict[int, int]:
+def _named(
+    rows: Mapping[str, str], old: Encoder, new: Encoder, sources: pd.DataFrame
+) -> dict[int, int]:
     """Which of the new tokens' rows, counted from 0, are which old rows."""
     place = {i: n for n, i in enumerate(np.flatnonzero(sources.origin == "new"))}
-    named = {place.get(new.token_to_id(t)): old.token_to_id(like) for t, like in rows.items()}
+    named = {place.get(new.all_ids.get(t)): old.all_ids.get(like) for t, like in rows.items()}
     if None in named or None in named.values():
         wrong = [
             (t, like)
             for t, like in rows.items()
-            if place.get(new.token_to_id(t)) is None or old.token_to_id(like) is None
+            if place.get(new.all_ids.get(t)) is None or like not in old.all_ids
         ]
         raise ValueError(
             f"rows maps new tokens to tokens that the old tokenizer has, and {wrong[0][0]!r}: "
@@ -256,23 +259,23 @@ def _new_rows(rows, found, mean, sources: pd.DataFrame, spare, n: int) -> torch.
     return made
 
 
-def _check_positions(model, old: Tokenizer, new: Tokenizer) -> None:
+def _check_positions(model, old: Encoder, new: Encoder) -> None:
     """Refuse to move the padding id of a model that counts positions from it (RoBERTa)."""
     table, pad = model.get_input_embeddings(), model.config.get_text_config().pad_token_id
     others = (m for m in model.modules() if isinstance(m, torch.nn.Embedding) and m is not table)
     if any(m.padding_idx is not None for m in others):
-        token = old.id_to_token(pad)
-        if new.token_to_id(token) != pad:
+        token = old.all_tokens.get(pad)
+        if (moved := new.all_ids.get(token)) != pad:
             raise ValueError(
                 f"{type(model).__name__} counts positions from the id of {token!r}, {pad}, and the "
-                f"new tokenizer gives it {new.token_to_id(token)}: keep this id"
+                f"new tokenizer gives it {moved}: keep this id"
             )
 
 
-def _move_ids(model, old: Tokenizer, new: Tokenizer) -> None:
+def _move_ids(model, old: Encoder, new: Encoder) -> None:
     """Write the configured ids (``pad_token_id`` and so on) as the new tokenizer has them."""
-    token_of = {i: token for token, i in old.get_vocab().items()}
-    moved = {i: new.token_to_id(token) for i, token in token_of.items()}
+    token_of = old.all_tokens
+    moved = {i: new.all_ids.get(token) for i, token in token_of.items()}
     text, lost = model.config.get_text_config(), set()
     configs = (model.config, text, getattr(model, "generation_config", None))
     for config in {id(c): c for c in configs if c is not None}.values():

@@ -8,9 +8,9 @@ from itertools import groupby
 import regex
 from tokenizers import Tokenizer
 
-from ..adapt.adaptbpe import AdaptBPE
 from ..tokenizer.checks import check_text
-from ..tokenizer.library import backend_of, described
+from ..tokenizer.encoder import Encoder
+from ..tokenizer.library import described
 from ..tokenizer.token_bytes import BYTE_TOKENS, byte_of
 
 LIMIT = 2_000  # characters of a text that are shown
@@ -78,7 +78,7 @@ class Row:
     backend: Tokenizer
 
 
-def show_tokens(text: str, *tokenizers: Tokenizer | AdaptBPE, **named: Tokenizer | AdaptBPE):
+def show_tokens(text: str, *tokenizers: Tokenizer | Encoder, **named: Tokenizer | Encoder):
     """Show the tokens of a text, coloured, one row for each tokenizer.
 
     Takes ``tokenizers.Tokenizer``, ``transformers`` tokenizers, and what ``adapt_bpe`` gives; a
@@ -103,7 +103,7 @@ def show_tokens(text: str, *tokenizers: Tokenizer | AdaptBPE, **named: Tokenizer
     return show_rows(rows, text)
 
 
-def labelled(tokenizers, named) -> list[tuple[str, Tokenizer | AdaptBPE]]:
+def labelled(tokenizers, named) -> list[tuple[str, Tokenizer | Encoder]]:
     """Give a label to each tokenizer; the name is that of the named ones.
 
     Raises ValueError where there is none.
@@ -136,14 +136,9 @@ def show_rows(rows: list[Row], text: str) -> Shown:
 # --- what a tokenizer makes of the text ------------------------------------------------------------
 def _row(text: str, label: str, tokenizer, first: Row | None) -> Row:
     """A tokenizer's row, in which tokens are new that the first row's vocabulary lacks."""
-    if isinstance(tokenizer, AdaptBPE):
-        backend, ids, message = tokenizer.tokenizer, tokenizer.ids(text), ""
-    else:
-        backend = backend_of(tokenizer)
-        encoding = backend.encode(text, add_special_tokens=False)
-        real = zip(encoding.ids, encoding.attention_mask, strict=True)  # not padding
-        ids = [i for i, mask in real if mask]
-        message = "more are cut off: the tokenizer truncates" if encoding.overflowing else ""
+    encoder = described(tokenizer)
+    backend, (ids, more) = encoder.backend_tokenizer, encoder.ids_and_rest(text)
+    message = "more are cut off: the tokenizer truncates" if more else ""
     if not ids:
         message = "the text is empty" if not text else "nothing of the text is left"
     notation, fallback = _notation(backend)

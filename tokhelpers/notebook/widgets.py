@@ -12,10 +12,9 @@ from itertools import accumulate, pairwise
 import numpy as np
 from tokenizers import Tokenizer
 
-from ..adapt.adaptbpe import AdaptBPE
 from ..adapt.pruning import prunable
+from ..tokenizer.encoder import Encoder
 from ..tokenizer.library import opened
-from ..tokenizer.parts import Parts
 from ..tokenizer.segmentation import segment_tracing, symbols_of
 from .tokens import Row, Shown, labelled, show_rows, token_rows
 
@@ -123,7 +122,7 @@ def _html(result) -> str:
 
 # --- the explorer ----------------------------------------------------------------------------------
 def explorer(
-    *tokenizers: Tokenizer | AdaptBPE, text: str = SAMPLE, **named: Tokenizer | AdaptBPE
+    *tokenizers: Tokenizer | Encoder, text: str = SAMPLE, **named: Tokenizer | Encoder
 ) -> Widget:
     """Show the tokens of a text that the reader types, one row per tokenizer, differences marked.
 
@@ -148,10 +147,10 @@ def explorer(
     return widget(explore)
 
 
-def merge_ranks(tokenizer: Tokenizer | AdaptBPE) -> dict[int, int]:
+def merge_ranks(tokenizer: Tokenizer | Encoder) -> dict[int, int]:
     """Map the id of each token that merges make to the rank of the last of them; empty without merges."""
-    parts = opened(tokenizer.parts if isinstance(tokenizer, AdaptBPE) else tokenizer)
-    if not isinstance(parts, Parts):
+    parts = opened(tokenizer).parts
+    if parts is None:
         return {}
     tokens = prunable(parts)
     _, offsets, last = segment_tracing(*symbols_of(tokens, parts, dropping=True), parts.merge_table)

@@ -179,7 +179,7 @@ def load_corpus(
         raise ValueError(f"chars must be at least 1, or None for all, not {chars}")
     found = source_of(name)
     licence, source = found.provenance(split, column)
-    encoding = readers.check_encoding(encoding, found.kind)
+    encoding = readers.check_encoding(encoding, found.encoded)
     options = {"chars": chars, "column": column, "errors": errors, "encoding": encoding}
     return Corpus(name, licence, source, split, whole_number("seed", seed), **options)
 

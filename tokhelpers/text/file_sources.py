@@ -34,9 +34,14 @@ class Files(Source):
 
     endings: tuple[str, ...] = ("",)  # of the files that count in a folder
 
+    @property
+    def place(self) -> str:
+        """The path, glob or folder."""
+        return self.rest
+
     def files(self) -> list[Path]:
         """The files, sorted, at least one."""
-        return files_at(self.kind, self.rest, self.endings)
+        return files_at(self.kind, self.place, self.endings)
 
     def read(self, file: Path, reading, start: int, end: int | None) -> Iterator[str]:
         """The documents of a file that begin at `start` or later and before `end`."""
@@ -84,6 +89,8 @@ class Files(Source):
 class TextFiles(Files):
     """Lines, without their ends."""
 
+    encoded = True
+
     def read(self, file: Path, reading, start: int, end: int | None) -> Iterator[str]:
         return readers.read_lines(file, reading.errors, start, end, reading.encoding)
 
@@ -92,7 +99,7 @@ class TextFiles(Files):
 class JsonLines(Files):
     """The field `column` of each line's object."""
 
-    endings = PATHS["jsonl"]
+    endings, encoded = PATHS["jsonl"], True
 
     def read(self, file: Path, reading, start: int, end: int | None) -> Iterator[str]:
         options = reading.column, reading.errors, start, end, reading.encoding
@@ -125,8 +132,9 @@ class PythonSource(Files):
 
     endings = (".py",)
 
-    def files(self) -> list[Path]:
-        return files_at(self.kind, sysconfig.get_path("purelib"), self.endings)
+    @property
+    def place(self) -> str:
+        return sysconfig.get_path("purelib")
 
     def provenance(self, split: str, column: str) -> tuple[str, str]:
         return "each package's own", "the .py files of the packages installed with this Python"

@@ -42,10 +42,10 @@ def check_errors(errors: str) -> None:
         raise ValueError(f"errors must be 'strict' or 'replace', not {errors!r}")
 
 
-def check_encoding(encoding: str, kind: str) -> str:
+def check_encoding(encoding: str, encoded: bool) -> str:
     """Return the usual name of an encoding; ValueError for an unknown one, and where it plays no part.
 
-    >>> check_encoding("UTF8", "hpo"), check_encoding("Latin-1", "text")
+    >>> check_encoding("UTF8", False), check_encoding("Latin-1", True)
     ('utf-8', 'iso8859-1')
     """
     try:
@@ -54,7 +54,7 @@ def check_encoding(encoding: str, kind: str) -> str:
         raise ValueError(
             f"encoding={encoding!r} is unknown: give one such as 'utf-8', 'utf-16' or 'latin-1'"
         ) from None
-    if name != UTF_8 and kind not in ("text", "jsonl"):
+    if name != UTF_8 and not encoded:
         raise ValueError(f"encoding={encoding!r} is for text: and jsonl: files: leave it out here")
     return name
 

@@ -38,6 +38,7 @@ class Source:
     fixed = False  # its text changes only with the version that `provenance` names
     divided = True  # its documents have a split by their digest
     endless = False  # its documents are drawn, and do not end
+    encoded = False  # its files may be in another encoding than UTF-8
     to_measure = False  # nothing is learned from it
     tells_nearest = False  # a name without a second part is told the nearest ones
 

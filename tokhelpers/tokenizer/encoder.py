@@ -25,6 +25,7 @@ class Encoder:
     """
 
     marked = False  # whether tokens say where in a word they stand, as in some BPE
+    parts = None  # the ``Parts`` whose merges it applies, if it applies merges
 
     def taken_apart(self) -> "Encoder":
         return self
@@ -38,6 +39,16 @@ class Encoder:
     def added(self) -> dict[str, int]:
         """The added tokens, special ones among them, and their ids."""
         return {token.content: i for i, token in self.added_tokens.items()}
+
+    @cached_property
+    def all_ids(self) -> dict[str, int]:
+        """The id of each token string, added tokens among them."""
+        return self.vocab | self.added
+
+    @cached_property
+    def all_tokens(self) -> dict[int, str]:
+        """The token string of each id, added tokens among them."""
+        return {i: token for token, i in self.all_ids.items()}
 
     @cached_property
     def special(self) -> set[str]:
@@ -128,6 +139,16 @@ class Encoder:
                 yield from map(pieces_of, inner.encode_batch(texts[k : k + BATCH]))
 
         return cut
+
+    def not_by_steps(self, pretoken: str) -> str | None:
+        """Say why a pre-token is not merged step by step; None where it is."""
+        return self.kind
+
+    def ids_and_rest(self, text: str) -> tuple[list[int], bool]:
+        """The ids of a text as the library gives them, without padding, and whether it cuts some off."""
+        found = self.backend_tokenizer.encode(text, add_special_tokens=False)
+        real = zip(found.ids, found.attention_mask, strict=True)
+        return [i for i, mask in real if mask], bool(found.overflowing)
 
     def ids_batch(self, texts: Iterable[str], known: dict | None = None) -> list[list[int]]:
         """The ids of each of many texts, whole; added tokens are found in them, none put around them.

@@ -170,7 +170,7 @@ def _without_pieces(parts: Parts):
             )
     trained.model_type, trained.byte_fallback = trained.BPE, parts.byte_fallback
     trained.unk_piece = parts.unk_token or "<unk>"
-    ids = parts.vocab | parts.added
+    ids = parts.all_ids
     if trained.unk_piece not in ids:
         raise ValueError(
             "a SentencePiece model needs the piece '<unk>', and the tokenizer has none: train it with "
@@ -183,7 +183,7 @@ def _without_pieces(parts: Parts):
 
 def _kept_and_new(parts: Parts, pieces) -> tuple[list, list[str]]:
     """The model's pieces that were not pruned, and the tokens after them, in order of their ids."""
-    ids, kept = parts.tokens | {i: token for token, i in parts.added.items()}, []
+    ids, kept = parts.all_tokens, []
     for piece in pieces:
         there = ids.get(len(kept))
         if there == piece.piece:

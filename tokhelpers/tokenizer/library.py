@@ -16,20 +16,6 @@ from .parts import STEPS, Parts, build_tokenizer, parsed
 OPTIONS = (*MARKS, "ignore_merges", "dropout", "unk_token", "fuse_unk", "byte_fallback")  # of BPE
 
 
-def backend_of(tokenizer) -> Tokenizer:
-    """Return the ``tokenizers.Tokenizer`` that this is, or wraps: one of ``transformers``, or opened.
-
-    Raises TypeError for anything else.
-    """
-    backend = getattr(tokenizer, "backend_tokenizer", tokenizer)
-    if not isinstance(backend, Tokenizer):
-        raise TypeError(
-            f"a tokenizer is needed, got {type(tokenizer).__name__}: "
-            "load one with load_tokenizer, or give a tokenizers.Tokenizer"
-        )
-    return backend
-
-
 def undisturbed(tokenizer) -> Tokenizer:
     """Return a tokenizer that takes texts whole and gives the same tokens each time.
 
@@ -42,7 +28,7 @@ def undisturbed(tokenizer) -> Tokenizer:
     >>> undisturbed(tokenizer).encode("aa").tokens
     ['a', 'a']
     """
-    inner = backend_of(tokenizer)
+    inner = described(tokenizer).backend_tokenizer
     dropout = getattr(inner.model, "dropout", None)
     if inner.truncation is None and inner.padding is None and not dropout:
         return inner
@@ -87,14 +73,13 @@ class Library(Encoder):
     @cached_property
     def next_id(self) -> int:
         """The smallest id above all, holes included; ValueError for ids that cannot be."""
-        ids = self.backend_tokenizer.get_vocab()
-        check_ids(ids)
-        return 1 + max(ids.values(), default=-1)
+        check_ids(self.all_ids)
+        return 1 + max(self.all_ids.values(), default=-1)
 
     def ids_batch(self, texts: Iterable[str], known=None) -> list[list[int]]:
         if self.marked and self.backend_tokenizer.model.unk_token is None:
             return super().ids_batch(texts, known)  # refuses characters that would be dropped
-        encode = undisturbed(self.backend_tokenizer).encode_batch_fast
+        encode = undisturbed(self).encode_batch_fast
         return [found.ids for found in encode(list(texts), add_special_tokens=False)]
 
     def segment(self, words: list[str]) -> tuple[np.ndarray, np.ndarray]:
@@ -113,7 +98,7 @@ class Library(Encoder):
     def remember(self, serialised: str) -> None:
         """Remember its ``tokenizer.json``, from which it is taken apart when that is asked."""
         backend = self.backend_tokenizer
-        _READ[backend] = _state(backend), backend.model, serialised
+        _READ[backend] = _state(backend), backend.model, serialised, None
 
     def taken_apart(self) -> Parts:
         """Return its parts, which are remembered until it is changed or no longer used.
@@ -121,28 +106,37 @@ class Library(Encoder):
         Raises ValueError as ``read_parts`` does.
         """
         backend, state = self.backend_tokenizer, _state(self.backend_tokenizer)
-        before, model, found = _READ.get(backend, (None, None, None))
+        before, model, serialised, parts = _READ.get(backend, (None, None, None, None))
         if before != state or not _is_model_of(model, backend):
-            found = None
-        if not isinstance(found, Parts):
+            serialised = parts = None
+        if parts is None:
             # first: the library writes one of several tokens with one id, and remembers holes
             check_ids(backend.get_vocab())
-            found = parsed(found or backend.to_str(), find_special=self.find_special)
-            _READ[backend] = state, backend.model, found
-        return found
+            parts = parsed(serialised or backend.to_str(), find_special=self.find_special)
+            _READ[backend] = state, backend.model, None, parts
+        return parts
 
 
 # --- opening -------------------------------------------------------------------------------------
 def described(tokenizer) -> Encoder:
     """Return what tells of a tokenizer's vocabulary and steps: nothing is taken apart for that.
 
-    Raises TypeError for anything but a tokenizer.
+    Takes a ``tokenizers.Tokenizer``, one of ``transformers`` that wraps it, and what is opened
+    already. Raises TypeError for anything else.
 
     >>> from tokenizers import Tokenizer, models
     >>> sorted(described(Tokenizer(models.BPE({"a": 0, "b": 1}, []))).vocab)
     ['a', 'b']
     """
-    return tokenizer if isinstance(tokenizer, Encoder) else Library(backend_of(tokenizer))
+    if isinstance(tokenizer, Encoder):
+        return tokenizer
+    backend = getattr(tokenizer, "backend_tokenizer", tokenizer)
+    if not isinstance(backend, Tokenizer):
+        raise TypeError(
+            f"a tokenizer is needed, got {type(tokenizer).__name__}: "
+            "load one with load_tokenizer, or give a tokenizers.Tokenizer"
+        )
+    return Library(backend)
 
 
 def opened(tokenizer) -> Encoder:
@@ -174,9 +168,9 @@ def read_parts(tokenizer: Tokenizer | Parts, *, wordpiece: bool = False) -> Part
     ([[0, 1, 2]], [('a', 'b')])
     """
     found = described(tokenizer)
-    if found.kind not in ("BPE", "WordPiece")[: 1 + wordpiece]:
+    if (kind := found.kind) not in ("BPE", "WordPiece")[: 1 + wordpiece]:
         raise ValueError(
-            f"a BPE{' or WordPiece' * wordpiece} tokenizer is needed, this one's model is {found.kind}; "
+            f"a BPE{' or WordPiece' * wordpiece} tokenizer is needed, this one's model is {kind}; "
             "Llama-3, Qwen and Mistral are BPE"
         )
     return found.taken_apart()

@@ -53,6 +53,10 @@ class Parts(Encoder):
         return self._model["type"]
 
     @property
+    def parts(self) -> "Parts":
+        return self
+
+    @property
     def wordpiece(self) -> bool:
         """Whether the model is WordPiece, which takes the longest match and has no merges."""
         return self.kind == "WordPiece"
@@ -140,6 +144,9 @@ class Parts(Encoder):
         known = self.vocab
         return segment(*symbols_beside([known.get(w, w) for w in words], self), self.merge_table)
 
+    def not_by_steps(self, pretoken: str) -> str | None:
+        return "merge skipping" if self.merge_skipping and pretoken in self.vocab else None
+
     def whole(self, tokens: list[str]) -> np.ndarray:
         """Whether merges make each of these token strings one token."""
         return self.sizes_of(tokens) == 1
@@ -192,7 +199,7 @@ class Parts(Encoder):
 
     def without(self, gone: Collection[str]) -> "Parts":
         """Copy parts without some tokens and their merges; ids have no holes, wherever they stand."""
-        kept = sorted({i for token, i in (self.vocab | self.added).items() if token not in gone})
+        kept = sorted({i for token, i in self.all_ids.items() if token not in gone})
         new_id = np.full(self.next_id, -1, np.int32)
         new_id[kept] = np.arange(len(kept))
         vocab = {token: int(new_id[i]) for token, i in self.vocab.items() if token not in gone}

@@ -20,7 +20,7 @@ from transformers import AutoTokenizer, PreTrainedTokenizerBase
 from .. import __version__
 from .checks import positive
 from .files import destination, reason, replacing
-from .library import backend_of, described
+from .library import described
 
 MARK = "<!-- written by tokhelpers.save_pretrained, which replaces this file -->"
 HASHED = (
@@ -85,7 +85,7 @@ def save_pretrained(
     ...     AutoTokenizer.from_pretrained(f"{place}/bats").tokenize("bat")
     ['ba', 't']
     """
-    backend, folder = backend_of(tokenizer), destination(folder)
+    backend, folder = described(tokenizer).backend_tokenizer, destination(folder)
     if like is None:
         wrapped = isinstance(tokenizer, PreTrainedTokenizerBase)
         like = tokenizer if wrapped else _own(folder, backend)
@@ -247,7 +247,7 @@ def _warn(folder: Path, backend: Tokenizer, like: PreTrainedTokenizerBase | None
 # --- the card ------------------------------------------------------------------------------------
 def _serialised(tokenizer: Tokenizer) -> bytes:
     """The content of tokenizer.json, as it is saved and hashed."""
-    backend = backend_of(tokenizer)
+    backend = described(tokenizer).backend_tokenizer
     try:
         return backend.to_str(pretty=True).encode()
     except Exception as error:  # the library raises plain Exception for Python code in a tokenizer
@@ -303,7 +303,7 @@ def _card(tokenizer: Tokenizer, content: bytes, base, texts, calls, measures, ro
 
 def _identity(tokenizer: Tokenizer, content: bytes) -> str:
     encoder, digest = described(tokenizer), hashlib.sha256(content).hexdigest()
-    tokens, special = len(encoder.vocab | encoder.added), len(encoder.special)
+    tokens, special = len(encoder.all_ids), len(encoder.special)
     size = f"{tokens:,} tokens, {special:,} of them special"
     return f"{encoder.kind}, {size}; SHA-256 of its tokenizer.json: `{digest}`"
 
