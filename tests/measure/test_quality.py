@@ -147,7 +147,6 @@ MEASURES = {
     "fragment_score": lambda t, text: th.fragment_score(t, text),
     "an AdaptBPE encoder": lambda t, text: th.evaluate(th.adapt_bpe(t, ["ba"]), text),
     "pruning_order": lambda t, text: th.pruning_order(t, text, by="frequency"),
-    "explain_token": lambda t, text: th.explain_token(t, "ab", text),
 }
 
 

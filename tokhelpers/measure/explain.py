@@ -1,7 +1,7 @@
 """Why a word is cut as it is, and where a token comes from: merges step by step, and as a tree."""
 
 import difflib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from html import escape
 from itertools import chain
@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 from tokenizers import Tokenizer
 
-from ..text.counting import counted
 from ..tokenizer.checks import check_text
 from ..tokenizer.encoder import Encoder
 from ..tokenizer.library import opened, read_parts
@@ -116,18 +115,15 @@ class Explained:
         return f"<table>{rows}</table><pre>{escape(self.tree)}</pre>"
 
 
-def explain_token(
-    tokenizer: Tokenizer | Parts, token: str, corpus: Iterable[str] | None = None
-) -> Explained:
+def explain_token(tokenizer: Tokenizer | Parts, token: str) -> Explained:
     """Tell where a token comes from and whether text can produce it.
 
     ``token`` is a token string ("Ġcat"), or the text that it stands for (" cat").
     The facts are ``id``, ``token``, ``text``, ``bytes`` (hexadecimal), ``length`` (in bytes), ``script``,
     ``category``, ``where`` and ``example`` (as in ``reachability``), ``rank`` of the merge that makes
-    it, ``used by`` (how many merges in the list take it as a part), and with ``corpus``, documents or
-    counts, ``uses`` (how often it is produced there) and ``share`` of the tokens. The tree shows how
-    the merges make it, or where they stop. Raises ValueError for a token that is not in the
-    vocabulary, naming the nearest ones.
+    it, and ``used by`` (how many merges in the list take it as a part). The tree shows how the merges
+    make it, or where they stop. Raises ValueError for a token that is not in the vocabulary, naming
+    the nearest ones.
 
     >>> told = explain_token(th.train_byte_level_bpe(["bat bat"], vocab_size=258), "bat")
     >>> told.facts["category"]
@@ -157,9 +153,6 @@ def explain_token(
         "rank": rank,
         "used by": int((parts.merges[:, :2] == i).any(axis=1).sum()),
     }
-    if corpus is not None:
-        uses = parts.token_counts(counted(corpus, parts))
-        facts |= {"uses": int(uses[i]), "share": float(uses[i] / uses.sum())}
     return Explained(pd.Series(facts, dtype=object), tree)
 
 

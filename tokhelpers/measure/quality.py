@@ -16,6 +16,8 @@ from ..tokenizer.library import described, opened, read_parts
 from ..tokenizer.parts import Parts
 from ..tokenizer.token_bytes import BYTE_TOKENS, ends_inside, is_whole
 
+POWER = 2.5  # of the Rényi efficiency
+
 
 def unreachable(tokenizer: Tokenizer | Parts, tokens: Iterable[str] | None = None) -> list[str]:
     """List the tokens that no sequence of merges produces: the Self-Tokenization Test.
@@ -155,14 +157,14 @@ def _ids_of(encoder: Encoder, tokens: Sequence[str]) -> list[int]:
     return ids
 
 
-def renyi_efficiency(counts: np.ndarray, power: float = 2.5) -> float:
+def renyi_efficiency(counts: np.ndarray) -> float:
     """Compute the Rényi efficiency of a token distribution.
 
     That is its Rényi entropy over the entropy of a uniform distribution: with the shares p of the
-    n tokens that occur, log(sum(p ** power)) / (1 - power) / log(n). 1 is uniform. ``counts`` is
-    an array of how often each token occurs; the result is NaN where fewer than two do.
+    n tokens that occur, log(sum(p ** 2.5)) / (1 - 2.5) / log(n). 1 is uniform. ``counts`` is an
+    array of how often each token occurs; the result is NaN where fewer than two do.
 
-    Source: Zouhar et al. 2023; Purason et al. 2025 use power 2.5.
+    Source: Zouhar et al. 2023; the power is that of Purason et al. 2025.
 
     >>> round(renyi_efficiency(np.array([1, 1, 0, 1, 1])), 12)
     1.0
@@ -171,7 +173,7 @@ def renyi_efficiency(counts: np.ndarray, power: float = 2.5) -> float:
     if len(seen) < 2:
         return float("nan")
     shares = seen / seen.sum()
-    return float(np.log(np.sum(shares**power)) / (1 - power) / np.log(len(seen)))
+    return float(np.log(np.sum(shares**POWER)) / (1 - POWER) / np.log(len(seen)))
 
 
 def evaluate_sizes(

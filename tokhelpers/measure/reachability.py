@@ -103,8 +103,7 @@ def _only(table: pd.DataFrame, tokens: list[str]) -> pd.DataFrame:
 def _tokens(parts: Parts) -> pd.DataFrame:
     """One row per token: token string, text, and the category of those that are not ordinary."""
     added = parts.added_tokens
-    strings = parts.tokens | {i: token.content for i, token in added.items()}
-    strings = dict(sorted(strings.items()))
+    strings = dict(sorted(parts.all_tokens.items()))
     raw = {t: byte for byte, t in enumerate(BYTE_TOKENS)} if parts.byte_fallback else {}
     spaces = parts.byte_level or "▁" in parts.rules
     texts, kinds = [], []

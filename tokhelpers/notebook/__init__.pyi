@@ -18,5 +18,5 @@ from .records import (
     published as published,
     record_measured as record_measured,
 )
-from .tokens import readable_token as readable_token, show_tokens as show_tokens
+from .tokens import show_tokens as show_tokens
 from .widgets import explorer as explorer, widget as widget
