@@ -17,12 +17,12 @@ from tokhelpers.models.architectures import head_of
 from tokhelpers.models.batches import (
     NO_LABEL,
     around,
-    backend,
     check_ids,
     sequence_length,
     special_ids,
 )
 from tokhelpers.models.training import adamw, drawn, lm_loss, predicted, training_steps
+from tokhelpers.tokenizer.library import undisturbed
 
 CHOSEN = 0.15  # share of a text's tokens that a masked model guesses
 MASKED, REPLACED = 0.8, 0.1  # shares of these; thesis, section 3.2.1
@@ -123,7 +123,7 @@ def masking(model, tokenizer) -> Callable[[dict, np.random.Generator], dict]:
 
     Source: BERT, as in the thesis, section 3.2.1; there whole words are chosen, here tokens.
     """
-    inner = backend(tokenizer)
+    inner = undisturbed(tokenizer)
     special = special_ids(inner)
     masks = [i for i in special if "mask" in inner.id_to_token(i).lower()]
     if len(masks) != 1:
