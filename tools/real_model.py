@@ -203,13 +203,14 @@ def read_on(
     `make` gives the model, `measure(model)` a dictionary; `only` are ids whose rows alone learn.
     Every arm reads the same definitions in the same order, cut by its own tokenizer.
     """
-    settings = [name, seed, points, optimiser, only and len(only), rate, STEP, CHUNK]
+    text = chunks(seed)
+    settings = [name, points, optimiser, only and len(only), rate, text[: STEP * max(points)]]
     mark = hashlib.sha256(json.dumps(settings).encode()).hexdigest()[:8]
     file, table = RUNS / f"{name}-{seed}-{mark}.safetensors", RUNS / f"{name}-{seed}-{mark}.csv"
     done = pd.read_csv(table) if table.exists() else pd.DataFrame({"step": []})
     if set(points) <= set(done.step):
         return done
-    model, text = make(), chunks(seed)
+    model = make()
     learned = list(model.parameters())
     if only is not None:
         model.requires_grad_(False)
