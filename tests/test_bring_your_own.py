@@ -92,7 +92,7 @@ def test_json_lines_a_tokenizer_file_and_a_fixed_size(run, mine, tmp_path):
         ("TEXT", "short.txt", "short.txt is too short to hold anything out: 4 of the 10 documents"),
         ("TOKENIZER", "wordpiece.json", "a BPE tokenizer is needed, this one's model is WordPiece"),
         ("MODEL", "gpt9", "gpt9"),
-        ("LIKE", "nowhere", "LIKE is 'nowhere': there is no tokenizer_config.json in it"),
+        ("LIKE", "nowhere", "LIKE is 'nowhere': it has no tokenizer_config.json"),
         ("METHOD", "AdaptBPE", "METHOD is 'AdaptBPE': a tokenizer.json can hold one of contin"),
     ],
 )

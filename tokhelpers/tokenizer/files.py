@@ -168,7 +168,11 @@ def replacing(folder: Path, names: Collection[str]) -> Iterator[Path]:
         raise
     sync(folder.parent)
     if there:
-        _discard(draft, folder, names)
+        held.append(
+            _hold(draft)
+        )  # another call may have put this folder there after the first hold
+        with suppress(FileNotFoundError):  # and a third one may have cleared it before this one
+            _discard(draft, folder, names)
     _let_go(*held)
 
 
