@@ -194,6 +194,16 @@ def test_marks_of_words_without_an_unknown_token(mark):
     assert th.evaluate(Tokenizer.from_str(json.dumps(model)), ["low x"]).tokens == 2
 
 
+@pytest.mark.parametrize("mark", MARKED)
+def test_marks_of_words_with_dropout_are_counted_without(mark):
+    model = json.loads(MARKED[mark]().to_str())
+    model["model"] |= {"dropout": 0.5}
+    dropping = Tokenizer.from_str(json.dumps(model))
+    for _ in range(5):
+        assert th.evaluate(dropping, ["low lower lowest"]).tokens == 3
+        assert len(th.models.encode_texts(dropping, ["low lower lowest"])[0]) == 3
+
+
 def changed(**of_model):
     """A tokenizer whose file was changed by hand: these things of its model replaced."""
     settings = json.loads(ab().to_str())

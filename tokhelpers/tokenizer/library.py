@@ -83,7 +83,7 @@ class Library(Encoder):
         return [found.ids for found in encode(list(texts), add_special_tokens=False)]
 
     def segment(self, words: list[str]) -> tuple[np.ndarray, np.ndarray]:
-        tokenize = self.backend_tokenizer.model.tokenize
+        tokenize = undisturbed(self).model.tokenize
         found = [tokenize(word) for word in words]
         if self.marked:  # BPE without an unknown token leaves out what it has no token for
             for word, tokens in zip(words, found, strict=True):
