@@ -748,14 +748,9 @@ def probed(arm: str, draw: int) -> dict:
 
 
 # --- 14: drift -----------------------------------------------------------------------------------
-def drift() -> pd.DataFrame:
-    """How far rows moved in the readings of none and fvt, by how often their tokens were read."""
-    return pd.concat([drift_of(arm) for arm in DRIFT])
-
-
-def slower() -> pd.DataFrame:
-    """The same for one reading by AdamW and by plain gradient descent."""
-    return pd.concat([drift_of(arm) for arm in SLOWER])
+def drift(arms: tuple[str, ...]) -> pd.DataFrame:
+    """How far rows moved in some readings, by how often their tokens were read."""
+    return pd.concat(map(drift_of, arms))
 
 
 def drift_of(arm: str) -> pd.DataFrame:
@@ -809,8 +804,8 @@ TABLES = {
     "recovery": lambda: pd.concat(map(recovery, ARMS)),
     "questions": questions,
     "others": others,
-    "drift": drift,
-    "slower": slower,
+    "drift": lambda: drift(DRIFT),
+    "slower": lambda: drift(SLOWER),
     "pruning": pruning,
     "exchange": lambda: exchange(0),
     "longer": lambda: exchange(1),

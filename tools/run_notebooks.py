@@ -13,7 +13,7 @@ import pandas as pd
 import typer
 
 from tokhelpers.__main__ import in_one_line
-from tokhelpers.notebook.records import profile, record_measured
+from tokhelpers.notebook.records import measured, profile, record_measured
 from tokhelpers.tokenizer.files import PLACE
 
 FOLDER = PLACE / "notebooks"
@@ -108,10 +108,10 @@ def run_notebooks(
     failed goes to stderr, and so does the progress.
     """
     began, seconds, expected = time.monotonic(), dict.fromkeys(paths), expected_seconds(paths)
+    all_of_it = left = sum(expected.values())
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
         longest_first = sorted(paths, key=lambda path: -expected[path])
         runs = {pool.submit(run_notebook, path, store=store): path for path in longest_first}
-        left = sum(expected.values())
         _progress(0, len(paths), f"about {left / workers / 60:.0f} minutes")
         for done, run in enumerate(as_completed(runs), 1):
             path = runs[run]
@@ -124,18 +124,14 @@ def run_notebooks(
                 took = f"{name} failed"
                 print(f"{path.name}: {error}", file=sys.stderr)
             elapsed = time.monotonic() - began
-            more = elapsed * left / (sum(expected.values()) - left)
+            more = elapsed * left / (all_of_it - left)
             _progress(done, len(paths), f"{elapsed:.0f} s, about {more:.0f} s left, last {took}")
     return seconds
 
 
 def expected_seconds(paths: list[Path]) -> dict[Path, int]:
-    """How long each took when times were last kept (`make times`); else half a minute.
-
-    >>> sorted(expected_seconds([Path("08_naive_versus_continued.ipynb")]).values())[0] > 5
-    True
-    """
-    stored = pd.read_csv(PLACE / "data/measured/notebooks.csv").set_index("notebook").seconds
+    """How long each took when times were last kept (`make times`); else half a minute."""
+    stored = measured("notebooks").set_index("notebook").seconds
     return {path: max(1, int(stored.get(path.stem, 30))) for path in paths}
 
 

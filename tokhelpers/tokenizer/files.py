@@ -168,10 +168,10 @@ def replacing(folder: Path, names: Collection[str]) -> Iterator[Path]:
         raise
     sync(folder.parent)
     if there:
-        held.append(
-            _hold(draft)
-        )  # another call may have put this folder there after the first hold
-        with suppress(FileNotFoundError):  # and a third one may have cleared it before this one
+        # what was swapped out may be another call's folder, put there after the first hold, and a
+        # third call may be clearing it already
+        held.append(_hold(draft))
+        with suppress(FileNotFoundError):
             _discard(draft, folder, names)
     _let_go(*held)
 

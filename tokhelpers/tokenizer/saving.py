@@ -258,7 +258,8 @@ def text_hash(text: Iterable[str]) -> tuple[str, int]:
     """Compute the hash of a corpus or of counted text, and count its documents (or pre-tokens).
 
     ``HASHED`` says what the hash, 64 hexadecimal digits, is; it does not stop a forger. Raises
-    TypeError for a string, an iterator, which can be read only once, and ValueError for a count below 0.
+    TypeError for a string and for an iterator, which can be read only once, ValueError for a count
+    that is no whole number from 0 on.
 
     >>> text_hash(["a", "b", "a"]) == text_hash({"b": 1, "a": 2})
     True
