@@ -24,6 +24,8 @@ def mine(tmp_path_factory) -> Path:
     objects = (json.dumps({"body": line, "id": i}) for i, line in enumerate(lines))
     (folder / "reports.jsonl").write_text("\n".join(objects), encoding="utf-8")
     (folder / "short.txt").write_text("\n".join(lines[:20] + lines[-5:-1]), encoding="utf-8")
+    (folder / "few.txt").write_text("\n".join(lines[:4]), encoding="utf-8")
+    (folder / "apart.txt").write_text("\n".join(lines[-80:]), encoding="utf-8")
     english = th.load_corpus("wordfreq:en", chars=200_000)
     th.train_byte_level_bpe(english, vocab_size=1_200).save(str(folder / "bytes.json"))
     th.train_wordpiece(english, vocab_size=1_200).save(str(folder / "wordpiece.json"))
@@ -78,8 +80,11 @@ def test_a_text_file_and_a_sentencepiece_tokenizer(run, mine, tmp_path):
 @pytest.mark.filterwarnings("default")
 def test_json_lines_a_tokenizer_file_and_a_fixed_size(run, mine, tmp_path):
     files = {"TOKENIZER": f"{mine}/bytes.json", "TEXT": f"{mine}/reports.jsonl"}
-    made = run(**files, COLUMN="body", TOKENS=300, METHOD="exchange")
+    several = {"GENERAL": ["ntrex:eng", "hpo-names"], "HELD_OUT": f"{mine}/apart.txt"}
+    made = run(**files, **several, COLUMN="body", TOKENS=300, METHOD="exchange")
     table = made["compared"]
+    assert {"general %", "ntrex:eng %", "hpo-names %"} < set(table.columns)
+    assert set(made["held"]) < set((mine / "apart.txt").read_text("utf-8").splitlines())
     assert made["base"].get_vocab_size() == 1_200 and made["N"] == 300
     assert table.loc["exchange", ["more ids", "against exchange %", "±"]].tolist() == [0, 0, 0]
     assert table.loc["continued", "against exchange %"] > 0  # the base has little to spare
@@ -94,6 +99,15 @@ def test_json_lines_a_tokenizer_file_and_a_fixed_size(run, mine, tmp_path):
         ("MODEL", "gpt9", "gpt9"),
         ("LIKE", "nowhere", "LIKE is 'nowhere': it has no tokenizer_config.json"),
         ("METHOD", "AdaptBPE", "METHOD is 'AdaptBPE': a tokenizer.json can hold one of contin"),
+        ("CHARACTERS", "z-a", "CHARACTERS is 'z-a': this is no list of characters (bad character range"),
+        ("CHARACTERS", r"\p{Latin", r"after \p stands a name in braces"),
+        ("TOKENS", 0, "TOKENS is 0: give a whole number from 1 on, or None"),
+        ("TOKENS", 2.5, "TOKENS is 2.5: give a whole number from 1 on, or None"),
+        ("MIN_FREQUENCY", 0, "MIN_FREQUENCY is 0: give a whole number from 1 on"),
+        ("FOLDER", "reports.txt/own", "reports.txt/own': nothing can be written to reports.txt"),
+        ("HELD_OUT", "reports.txt", "reports.txt': TEXT is learned from; name another text"),
+        ("HELD_OUT", "few.txt", "few.txt is too short to hold anything out: 4 of the 10 documents"),
+        ("GENERAL", [], "GENERAL is []: name one text at least"),
     ],
 )
 def test_what_cannot_work_is_said_before_anything_is_computed(
@@ -101,7 +115,8 @@ def test_what_cannot_work_is_said_before_anything_is_computed(
 ):
     monkeypatch.setattr(th, "recommend_size", None)
     settings = {"TOKENIZER": "mistral-v1", "TEXT": f"{mine}/reports.txt"}
-    value = str(mine / value) if "." in value else value
+    named_file = isinstance(value, str) and "." in value
+    value = str(mine / value) if named_file else value
     with pytest.raises((ValueError, FileNotFoundError)) as error:
         run(**settings | {name: value})
     assert message in str(error.value) and "\n" not in str(error.value)
