@@ -228,6 +228,7 @@ def walk(now, chains) -> None:
         walk(new, [rest for _, *rest in found if rest])
 
 
+@pytest.mark.first
 @pytest.mark.filterwarnings("ignore")
 @every_family
 def test_chains_of_three_keep_the_contract(base, request):
