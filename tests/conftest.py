@@ -24,10 +24,14 @@ def pytest_configure(config):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
-    """`make test-all` tries all of them: there the properties belong to what is long."""
+    """`make test-all` tries all of them: there the properties belong to what is long.
+
+    What takes longest is begun first: two workers end together, neither with a long one alone.
+    """
     for item in items if config.option.markexpr == "long" else ():
         if is_hypothesis_test(getattr(item, "obj", None)):
             item.add_marker("long")
+    items.sort(key=lambda item: item.get_closest_marker("first") is None)
 
 
 @pytest.fixture(scope="session")

@@ -152,6 +152,7 @@ def test_a_kernel_keeps_cells_and_the_next_lessons_kernel_loads_them(folder):
     assert said == "yours: count_pairs, merge, learn, encode"
 
 
+@pytest.mark.first
 @pytest.mark.long
 def test_lessons_solved_one_after_the_other_use_the_readers_functions(folder):
     from nbclient import NotebookClient

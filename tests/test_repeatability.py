@@ -133,6 +133,7 @@ def test_two_processes_learn_the_same(tmp_path):
     assert one == other
 
 
+@pytest.mark.first
 @pytest.mark.long
 def test_six_processes_come_to_one_result(tmp_path):
     with ThreadPoolExecutor(2) as pool:

@@ -3,6 +3,7 @@
 import os
 import shutil
 import threading
+from contextlib import contextmanager
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -15,6 +16,8 @@ SHOTS = ROOT / "build" / "browser"  # screenshots, to be looked at
 AXE = ROOT / "site" / "node_modules" / "axe-core" / "axe.min.js"
 PATIENCE = 180_000  # milliseconds: a page takes long on a machine that does three other things
 TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]  # the rules of WCAG, level AA
+# axe then names one place of each rule that is kept, not all
+FINDINGS = "resultTypes: ['violations', 'incomplete']"
 
 
 class BelowPath(SimpleHTTPRequestHandler):
@@ -59,8 +62,8 @@ def browser():
         opened.close()
 
 
-@pytest.fixture
-def open_page(browser, address):
+@contextmanager
+def opening(browser, address):
     """Opens pages of the site with an empty cache; none may complain or ask another host."""
     said, asked, contexts = [], [], []
 
@@ -84,3 +87,10 @@ def open_page(browser, address):
         context.close()
     assert not said
     assert not [url for url in asked if not url.startswith((address, "file:", "data:", "blob:"))]
+
+
+@pytest.fixture
+def open_page(browser, address):
+    """A function that opens pages, each for this test alone."""
+    with opening(browser, address) as open_:
+        yield open_

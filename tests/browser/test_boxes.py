@@ -3,7 +3,7 @@
 import pytest
 from test_boxes import NUMBERS, cpython, read_boxes, read_exercises
 
-from .conftest import AXE, PATIENCE, TAGS
+from .conftest import AXE, FINDINGS, PATIENCE, TAGS, opening
 
 
 @pytest.fixture(scope="session")
@@ -50,6 +50,13 @@ class Box:
 def box(open_page, path):
     """The first box of notebook 01."""
     return Box(open_page(path("01")))
+
+
+@pytest.fixture(scope="module")
+def same_box(browser, address, path):
+    """The same, with its page and Python, for all tests after which it goes on: loading takes long."""
+    with opening(browser, address) as open_:
+        yield Box(open_(path("01")))
 
 
 @pytest.mark.parametrize("number", NUMBERS)
@@ -159,33 +166,33 @@ def without_marks(text):
         "try:\n    1 / 0\nexcept ZeroDivisionError as e:\n    raise ValueError('two') from e",
     ],
 )
-def test_traceback_shows_in_place_as_cpython_shows_it(box, tmp_path, code):
-    shown = box.run(code)
+def test_traceback_shows_in_place_as_cpython_shows_it(same_box, tmp_path, code):
+    shown = same_box.run(code)
     assert without_marks(shown) == without_marks(cpython(code, tmp_path))
-    error = box.output.locator(".try-error")
+    error = same_box.output.locator(".try-error")
     assert error.count() == 1 and shown.endswith(error.text_content())
-    assert box.run("print('next')") == "next\n"
+    assert same_box.run("print('next')") == "next\n"
 
 
-def test_error_of_the_textbook_names_its_line(box):
-    shown = box.run("import textbook\ntextbook.train_bpe('cat', 9)")
+def test_error_of_the_textbook_names_its_line(same_box):
+    shown = same_box.run("import textbook\ntextbook.train_bpe('cat', 9)")
     assert 'File "box.py", line 2' in shown and 'textbook.py", line' in shown
     assert "TypeError: words is one string" in shown.splitlines()[-1]
 
 
-def test_endless_recursion_is_an_error_like_any_other(box):
-    shown = box.run("def f():\n    f()\n\n\nf()")
+def test_endless_recursion_is_an_error_like_any_other(same_box):
+    shown = same_box.run("def f():\n    f()\n\n\nf()")
     assert "more times]" in shown and "RecursionError" in shown
-    assert box.run("print('next')") == "next\n"
+    assert same_box.run("print('next')") == "next\n"
 
 
-def test_each_run_begins_anew(box):
-    other = Box(box.page, 1)
-    box.run("import sys, textbook\nx = 1\ntextbook.train_bpe = None\nsys.stdout = None")
-    assert "NameError: name 'x' is not defined" in box.run("x")
+def test_each_run_begins_anew(same_box):
+    other = Box(same_box.page, 1)
+    same_box.run("import sys, textbook\nx = 1\ntextbook.train_bpe = None\nsys.stdout = None")
+    assert "NameError: name 'x' is not defined" in same_box.run("x")
     assert other.run("from textbook import *\nprint(train_bpe(['ab'], 3))").startswith("({'a'")
     assert other.run("print(__name__, 'x' in globals())") == "__main__ False\n"
-    assert len(box.page.workers) == 1
+    assert len(same_box.page.workers) == 1
 
 
 def test_python_that_breaks_off_is_loaded_anew(box, open_page):
@@ -196,12 +203,12 @@ def test_python_that_breaks_off_is_loaded_anew(box, open_page):
     open_page.said.clear()  # Pyodide reports its end there
 
 
-def test_output_is_cut_and_says_so(box):
+def test_output_is_cut_and_says_so(same_box):
     note = "\nOutput cut at 20,000 characters.\n"
-    assert box.run("print('x' * 20_000, end='')") == "x" * 20_000
-    assert box.run("print('x' * 50_000)") == "x" * 20_000 + note
-    assert box.run("for n in range(30_000): print('ä')") == "ä\n" * 10_000 + note
-    shown = box.run("for n in range(30_000): print('ä')\n1 / 0")
+    assert same_box.run("print('x' * 20_000, end='')") == "x" * 20_000
+    assert same_box.run("print('x' * 50_000)") == "x" * 20_000 + note
+    assert same_box.run("for n in range(30_000): print('ä')") == "ä\n" * 10_000 + note
+    shown = same_box.run("for n in range(30_000): print('ä')\n1 / 0")
     assert note in shown and shown.endswith("ZeroDivisionError: division by zero\n")
 
 
@@ -235,7 +242,7 @@ def test_narrow_page_is_readable(open_page, path, scheme):
     page.set_viewport_size({"width": 390, "height": 20_000})  # the theme's bar covers nothing then
     box.code.scroll_into_view_if_needed()
     page.add_script_tag(path=AXE)
-    rules = "{runOnly: tags, rules: {'target-size': {enabled: true}}}"
+    rules = f"{{runOnly: tags, rules: {{'target-size': {{enabled: true}}}}, {FINDINGS}}}"
     found = page.evaluate(f"tags => axe.run('#try-it-here', {rules})", TAGS)
     assert len(found["passes"]) > 10
     doubts = [rule for rule in found["incomplete"] if rule["id"] == "color-contrast"]

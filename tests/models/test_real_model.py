@@ -76,6 +76,7 @@ def stored(name: str, **where) -> pd.Series:
     return table.iloc[0]
 
 
+@pytest.mark.first
 @pytest.mark.long
 def test_one_cell_of_each_table():
     """Untrained ones, on this machine's own kernels: within a hundredth."""
