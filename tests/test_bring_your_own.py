@@ -99,7 +99,11 @@ def test_json_lines_a_tokenizer_file_and_a_fixed_size(run, mine, tmp_path):
         ("MODEL", "gpt9", "gpt9"),
         ("LIKE", "nowhere", "LIKE is 'nowhere': it has no tokenizer_config.json"),
         ("METHOD", "AdaptBPE", "METHOD is 'AdaptBPE': a tokenizer.json can hold one of contin"),
-        ("CHARACTERS", "z-a", "CHARACTERS is 'z-a': this is no list of characters (bad character range"),
+        (
+            "CHARACTERS",
+            "z-a",
+            "CHARACTERS is 'z-a': this is no list of characters (bad character range",
+        ),
         ("CHARACTERS", r"\p{Latin", r"after \p stands a name in braces"),
         ("TOKENS", 0, "TOKENS is 0: give a whole number from 1 on, or None"),
         ("TOKENS", 2.5, "TOKENS is 2.5: give a whole number from 1 on, or None"),
