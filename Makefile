@@ -18,7 +18,7 @@ COMPILED := train/test_merge_loop train/test_unigram text/test_pretokens
 SMALL := merge_loop or textbook or librarys or their_definition
 export PYTHONHASHSEED := 0
 # Two processes at a time: a thread of torch that waits for another leaves its core to them.
-test test-all coverage: export OMP_WAIT_POLICY := passive
+figures store test test-all coverage: export OMP_WAIT_POLICY := passive
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*##  *\(.*\)/make \1	\2/p' Makefile

@@ -46,8 +46,8 @@ def environment() -> dict[str, str]:
     textbook, whatever a reader has kept in mytok.py. In the quick profile torch and numpy
     also compute in steps that all processors of a kind have (AVX2, from 2013 on; SSE where that is
     fast enough): otherwise the widest that one has, and its vendor, decide the last digits of what a
-    model gives, and of a fitted line. There a thread that waits for another leaves its core to the
-    other notebook. The longer profiles, which also take times, compute in the fastest way.
+    model gives, and of a fitted line. The longer profiles, which also take times, compute in the
+    fastest way.
 
     >>> environment()["PYTHONHASHSEED"]
     '0'
@@ -56,7 +56,6 @@ def environment() -> dict[str, str]:
     if profile().name == "quick":
         told |= {"ATEN_CPU_CAPABILITY": "default", "MKL_CBWR": "AVX2"}
         told |= {"OPENBLAS_CORETYPE": "Nehalem"}  # SSE: what 64-bit x86 has had since 2008
-        told |= {"OMP_WAIT_POLICY": "passive"}
     return told
 
 
