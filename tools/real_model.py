@@ -1,8 +1,9 @@
 """The long runs on SmolLM2-135M, whose tables the notebooks show: `make full ONLY=14` and so on.
 
-A run keeps its state every 25 steps and its rows in `runs/`, and goes on from there after a kill.
-One thread computes, so that the same machine gives the same numbers. Each run's prediction was
-written down before it.
+A run keeps its state every 25 steps and its rows in `runs/`, and goes on from there after a kill. A
+call that is not done after a quarter of an hour keeps what it has and stops: type it again. One thread
+computes, so that the same machine gives the same numbers. Each run's prediction was written down
+before it.
 """
 
 import hashlib
@@ -32,6 +33,7 @@ MODEL, LEARNED = "smollm2-135m", 3_000_000  # characters from which tokens are l
 END = 0  # <|endoftext|>, which stands before each text
 STEP, CHUNK = 8, 128  # chunks a step, and old tokens that a chunk has at least
 RATE, KEPT_EVERY = 1e-4, 25  # chosen beforehand; not searched for
+BEGAN, MOST = time.monotonic(), 15 * 60  # seconds after which a call stops as soon as it can
 POINTS = (0, 10, 25, 50, 80, 120)  # steps after which a reading is measured
 
 PREDICTIONS = {
@@ -108,6 +110,22 @@ def rows_of(tokenizer, texts) -> list[list[int]]:
     return [[END, *encoding.ids] for encoding in tokenizer.encode_batch(list(texts))]
 
 
+class NotDone(Exception):
+    """The call stopped, with all that it made kept."""
+
+
+def stop_if_late(where: str) -> None:
+    """Raise NotDone where the call has taken its quarter of an hour."""
+    if is_late():
+        raise NotDone(
+            f"{where}: kept, since a call stops after {MOST // 60} minutes. Type it again"
+        )
+
+
+def is_late() -> bool:
+    return time.monotonic() - BEGAN > MOST
+
+
 def row_by_row(name: str, keys: list[str], cases: list[tuple], make: Callable) -> pd.DataFrame:
     """One row for each case, kept in `runs/` as soon as it is there; those found there are not made."""
     file = RUNS / f"{name}.csv"
@@ -119,6 +137,8 @@ def row_by_row(name: str, keys: list[str], cases: list[tuple], make: Callable) -
             print(known[case], flush=True)
             RUNS.mkdir(exist_ok=True)
             write_whole(file, pd.DataFrame(known.values()).to_csv(index=False).encode())
+            if len(known) < len(cases):
+                stop_if_late(f"{name}, {len(known)} of {len(cases)} rows")
     return pd.DataFrame([known[case] for case in cases])
 
 
@@ -237,8 +257,9 @@ def read_on(
             write_whole(table, pd.DataFrame(rows).to_csv(index=False).encode())
         if step == max(points):
             break
-        if step % KEPT_EVERY == 0 and step > at:
+        if step > at and (step % KEPT_EVERY == 0 or is_late()):
             keep(file, model, steps, {"step": step, "read": read})
+            stop_if_late(f"{name}, {step} of {max(points)} steps")
         some = text[step * STEP : (step + 1) * STEP]
         n, loss = one_step(model, steps, tokenizer, some, warm=min(1, (step + 1) / 5), rate=rate)
         if not math.isfinite(loss):
@@ -831,15 +852,23 @@ def main(
 ):
     """Measure SmolLM2-135M for chapters (`14`), or make tables (`starts`), or one reading (`fvt`)."""
     torch.set_num_threads(1)
-    for name in what or CHAPTERS:
-        for table in CHAPTERS.get(name, [name]):
-            if table in ARMS | OTHERS:
-                recovery(table)
-            elif table in TABLES:
-                record(table, TABLES[table])
-            elif not table[0].isdigit():  # most chapters have no long run
-                there = ", ".join([*CHAPTERS, *TABLES, *ARMS, *OTHERS])
-                raise typer.BadParameter(f"{table!r} is no table and no reading; there are {there}")
+    try:
+        for table in (table for name in what or CHAPTERS for table in CHAPTERS.get(name, [name])):
+            make_one(table)
+    except NotDone as error:
+        print(error)
+        raise typer.Exit(3) from None
+
+
+def make_one(table: str) -> None:
+    """Make a table, or one reading, by its name."""
+    if table in ARMS | OTHERS:
+        recovery(table)
+    elif table in TABLES:
+        record(table, TABLES[table])
+    elif not table[0].isdigit():  # most chapters have no long run
+        there = ", ".join([*CHAPTERS, *TABLES, *ARMS, *OTHERS])
+        raise typer.BadParameter(f"{table!r} is no table and no reading; there are {there}")
 
 
 if __name__ == "__main__":

@@ -47,6 +47,28 @@ def test_a_reading_goes_on_from_its_last_state(tmp_path, monkeypatch, optimiser,
     again = reading("killed")
     pd.testing.assert_frame_equal(again, whole, check_exact=True)
     assert whole["sum"].nunique() > 1 and not list((tmp_path / "killed").glob("*.safetensors"))
+    monkeypatch.setattr(real_model, "MOST", 0)  # late at once: a call makes one step
+    for step in (1, 2, 3):
+        with pytest.raises(real_model.NotDone, match=f"x, {step} of 4 steps"):
+            reading("late")
+    pd.testing.assert_frame_equal(reading("late"), whole, check_exact=True)
+
+
+def test_rows_that_a_late_call_made_are_not_made_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(real_model, "RUNS", tmp_path)
+    monkeypatch.setattr(real_model, "MOST", 0)
+    made = []
+
+    def make(name, n):
+        made.append(n)
+        return {"twice": 2 * n}
+
+    cases = [("a", n) for n in range(3)]
+    for done in (1, 2):
+        with pytest.raises(real_model.NotDone, match=f"t, {done} of 3 rows"):
+            real_model.row_by_row("t", ["name", "n"], cases, make)
+    table = real_model.row_by_row("t", ["name", "n"], cases, make)
+    assert made == [0, 1, 2] and table.twice.tolist() == [0, 2, 4]
 
 
 def test_only_the_named_rows_learn():
