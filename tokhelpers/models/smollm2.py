@@ -2,7 +2,9 @@
 
 import torch
 import transformers
+from transformers.initialization import no_init_weights
 
+from ..tokenizer.gguf_file import read_gguf
 from ..tokenizer.vendors import checked_file
 from .architectures import configuration
 
@@ -41,13 +43,14 @@ def load_smollm2():
     >>> load_smollm2().num_parameters()
     134515008
     """
-    from gguf import GGUFReader
     from gguf.quants import dequantize
 
     config = configuration("smollm2-135m", **SAID)
-    model = transformers.AutoModelForCausalLM.from_config(config, dtype=torch.float32)
+    with no_init_weights():  # all are read below
+        model = transformers.AutoModelForCausalLM.from_config(config, dtype=torch.float32)
+    model.tie_weights()
     heads = {"attn_q": config.num_attention_heads, "attn_k": config.num_key_value_heads}
-    for tensor in GGUFReader(checked_file("smollm2-135m")).tensors:
+    for tensor in read_gguf(checked_file("smollm2-135m")).tensors:
         *layer, kind, _ = tensor.name.removeprefix("blk.").split(".")
         place = ".".join([*(f"model.layers.{i}" for i in layer), MODULES[kind]])
         weight = model.get_submodule(place).weight

@@ -22,24 +22,10 @@ def set_style() -> None:
 
     >>> set_style()
     """
-    import seaborn as sns
+    import matplotlib.pyplot as plt
 
-    settings = {
-        "axes.spines.top": False,
-        "axes.spines.right": False,
-        "axes.grid": True,
-        "grid.color": "#e6e6e6",
-        "axes.titlelocation": "left",
-        "axes.titleweight": "bold",
-        "figure.figsize": (7, 3.6),
-        "figure.constrained_layout.use": True,
-        "figure.dpi": 110,
-        "legend.frameon": False,
-        "lines.linewidth": 1.8,
-        "svg.fonttype": "none",
-        "svg.hashsalt": "tokhelpers",  # element names in the file depend on the figure alone
-    }
-    sns.set_theme(context="notebook", style="ticks", palette=COLOURS, font_scale=0.9, rc=settings)
+    plt.style.use(Path(__file__).with_suffix(".mplstyle"))
+    plt.rc("axes", prop_cycle=plt.cycler(color=COLOURS))
 
 
 def save_figure(figure, table: pd.DataFrame, name: str, *, conditions: str = "") -> None:
