@@ -25,6 +25,7 @@ from .batches import (
 
 WARMUP = FLOOR = 0.01  # share of the steps in which the rate rises; share of it at the end
 PLACES = 8_192  # ids, with padding, that go through a model at once, at most
+PADDED = 1.25  # how much longer than the shortest row of a part its longest may be
 SCORES = 2**28  # scores over the vocabulary that these have at most: 1 GiB in float32
 
 
@@ -205,8 +206,10 @@ def _parts(model, rows: list[dict]) -> list[list[int]]:
     """The places of the rows of each part: rows of like lengths, which need less padding."""
     places = min(PLACES, SCORES // model.get_input_embeddings().num_embeddings)
     parts = [[]]
-    for i in sorted(range(len(rows)), key=lambda i: len(rows[i]["ids"])):
-        if parts[-1] and (len(parts[-1]) + 1) * max(1, len(rows[i]["ids"])) > places:
+    lengths = [max(1, len(row["ids"])) for row in rows]
+    for i in sorted(range(len(rows)), key=lengths.__getitem__):
+        full = (len(parts[-1]) + 1) * lengths[i] > places
+        if parts[-1] and (full or lengths[i] > PADDED * lengths[parts[-1][0]]):
             parts.append([])
         parts[-1].append(i)
     return parts
