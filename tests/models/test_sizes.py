@@ -56,6 +56,20 @@ def test_parameters_and_memory_are_those_of_the_models(table):
     assert table.parameters_added.tolist() == [count - counts[0] for count in counts]
 
 
+def test_memory_is_exact_where_the_peak_of_a_step_moves():
+    """Where the table is small, most memory is in use at another moment: no single line."""
+    base = th.train_byte_level_bpe(["a"], vocab_size=256)
+    words = {f"{k:b}".replace("0", "ab").replace("1", "cd"): 2 for k in range(200)}
+    step = {"batch": 8, "length": 128}
+    table = th.recommend_size(base, words, "small-llama", sizes=[20, 50, 190], test=["a"], **step)
+    bills = [
+        training_memory("small-llama", 256 + n, head="causal-lm", **step).total for n in table.added
+    ]
+    slopes = np.diff(bills) / np.diff(table.added)
+    assert np.ptp(slopes) > 0
+    assert table.memory_added.tolist() == [bill - bills[0] for bill in bills]
+
+
 def llama_operations(config, vocab_size, length):
     """Of a step on one text, on paper: two for a multiplication and addition, thrice for backward."""
     width, layers = config.hidden_size, config.num_hidden_layers

@@ -78,7 +78,7 @@ def recommend_size(
     added = np.array([0, *(sizes or _grid(len(extension.tokens)))])
     found = pd.DataFrame(evaluate(extend(base, extension, n), text) for n in added.tolist())
     rows, step = (base.next_id + added).tolist(), {"head": head, "batch": batch, "length": length}
-    memory = [int(training_memory(model_config, size, **step).total) for size in rows]
+    memory = _memory(model_config, rows, step)
     # parameters and time are straight lines, of which the ends are enough
     ends = rows[0], rows[-1]
     parameters = [parameter_count(model_config, size, head) for size in ends]
@@ -90,7 +90,7 @@ def recommend_size(
             "bytes_per_token": found.bytes_per_token,
             "tokens_saved_per_million_chars": 1e6 * (found.tokens[0] - found.tokens) / found.chars,
             "parameters_added": (parameters[1] - parameters[0]) * added // added[-1],
-            "memory_added": [size - memory[0] for size in memory],
+            "memory_added": memory - memory[0],
             "step_time_added_percent": 100 * slower,
             "net_cost": (1 + slower) * found.tokens / found.tokens[0],
         }
@@ -119,6 +119,24 @@ def training_operations(architecture, vocab_size: int, head: str, length: int) -
     found = counter.get_flop_counts()["Global"].items()
     attention = sum(n for kind, n in found if "bmm" in str(kind) or "attention" in str(kind))
     return total - attention * (length - 1) // (2 * length)
+
+
+def _memory(architecture, rows: list[int], step: dict) -> np.ndarray:
+    """The memory of a training step in bytes, for tables of several numbers of rows.
+
+    At each moment of the step it is a straight line in the rows, and the peak is the largest of these
+    lines. So where the middle lies on the chord of two ends, all that is between them lies there.
+    """
+
+    def total(size: int) -> int:
+        return int(training_memory(architecture, size, **step).total)
+
+    ends = [rows[0], rows[len(rows) // 2], rows[-1]]
+    low, middle, high = found = [total(size) for size in ends]
+    if (middle - low) * (ends[2] - ends[0]) == (high - low) * (ends[1] - ends[0]):
+        return low + (np.array(rows) - rows[0]) * (high - low) // (ends[2] - ends[0])
+    known = dict(zip(ends, found, strict=True))
+    return np.array([known.get(size) or total(size) for size in rows])
 
 
 def _grid(yielded: int) -> list[int]:
