@@ -32,7 +32,6 @@ from .measure import (
     unreachable as unreachable,
 )
 from .models import (
-    distill_embeddings as distill_embeddings,
     id_map as id_map,
     load_model as load_model,
     new_model as new_model,

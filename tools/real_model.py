@@ -21,6 +21,7 @@ import pandas as pd
 import torch
 import typer
 from checkpoints import keep, take_up
+from distillation import distill_embeddings
 from safetensors.torch import load_file, save_file
 from scipy.stats import mannwhitneyu
 
@@ -283,7 +284,7 @@ def started(tokenizer, start: str, model=None):
         return model
     init, _, how = start.partition(", rescaled about ")
     if init == "distilled":
-        return th.distill_embeddings(
+        return distill_embeddings(
             model, base(), tokenizer, definitions(), snippets=SNIPPETS, learning_rate=1e-3
         )
     options = {"corpus": definitions()} if init == "focus" else {}

@@ -8,7 +8,6 @@ from .costs import (
     parameter_count as parameter_count,
     training_memory as training_memory,
 )
-from .distillation import distill_embeddings as distill_embeddings
 from .questions import (
     Question as Question,
     answer_accuracy as answer_accuracy,
