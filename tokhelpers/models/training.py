@@ -83,16 +83,12 @@ def optimise(
 ):
     """Train a model with AdamW on examples; return the trained model and the history of its steps.
 
-    An example has ``ids``, and ``labels``: one number, or one per place (``NO_LABEL``: none). ``loss``
-    is the sum over the labels of a batch (``collated``); a step's is their mean. ``steps`` overrules
-    ``epochs``. The order of examples is drawn from the seed and the epoch, dropout from the seed and
-    the step. The default device is CUDA where there is one. The model computes in its own type:
-    ``model.bfloat16()`` makes it faster on a GPU, and so does ``torch.autocast`` around the call.
-    The model that came in stays as it was unless ``inplace``. Where other programs use the cores
-    too, ``torch.set_num_threads(1)`` can be many times faster.
-
-    The history has one row per step: step, learning_rate, loss (in nats) and items (labels). Raises
-    as ``training_steps`` does, and ValueError for no example and for numbers below 1.
+    An example has ``ids``, and ``labels``: one number, or one per place (``NO_LABEL``: none).
+    ``loss`` is the sum over the labels of a batch (``collated``). ``steps`` overrules ``epochs``.
+    The order of examples is drawn from the seed and the epoch, dropout from the seed and the step.
+    The default device is CUDA where there is one. The model that came in stays as it was unless
+    ``inplace``. Where other programs use the cores too, ``torch.set_num_threads(1)`` can be many
+    times faster.
     """
     for name, number in {"batch_size": batch_size, "epochs": epochs, "steps": steps}.items():
         if number is not None:
@@ -139,16 +135,12 @@ def training_steps(
     seed: int,
     done: int = 0,
 ) -> Iterator[dict]:
-    """Train a model in place, step by step; yield the history's row after each.
+    """Train a model in place; yield after each step its number, rate, mean loss (nats) and labels.
 
-    ``batch(step)`` are the examples of a step, which is counted from 1; ``done`` steps have been made
-    before. The rate rises to ``learning_rate`` in the first hundredth of the steps and falls, as half
-    a cosine, to a hundredth of it. A batch goes through the model in parts of about 8,192 ids, fewer
-    where the vocabulary is large; that changes rounding and dropout, not the result. Raises
-    FloatingPointError for a loss or gradients that are not finite, and ValueError for a rate that is
-    no positive number and for a batch without labels.
-
-    Source: thesis, section 5.2.2.
+    ``batch(step)`` are the examples of a step, which is counted from 1; ``done`` steps have been
+    made before. A batch goes through the model in parts of about 8,192 ids, fewer where the
+    vocabulary is large; that changes rounding and dropout, not the result. Source: thesis, section
+    5.2.2.
     """
     if not (math.isfinite(learning_rate) and learning_rate > 0):
         raise ValueError(f"learning_rate={learning_rate!r}: give a number above 0")
@@ -251,11 +243,7 @@ def label_logits(model, batch: dict) -> torch.Tensor:
 
 @torch.no_grad()
 def scores(model, rows: list[dict], function: Callable) -> np.ndarray:
-    """Return what ``function(model, batch)`` gives for each row (rows, ...), float32.
-
-    The model computes in its own type, on its device, without dropout. Raises ValueError for ids
-    outside its table.
-    """
+    """Return what ``function(model, batch)`` gives for each row, float32, without dropout."""
     check_ids(model, [row["ids"] for row in rows])
     parts, mode = _parts(model, rows), model.training
     model.eval()
