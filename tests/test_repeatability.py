@@ -62,7 +62,7 @@ def with_a_model(text: list[str], folder: Path) -> Iterator[tuple]:
     base = th.train_byte_level_bpe(text, vocab_size=1_000, special_tokens=["<end>"])
     longer = th.extend(base, th.continue_bpe(base, text, 50))
     model = th.new_model("small-llama", 1_000, **TINY)
-    sizes = th.recommend_size(base, text, model.config, sizes=[25, 50])
+    sizes = th.recommend_size(base, text, model.config, sizes=[25, 50], test=text)
     yield "recommend_size", sizes
     about = {"base": {"base": base}, "texts": {"text": text}, "measures": sizes.iloc[0]}
     th.save_pretrained(longer, folder / "saved", calls=["continue_bpe(base, text, 50)"], **about)
