@@ -381,7 +381,7 @@ def test_a_tokenizer_that_is_not_the_models(old, longer, function):
 def test_no_output_head(old, longer):
     model = new_model("small-bert", 282, "none", **SMALL)
     assert th.plan_transfer(model, old, longer)["head"] == "none"
-    after = th.transfer_embeddings(model, old, longer, head=False)
+    after = th.transfer_embeddings(model, old, longer)
     assert len(after.get_input_embeddings().weight) == 291
 
 
