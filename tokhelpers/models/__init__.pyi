@@ -10,7 +10,6 @@ from .costs import (
 )
 from .questions import (
     Question as Question,
-    answer_accuracy as answer_accuracy,
     format_question as format_question,
     hpo_questions as hpo_questions,
     icd_chapters as icd_chapters,
