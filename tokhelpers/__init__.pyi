@@ -21,7 +21,6 @@ from .adapt import (
 )
 from .measure import (
     compare_language as compare_language,
-    compare_languages as compare_languages,
     compare_vocabularies as compare_vocabularies,
     evaluate as evaluate,
     evaluate_sizes as evaluate_sizes,

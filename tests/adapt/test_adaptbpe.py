@@ -13,7 +13,7 @@ from tokhelpers import textbook as tb
 from tokhelpers.adapt import adaptbpe
 from tokhelpers.adapt.adaptbpe import adapt_bpe
 from tokhelpers.adapt.selection import avocado, count_words, medvoc
-from tokhelpers.measure.words import fragment_score
+from tokhelpers.measure.quality import fragment_score
 from tokhelpers.tokenizer.token_bytes import token_strings
 
 
