@@ -14,7 +14,6 @@ from ..tokenizer.library import as_given, read_parts
 from ..tokenizer.parts import Parts
 from ..tokenizer.pretokenization import cuts_text, library_cutter
 from ..train.merges import learn_tokens
-from ..train.sentencepiece import learn_pieces
 from .methods import extended_by_sizes
 
 
@@ -75,12 +74,9 @@ def continue_bpe(
     positive("min_frequency", min_frequency)
     if max_token_length is not None:
         positive("max_token_length", max_token_length)
-    options = {"min_frequency": min_frequency, "max_token_length": max_token_length}
-    if parts.byte_level:
-        learned, characters = learn_tokens(words, parts, n_tokens, **options), 0
-    else:
-        learned, characters = learn_pieces(words, parts, n_tokens, **options)
-    tokens, merges, frequencies = learned
+    tokens, merges, frequencies, characters = learn_tokens(
+        words, parts, n_tokens, min_frequency=min_frequency, max_token_length=max_token_length
+    )
     if len(tokens) < n_tokens:
         lower = "lower min_frequency or " if min_frequency > 1 else ""
         warnings.warn(

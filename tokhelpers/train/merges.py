@@ -14,6 +14,7 @@ from ..tokenizer.parts import Parts
 from ..tokenizer.segmentation import MergeTable, merge_table, segment, symbols_of
 from .merge_loop import ANSWER, MOST_SYMBOLS, merge_loop
 from .pairs import MOST_PLACES, text_of
+from .sentencepiece import has_rules, new_characters, normalised, piece_check
 from .spelling import spelling_of
 
 
@@ -177,27 +178,37 @@ def learn_tokens(
     *,
     min_frequency: int = 1,
     max_token_length: int | None = None,
-) -> tuple[list[str], list[tuple[str, str]], list[int]]:
+) -> tuple[list[str], list[tuple[str, str]], list[int], int]:
     """Continue the training of a BPE tokenizer on counted pre-tokens.
 
     The pre-tokens are segmented by the merges there are (no merge skipping), then merges are
     learned until there are ``n_tokens`` new tokens, or earlier when no pair reaches
     ``min_frequency``. ``max_token_length`` is in characters of the token string (bytes, for
-    byte-level tokenizers). Returns tokens, merges and the frequency of each merge, in learned order.
+    byte-level tokenizers). SentencePiece's rules are as in ``continue_bpe``; by them the first new
+    tokens are characters. Nothing merges with their byte tokens and the unknown token. Returns
+    tokens, merges, the frequency of each merge, in learned order, and the number of characters.
 
     Source: Purason et al. 2025, section 3.1.
 
     >>> base = th.read_parts(th.train_byte_level_bpe(["bat bat"], vocab_size=257))
     >>> learn_tokens(th.count_pretokens(["bat bat"], base), base, 1)
-    (['bat'], [('b', 'at')], [2])
+    (['bat'], [('b', 'at')], [2], 0)
     """
-    segmented = segment(*symbols_of(words.strings, parts, dropping=True), parts.merge_table)
-    limit = max_token_length or float("inf")
-    return learn_vocabulary(
-        *alike_together(*segmented, words.counts),
-        parts.vocab,
-        n_tokens,
-        known=parts.merge_table,
+    texts, counts, wider, characters = words.strings, words.counts, parts, []
+    if has_rules(parts):
+        texts, counts = normalised(words, parts)
+        characters = new_characters(texts, counts, parts, min_frequency)[:n_tokens]
+        wider, valid = parts.with_tokens(characters), piece_check(max_token_length or 16)
+    else:
+        valid = piece_check(max_token_length, split_by_unicode_script=False, split_digits=False)
+    segmented = segment(*symbols_of(texts, wider, dropping=True), wider.merge_table)
+    tokens, merges, frequencies = learn_vocabulary(
+        *alike_together(*segmented, counts),
+        wider.vocab,
+        n_tokens - len(characters),
+        known=wider.merge_table,
         min_frequency=min_frequency,
-        valid=lambda token: len(token) <= limit,
+        valid=valid,
+        apart=frozenset() if parts.byte_level else parts.unmerged,
     )
+    return characters + tokens, merges, frequencies, len(characters)

@@ -1,4 +1,4 @@
-"""SentencePiece BPE models: the rules of their pieces, and continued training by them."""
+"""SentencePiece's rules: which pieces its BPE trainer allows, and which characters it begins with."""
 
 import json
 import unicodedata
@@ -11,16 +11,11 @@ import numpy as np
 from ..text.pretokens import Pretokens
 from ..tokenizer.parts import Parts
 from ..tokenizer.pretokenization import library_cutter
-from ..tokenizer.segmentation import segment, sum_by_id, symbols_of
+from ..tokenizer.segmentation import sum_by_id
 from ..tokenizer.token_bytes import code_points
-from .merges import learn_vocabulary
 
 DIGITS = frozenset("0123456789０１２３４５６７８９")  # those that sentencepiece knows
-
-
-COVERAGE = (
-    0.99995  # share of a text's characters that are to be tokens; as in Llama-2 and Mistral v1
-)
+COVERAGE = 0.99995  # of a text's characters that share shall be tokens; as in Llama-2, Mistral v1
 
 
 # --- which pieces are allowed -------------------------------------------------------------------
@@ -81,44 +76,14 @@ def _script(character: str) -> str:
     return "Hani" if script(character) in kana or character == "ー" else script(character)
 
 
-# --- continued training -------------------------------------------------------------------------
-def learn_pieces(
-    words: Pretokens,
-    parts: Parts,
-    n_tokens: int,
-    *,
-    min_frequency: int = 1,
-    max_token_length: int | None = None,
-) -> tuple[tuple[list[str], list[tuple[str, str]], list[int]], int]:
-    """Continue the training of a tokenizer of characters; returns as ``learn_tokens``, and a number.
-
-    This says how many of the first tokens are new characters: they count among the ``n_tokens``, and
-    need no merges. Nothing merges with byte tokens and the unknown token. Source: Purason et al.
-    2025, section 3.1.
-    """
-    pre_tokenizer = parts.steps["pre_tokenizer"]
-    if pre_tokenizer is None or pre_tokenizer["type"] == "Metaspace":
-        texts, counts = _normalised(words, parts)
-        characters = _new_characters(texts, counts, parts, min_frequency)[:n_tokens]
-        valid = piece_check(max_token_length or 16)
-    else:  # the rules are those of the pre-tokenizer
-        texts, counts, characters = words.strings, words.counts, []
-        valid = piece_check(max_token_length, split_by_unicode_script=False, split_digits=False)
-    wider = parts.with_tokens(characters)
-    tokens, *learned = learn_vocabulary(
-        *segment(*symbols_of(texts, wider, dropping=True), wider.merge_table),
-        counts,
-        wider.vocab,
-        n_tokens - len(characters),
-        known=wider.merge_table,
-        valid=valid,
-        apart=parts.unmerged,
-        min_frequency=min_frequency,
-    )
-    return (characters + tokens, *learned), len(characters)
+# --- what is learned from ------------------------------------------------------------------------
+def has_rules(parts: Parts) -> bool:
+    """Whether these rules hold: not for bytes, nor where a pre-tokenizer has rules of its own."""
+    pre_tokenizer = parts.steps["pre_tokenizer"] or {"type": "Metaspace"}
+    return not parts.byte_level and pre_tokenizer["type"] == "Metaspace"
 
 
-def _normalised(words: Pretokens, parts: Parts) -> tuple[list[str], np.ndarray]:
+def normalised(words: Pretokens, parts: Parts) -> tuple[list[str], np.ndarray]:
     """Pre-tokens and counts of the NFKC-normalised text, in which there may be more spaces."""
     cut = library_cutter(json.dumps(parts.steps | {"normalizer": None}))
     normal = Counter()
@@ -129,7 +94,7 @@ def _normalised(words: Pretokens, parts: Parts) -> tuple[list[str], np.ndarray]:
     return list(normal), np.fromiter(normal.values(), np.int64, len(normal))
 
 
-def _new_characters(texts, counts, parts: Parts, least: int) -> list[str]:
+def new_characters(texts, counts, parts: Parts, least: int) -> list[str]:
     """The characters that the vocabulary lacks and ``COVERAGE`` asks for, the most frequent first.
 
     Control characters are no candidates: for sentencepiece a text ends at a line break.
