@@ -178,14 +178,9 @@ def _named(
     place = {i: n for n, i in enumerate(np.flatnonzero(sources.origin == "new"))}
     named = {place.get(new.all_ids.get(t)): old.all_ids.get(like) for t, like in rows.items()}
     if None in named or None in named.values():
-        wrong = [
-            (t, like)
-            for t, like in rows.items()
-            if place.get(new.all_ids.get(t)) is None or like not in old.all_ids
-        ]
         raise ValueError(
-            f"rows maps new tokens to tokens that the old tokenizer has, and {wrong[0][0]!r}: "
-            f"{wrong[0][1]!r} does not: give token strings of the two vocabularies"
+            f"rows maps new tokens to tokens that the old tokenizer has, and {dict(rows)} does not: "
+            "give token strings of the two vocabularies"
         )
     return named
 
