@@ -22,8 +22,8 @@ from tokhelpers.models import (
 )
 from tokhelpers.models.architectures import head_of
 from tokhelpers.models.batches import NO_LABEL, around, sequence_length
+from tokhelpers.models.losses import label_logits, scores
 from tokhelpers.models.questions import LETTERS
-from tokhelpers.models.training import label_logits, scores
 
 
 def finetune_choices(

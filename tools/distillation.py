@@ -7,11 +7,11 @@ from functools import partial
 
 import numpy as np
 import torch
+from learning import optimise
 from tokenizers import Tokenizer
 
 import tokhelpers as th
 from tokhelpers.models.batches import NO_LABEL, sequence_length
-from tokhelpers.models.training import optimise
 
 LENGTH = 50  # tokens of a part of a document
 

@@ -17,7 +17,7 @@ import tokhelpers as th
 from tokhelpers.models import Question, new_model
 from tokhelpers.models.architectures import head_of
 from tokhelpers.models.batches import NO_LABEL, collated, sequence_length
-from tokhelpers.models.training import label_logits
+from tokhelpers.models.losses import label_logits
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 SMALL = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}

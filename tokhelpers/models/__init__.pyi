@@ -8,6 +8,7 @@ from .costs import (
     parameter_count as parameter_count,
     training_memory as training_memory,
 )
+from .losses import loss_per_byte as loss_per_byte
 from .questions import (
     Question as Question,
     format_question as format_question,
@@ -21,10 +22,6 @@ from .rows import (
 from .sizes import (
     recommend_size as recommend_size,
     training_operations as training_operations,
-)
-from .training import (
-    loss_per_byte as loss_per_byte,
-    pretrain as pretrain,
 )
 from .transfer import (
     plan_transfer as plan_transfer,

@@ -1,7 +1,6 @@
-"""From texts to batches of ids: encoding, cutting into blocks, padding, checks."""
+"""From texts to batches of ids: encoding, padding, checks."""
 
-from collections.abc import Iterable, Sequence
-from itertools import chain
+from collections.abc import Iterable
 
 import numpy as np
 import torch
@@ -63,18 +62,6 @@ def around(tokenizer, separator: str | int | None = None) -> tuple[list[int], li
         "it is not clear which token stands between texts: give separator= a special token of the "
         f"tokenizer ({some}), or an id"
     )
-
-
-def blocks(documents: Iterable[Sequence[int]], length: int, separator: int) -> list[np.ndarray]:
-    """Cut documents, lists of ids, into blocks: one stream with a separator around each document.
-
-    A block has ``length`` + 1 ids and shares one with its neighbour, so that each id but the first
-    of the stream is predicted once. The last may be shorter; nothing is left out.
-    """
-    positive("length", length)
-    ids = chain([separator], *((*document, separator) for document in documents))
-    stream = np.fromiter(ids, np.int64)
-    return [stream[i : i + length + 1] for i in range(0, len(stream) - 1, length)]
 
 
 def collated(rows: list[dict]) -> dict[str, torch.Tensor]:

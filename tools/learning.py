@@ -1,31 +1,21 @@
-"""Training a causal model on text, and its loss there: one loop for whatever is learned."""
+"""Training a model on text: one loop for whatever is learned, and causal models on packed text."""
 
 import copy
-import inspect
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 
 import numpy as np
 import pandas as pd
 import torch
-import torch.nn.functional as F
 import transformers
 
-from ..tokenizer.checks import positive
-from .architectures import head_of
-from .batches import (
-    NO_LABEL,
-    around,
-    blocks,
-    check_ids,
-    collated,
-    encode_texts,
-    sequence_length,
-)
+from tokhelpers.models.architectures import head_of
+from tokhelpers.models.batches import NO_LABEL, around, check_ids, encode_texts, sequence_length
+from tokhelpers.models.losses import batch_of, portions, predicted, row_losses
+from tokhelpers.tokenizer.checks import positive
 
 WARMUP = FLOOR = 0.01  # share of the steps in which the rate rises; share of it at the end
-PLACES = 8_192  # ids, with padding, that go through a model at once, at most
-SCORES = 2**28  # scores over the vocabulary that these have at most: 1 GiB in float32
 
 
 def pretrain(
@@ -63,9 +53,16 @@ def pretrain(
     return optimise(model, [predicted(row) for row in rows], lm_loss, **options)
 
 
-def predicted(row: np.ndarray) -> dict:
-    """Make the example to predict each id of a row, but the first, from those before it."""
-    return {"ids": row[:-1], "labels": row[1:]}
+def blocks(documents: Iterable[Sequence[int]], length: int, separator: int) -> list[np.ndarray]:
+    """Cut documents, lists of ids, into blocks: one stream with a separator around each document.
+
+    A block has ``length`` + 1 ids and shares one with its neighbour, so that each id but the first
+    of the stream is predicted once. The last may be shorter; nothing is left out.
+    """
+    positive("length", length)
+    ids = chain([separator], *((*document, separator) for document in documents))
+    stream = np.fromiter(ids, np.int64)
+    return [stream[i : i + length + 1] for i in range(0, len(stream) - 1, length)]
 
 
 def optimise(
@@ -174,8 +171,8 @@ def _step(model, optimiser, loss, rows: list[dict], step: int) -> dict:
         raise ValueError(f"the batch of step {step} has no token to predict: give longer texts")
     model.train()
     losses = []
-    for part in _parts(model, rows):
-        share = loss(model, _batch(model, rows, part)) / items
+    for part in portions(model, rows):
+        share = loss(model, batch_of(model, rows, part)) / items
         share.backward()
         losses.append(share.detach())
     losses = torch.stack(losses).double().cpu()
@@ -193,95 +190,6 @@ def _step(model, optimiser, loss, rows: list[dict], step: int) -> dict:
     return {"loss": losses.sum().item(), "items": items}
 
 
-def _parts(model, rows: list[dict]) -> list[list[int]]:
-    """The places of the rows of each part: rows of like lengths, which need less padding."""
-    places = min(PLACES, SCORES // model.get_input_embeddings().num_embeddings)
-    parts = [[]]
-    for i in sorted(range(len(rows)), key=lambda i: len(rows[i]["ids"])):
-        if parts[-1] and (len(parts[-1]) + 1) * max(1, len(rows[i]["ids"])) > places:
-            parts.append([])
-        parts[-1].append(i)
-    return parts
-
-
-def _batch(model, rows: list[dict], part: list[int]) -> dict[str, torch.Tensor]:
-    batch = collated([rows[i] for i in part])
-    return {key: value.to(model.device) for key, value in batch.items()}
-
-
-# --- losses --------------------------------------------------------------------------------------
 def lm_loss(model, batch: dict) -> torch.Tensor:
     """Compute the sum of the losses of a batch's labels, in nats."""
     return row_losses(model, batch).sum()
-
-
-def row_losses(model, batch: dict) -> torch.Tensor:
-    """Compute the sum of the losses of each row's labels, in nats."""
-    wanted = batch["labels"] != NO_LABEL
-    logits = label_logits(model, batch).float()
-    losses = torch.zeros(wanted.shape, device=logits.device)
-    losses[wanted] = F.cross_entropy(logits, batch["labels"][wanted], reduction="none")
-    return losses.sum(1)
-
-
-def label_logits(model, batch: dict) -> torch.Tensor:
-    """Compute the logits (labels, vocabulary) of labelled places; only these reach the head."""
-    wanted = batch["labels"] != NO_LABEL
-
-    def keep(module, given, output):
-        output.last_hidden_state = output.last_hidden_state[wanted][None]
-        return output
-
-    known = inspect.signature(model.forward).parameters
-    cache = {"use_cache": False} if "use_cache" in known else {}
-    hook = model.base_model.register_forward_hook(keep)
-    try:
-        return model(input_ids=batch["ids"], attention_mask=batch["mask"], **cache).logits[0]
-    finally:
-        hook.remove()
-
-
-@torch.no_grad()
-def scores(model, rows: list[dict], function: Callable) -> np.ndarray:
-    """Return what ``function(model, batch)`` gives for each row, float32, without dropout."""
-    check_ids(model, [row["ids"] for row in rows])
-    parts, mode = _parts(model, rows), model.training
-    model.eval()
-    try:
-        found = [function(model, _batch(model, rows, part)) for part in parts]
-    finally:
-        model.train(mode)
-    return torch.cat(found).float().cpu().numpy()[np.argsort(sum(parts, []))]
-
-
-def loss_per_byte(
-    model,
-    tokenizer,
-    texts: Iterable[str],
-    *,
-    length: int | None = None,
-    separator: str | int | None = None,
-) -> float:
-    """Compute a causal model's loss on texts in nats per UTF-8 byte, comparable across tokenizers.
-
-    Each text stands alone behind the separator, in pieces of ``length`` ids: the sum of the losses
-    of all its tokens, divided by its bytes. Options and errors are those of ``pretrain``; ValueError,
-    too, for texts without a byte.
-
-    >>> tokenizer = th.train_byte_level_bpe(["bat"], vocab_size=258, special_tokens=["<end>"])
-    >>> small = th.new_model("small-llama", 258, hidden_size=6)
-    >>> import math
-    >>> _ = small.get_output_embeddings().weight.data.zero_()
-    >>> loss_per_byte(small, tokenizer, ["bat"]), 2 * math.log(258) / 3  # all ids are as likely
-    (3.7019..., 3.7019...)
-    """
-    head_of(model, "causal-lm")
-    texts = list(texts)
-    length = sequence_length(model, length)
-    documents = encode_texts(tokenizer, texts)
-    if not (size := sum(len(text.encode()) for text in texts)):
-        raise ValueError("the texts are all empty: there is no byte to divide by")
-    before, _ = around(tokenizer, separator)
-    rows = [np.array([before[-1], *ids]) for ids in documents]
-    rows = [row[i : i + length + 1] for row in rows for i in range(0, len(row) - 1, length)]
-    return math.fsum(scores(model, list(map(predicted, rows)), row_losses)) / size
