@@ -179,20 +179,11 @@ def learn_tokens(
     min_frequency: int = 1,
     max_token_length: int | None = None,
 ) -> tuple[list[str], list[tuple[str, str]], list[int], int]:
-    """Continue the training of a BPE tokenizer on counted pre-tokens.
+    """Continue the training of a BPE tokenizer on counted pre-tokens, as ``continue_bpe`` says.
 
-    The pre-tokens are segmented by the merges there are (no merge skipping), then merges are
-    learned until there are ``n_tokens`` new tokens, or earlier when no pair reaches
-    ``min_frequency``. ``max_token_length`` is in characters of the token string (bytes, for
-    byte-level tokenizers). SentencePiece's rules are as in ``continue_bpe``; by them the first new
-    tokens are characters. Nothing merges with their byte tokens and the unknown token. Returns
-    tokens, merges, the frequency of each merge, in learned order, and the number of characters.
-
-    Source: Purason et al. 2025, section 3.1.
-
-    >>> base = th.read_parts(th.train_byte_level_bpe(["bat bat"], vocab_size=257))
-    >>> learn_tokens(th.count_pretokens(["bat bat"], base), base, 1)
-    (['bat'], [('b', 'at')], [2], 0)
+    Returns tokens, merges, the frequency of each merge, and how many of the tokens are characters,
+    which come first. Nothing merges with the byte tokens and the unknown token of a tokenizer of
+    characters.
     """
     texts, counts, wider, characters = words.strings, words.counts, parts, []
     if has_rules(parts):
