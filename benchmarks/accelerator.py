@@ -88,8 +88,9 @@ def checks(device: str) -> pd.DataFrame:
     """Compare a small model's training and transfer on the device and the CPU."""
     from tokenizers import Tokenizer, models, pre_tokenizers
 
-    from tokhelpers.models.training import lm_loss, optimise, predicted
+    from tokhelpers.models.losses import predicted
     from tokhelpers.models.transfer import transfer_embeddings
+    from tools.learning import lm_loss, optimise
 
     letters = sorted(pre_tokenizers.ByteLevel.alphabet())
     vocab = {letter: i for i, letter in enumerate(letters)}

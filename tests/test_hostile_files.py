@@ -181,7 +181,6 @@ READERS = {
     "parquet": lambda path: list(th.load_corpus(f"parquet:{path}")),
     "counts": th.load_counts,
     "tokenizer": lambda path: th.load_tokenizer(path, "path"),
-    "rules": th.train.piece_rules,
 }
 every_reader = pytest.mark.parametrize("read", READERS.values(), ids=READERS)
 

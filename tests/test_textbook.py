@@ -42,6 +42,10 @@ def numbered(*tokens):
     return {token: i for i, token in enumerate(tokens)}
 
 
+def ranked(merges):
+    return {tuple(rule): rank for rank, rule in enumerate(merges)}
+
+
 # ---- training: what must hold --------------------------------------------------------------------
 TRAINERS = {
     "bpe": tb.train_bpe,
@@ -158,7 +162,7 @@ def test_plain_bpe_equals_hugging_face(words, merges):
     for word in words:
         tokens = tokenizer.encode(word).tokens
         assert tb.tokenize_bpe(word, *learned) == tokens
-        assert tb.tokenize_bpe_by_rank(word, *learned) == tokens
+        assert tb.encode(word, ranked(learned[1])) == tokens
 
 
 @given(corpora(), st.integers(0, 20))
@@ -181,7 +185,7 @@ def test_sentencepiece_bpe_equals_sentencepiece(words, n):
         for word in words:
             tokens = processor.encode(word, out_type=str)
             assert tokens_of(tb.tokenize_sentencepiece_bpe("▁" + word, V, M), V) == tokens
-            assert tb.tokenize_bpe_by_rank("▁" + word, V, M) == tokens
+            assert tb.encode("▁" + word, ranked(M)) == tokens
     # else no pair is left, and the library goes on with forms that stand nowhere.
 
 
@@ -207,7 +211,7 @@ def test_by_rank_equals_hugging_face_whatever_the_order_of_the_rules(word, M):
     V = numbered(*dict.fromkeys([*"abc", *itertools.chain(*M), *map("".join, M)]))
     model = models.BPE(vocab=V, merges=M)
     expected = [token.value for token in model.tokenize(word)] if word else []
-    assert tb.tokenize_bpe_by_rank(word, V, [list(rule) for rule in M]) == expected
+    assert tb.encode(word, ranked(M)) == expected
 
 
 def test_wordpiece_unknown_and_too_long_words():

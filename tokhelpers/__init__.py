@@ -15,11 +15,11 @@ adapt: changing a tokenizer
     Extension, continue_bpe, naive_extension, thesis_extension, extend, AdaptBPE, adapt_bpe,
     pruning_order, prune
 measure: what it does to text
-    evaluate, evaluate_sizes, unreachable, reachability, compare_language, compare_languages,
-    compare_vocabularies, explain_token, explain_word, fragment_score
+    evaluate, evaluate_sizes, unreachable, reachability, compare_language, compare_vocabularies,
+    explain_token, explain_word, fragment_score
 models: what it does to a model
-    load_model, new_model, id_map, plan_transfer, transfer_embeddings, distill_embeddings,
-    parameter_count, training_memory, recommend_size
+    load_model, new_model, id_map, plan_transfer, transfer_embeddings, parameter_count,
+    training_memory, recommend_size
 notebook: what notebooks share
     profile, published, measured, record_measured, save_figure, set_style, label_lines,
     show_source, show_tokens, widget

@@ -21,7 +21,6 @@ from .adapt import (
 )
 from .measure import (
     compare_language as compare_language,
-    compare_languages as compare_languages,
     compare_vocabularies as compare_vocabularies,
     evaluate as evaluate,
     evaluate_sizes as evaluate_sizes,
@@ -32,7 +31,6 @@ from .measure import (
     unreachable as unreachable,
 )
 from .models import (
-    distill_embeddings as distill_embeddings,
     id_map as id_map,
     load_model as load_model,
     new_model as new_model,

@@ -104,7 +104,8 @@ def learn(words, k):
 def encode(tokens, ranks):
     """Joins the pair of lowest rank, at its leftmost place, until no pair has a rank (lesson 01).
 
-    ranks: pair -> its place in the list of merges.
+    ranks: pair -> its place in the list of merges. `tokenizers`, `tiktoken` and `sentencepiece` encode
+    so. `apply_merges` agrees if each rule stands behind those that make its parts, as in training.
 
     >>> encode("abc", {("a", "bc"): 0, ("b", "c"): 1})
     ['abc']
@@ -222,22 +223,6 @@ def tokenize_bpe(word, vocab, merges, *, unk="[UNK]", trace=None):
     (['b', 'ag', 's'], ['[UNK]', 'at'])
     """
     return apply_merges([char if char in vocab else unk for char in word], merges, trace)
-
-
-def tokenize_bpe_by_rank(word, vocab, merges, *, unk="[UNK]"):
-    """Tokenizes a word with plain BPE as libraries do: the pair of lowest rank, again and again.
-
-    A pair's rank is its place in `merges`. The pair of lowest rank is merged at its leftmost place
-    only; then all pairs are looked at anew. `tokenizers`, `tiktoken` and `sentencepiece` encode so.
-    `tokenize_bpe` goes through the list once: when `a+bc` has its turn below, there is no `bc` yet.
-    The two agree if each rule stands behind the rules that make its parts, as training learns them.
-
-    >>> vocab, merges = {"a": 0, "b": 1, "c": 2, "bc": 3, "abc": 4}, [("a", "bc"), ("b", "c")]
-    >>> tokenize_bpe("abc", vocab, merges), tokenize_bpe_by_rank("abc", vocab, merges)
-    (['a', 'bc'], ['abc'])
-    """
-    ranks = {tuple(rule): rank for rank, rule in enumerate(merges)}
-    return encode([char if char in vocab else unk for char in word], ranks)
 
 
 # ---- WordPiece: Algorithms 1, 4, 7 ---------------------------------------------------------------
@@ -640,7 +625,7 @@ def tokenize_adapt_bpe(text, vocab, merges, added, *, trace=None):
     text: one word or an iterable of words, written as the tokens of vocab are (byte characters for
     byte-level BPE). added: a list of tokens of vocab. Returns the list of tokens. Of equally long
     matches the leftmost is taken. Then the pair of lowest rank is merged again and again, wherever
-    it stands; with the rules that training learns this is what `tokenize_bpe_by_rank` does.
+    it stands; with the rules that training learns this is what `encode` does.
     trace: dicts with match and tokens (so far), then with rule and tokens (after). Raises
     ValueError if a token is not in vocab. Source: Balde et al., 2024, Algorithm 1.
 

@@ -15,7 +15,6 @@ from tokenizers import Tokenizer
 import tokhelpers as th
 from tokhelpers.models import (
     Question,
-    answer_accuracy,
     encode_texts,
     format_question,
     loss_per_byte,
@@ -23,8 +22,8 @@ from tokhelpers.models import (
 )
 from tokhelpers.models.architectures import head_of
 from tokhelpers.models.batches import NO_LABEL, around, sequence_length
+from tokhelpers.models.losses import label_logits, scores
 from tokhelpers.models.questions import LETTERS
-from tokhelpers.models.training import label_logits, scores
 
 
 def finetune_choices(
@@ -99,10 +98,24 @@ def answer_questions(
     return table.assign(right=table.answer == table.chosen)
 
 
+def prompted(question: Question) -> str:
+    """A question with the answer's heading behind it, for a causal model to complete."""
+    return f"{format_question(question)}\n**Answer**\n"
+
+
+def answer_accuracy(answers: pd.DataFrame) -> pd.Series:
+    """The share of right answers: micro over all questions, macro as the mean of subjects, and of each.
+
+    Source: thesis, section 6.1.
+    """
+    shares = answers.groupby("subject").right.mean()
+    return pd.Series({"micro": answers.right.mean(), "macro": shares.mean(), **shares})
+
+
 def _letter_scores(model, tokenizer, questions: list[Question], length, separator) -> np.ndarray:
     """The logits (questions, 4) of the token in which the letters differ."""
     length = sequence_length(model, length)
-    prompts = [format_question(q, answer_line=True) for q in questions]
+    prompts = [prompted(q) for q in questions]
     texts = [f"{prompt}{letter})" for prompt in prompts for letter in LETTERS]
     before, _ = around(tokenizer, separator)
     ids = [before + found for found in encode_texts(tokenizer, texts)]
@@ -242,7 +255,6 @@ def two_stages(
             "loss_per_byte": loss,
             "tied": answers.tied.mean(),
             **answer_accuracy(answers),
-            **answer_accuracy(answers, by_subject=True),
         }
     )
 

@@ -22,6 +22,8 @@ import pandas as pd
 import torch
 import typer
 from checkpoints import keep, take_up
+from choices import prompted
+from distillation import distill_embeddings
 from safetensors.torch import load_file, save_file
 from scipy.stats import mannwhitneyu
 
@@ -304,7 +306,7 @@ def started(tokenizer, start: str, model=None):
         return model
     init, _, how = start.partition(", rescaled about ")
     if init == "distilled":
-        return th.distill_embeddings(
+        return distill_embeddings(
             model, base(), tokenizer, definitions(), snippets=SNIPPETS, learning_rate=1e-3
         )
     options = {"corpus": definitions()} if init == "focus" else {}
@@ -657,7 +659,7 @@ def one_question(source: str, number: int) -> dict:
     size = np.array([len(option.encode()) for option in question.options])
     with_it = -continued_by(start, options)
     alone = -continued_by(bare, options)
-    lettered = th.models.format_question(question, answer_line=True)
+    lettered = prompted(question)
     letters = [base().encode(letter).ids for letter in "ABCD"]
     by_letter = -continued_by(base().encode(lettered).ids, letters)
     words = set(re.findall(r"\w+", question.question.lower()))

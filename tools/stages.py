@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import torch
 from checkpoints import keep, take_up
+from learning import adamw, drawn, lm_loss, training_steps
 
 from tokhelpers.models import encode_texts
 from tokhelpers.models.architectures import head_of
@@ -21,7 +22,7 @@ from tokhelpers.models.batches import (
     sequence_length,
     special_ids,
 )
-from tokhelpers.models.training import adamw, drawn, lm_loss, predicted, training_steps
+from tokhelpers.models.losses import predicted
 from tokhelpers.tokenizer.library import undisturbed
 
 CHOSEN = 0.15  # share of a text's tokens that a masked model guesses
@@ -41,7 +42,7 @@ def learn(
     every: int = 100,
     hide: Callable | None = None,
 ):
-    """Train as ``optimise`` of the package does; with a file, go on from the state that it holds.
+    """Train as ``optimise`` does; with a file, go on from the state that it holds.
 
     ``hide(example, rng)`` hides a part of an example, another one each time. The history has the
     column ``seconds``, too. On the same machine a run that was killed ends, bit by bit, as one that

@@ -33,7 +33,7 @@ import pandas as pd
 import torch
 import transformers
 import typer
-from choices import answer_questions, as_classifier, two_stages
+from choices import answer_accuracy, answer_questions, as_classifier, two_stages
 from published_questions import load_questions
 from tokenizers import Tokenizer, models
 
@@ -251,9 +251,7 @@ def _answers_alone(model, tokenizer, test: list[Question], setup: Setup) -> pd.S
         model = as_classifier(model, 4)
     options = {"length": setup.length, "separator": setup.separator}
     answers = answer_questions(model, tokenizer, test, **options)
-    found = th.models.answer_accuracy(answers)
-    by_subject = th.models.answer_accuracy(answers, by_subject=True)
-    return pd.Series({"seconds": 0.0, "tied": answers.tied.mean(), **found, **by_subject})
+    return pd.Series({"seconds": 0.0, "tied": answers.tied.mean(), **answer_accuracy(answers)})
 
 
 def _named(name: str, subject: str) -> list[Question]:

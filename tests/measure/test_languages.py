@@ -19,17 +19,6 @@ def test_the_stored_rows_are_of_the_papers_languages():
     assert by_method["continued"] == 0 < by_method["naive"]
 
 
-@pytest.mark.long
-def test_the_result_does_not_depend_on_the_number_of_workers():
-    asked = ["qwen", "llama-3"], ["fin_Latn", "ekk_Latn"]
-    few = {"sizes": [50, 100], "train": NTREX}
-    one, two = (th.compare_languages(*asked, workers=n, **few) for n in (1, 2))
-    pd.testing.assert_frame_equal(one, two)
-    assert one[["tokenizer", "language"]].drop_duplicates().values.tolist() == [
-        ["qwen", "fin_Latn"], ["qwen", "ekk_Latn"], ["llama-3", "fin_Latn"], ["llama-3", "ekk_Latn"]
-    ]  # fmt: skip
-
-
 def test_sizes_are_measured_as_extend_and_evaluate_would():
     table = th.compare_language("llama-3", "ekk_Latn", sizes=[100], train=NTREX, chunks=None)
     table = table.set_index(["method", "added", "merge_skipping"])

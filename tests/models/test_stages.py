@@ -14,10 +14,10 @@ from stages import masking, pretrain_on_sequences, sequences
 from tokenizers import Tokenizer, models
 
 import tokhelpers as th
-from tokhelpers.models import Question, answer_accuracy, format_question, new_model
+from tokhelpers.models import Question, new_model
 from tokhelpers.models.architectures import head_of
 from tokhelpers.models.batches import NO_LABEL, collated, sequence_length
-from tokhelpers.models.training import label_logits
+from tokhelpers.models.losses import label_logits
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 SMALL = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
@@ -172,7 +172,7 @@ def test_the_letter_is_chosen_by_the_next_token(tokenizer):
     answers = answer_questions(model, tokenizer, QUESTIONS, separator="<end>")
     letters = [tokenizer.token_to_id(letter) for letter in "ABCD"]
     for question, chosen in zip(QUESTIONS, answers.chosen, strict=True):
-        prompt = format_question(question, answer_line=True)
+        prompt = choices.prompted(question)
         ids = [tokenizer.token_to_id("<end>"), *tokenizer.encode(prompt).ids]
         with torch.no_grad():
             logits = model(input_ids=torch.tensor([ids])).logits[0, -1]
@@ -214,11 +214,10 @@ def test_heads_that_are_not_for_this_are_refused(tokenizer, use):
         use(small(CLASSES, num_labels=3), tokenizer, QUESTIONS)
 
 
-def test_accuracy_by_subject_and_of_nothing():
+def test_accuracy_by_subject():
     answers = pd.DataFrame({"subject": list("aaaab"), "right": [True] * 3 + [False] * 2})
-    assert answer_accuracy(answers, by_subject=True).to_dict() == {"a": 0.75, "b": 0}
-    with pytest.raises(ValueError, match="no answers: give the table of one question at least"):
-        answer_accuracy(answers[:0])
+    shares = {"micro": 0.6, "macro": 0.375, "a": 0.75, "b": 0}
+    assert choices.answer_accuracy(answers).to_dict() == shares
 
 
 @pytest.mark.parametrize("family", ["llama", "bert", "gpt2", "roberta", "modernbert"])

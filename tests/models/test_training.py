@@ -2,17 +2,19 @@
 
 import math
 
+import learning
 import numpy as np
 import pytest
 import torch
 import transformers
 from hypothesis import given, strategies as st
+from learning import adamw, blocks, drawn, lm_loss, optimise, pretrain, training_steps
 from tokenizers import processors
 
 import tokhelpers as th
-from tokhelpers.models import encode_texts, loss_per_byte, new_model, pretrain, training
-from tokhelpers.models.batches import NO_LABEL, around, blocks, collated
-from tokhelpers.models.training import adamw, drawn, lm_loss, optimise, predicted, training_steps
+from tokhelpers.models import encode_texts, loss_per_byte, losses, new_model
+from tokhelpers.models.batches import NO_LABEL, around, collated
+from tokhelpers.models.losses import predicted
 
 SMALL = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
 SMALL |= {"intermediate_size": 64, "num_key_value_heads": 2, "max_position_embeddings": 64}
@@ -117,9 +119,9 @@ def test_every_token_is_predicted_once(documents, length):
 # --- the loop ------------------------------------------------------------------------------------
 def test_schedule_by_hand(model, examples):
     """700 steps: 7 rise; behind them 693, of which a third is 231, where the cosine's share is 3/4."""
-    found = [training._share_of_rate(step, 700) for step in (0, 1, 7, 7 + 231, 700)]
+    found = [learning._share_of_rate(step, 700) for step in (0, 1, 7, 7 + 231, 700)]
     assert found == pytest.approx([0, 1 / 7, 1, 0.01 + 0.99 * 0.75, 0.01])
-    assert training._share_of_rate(1, 1) == 1
+    assert learning._share_of_rate(1, 1) == 1
 
 
 @pytest.mark.parametrize("places", [20, 60, 8_192])
@@ -132,7 +134,7 @@ def test_accumulation_equals_one_batch(model, rows, examples, places, monkeypatc
     loss.backward()
     expected = {name: (p - p.grad).detach() for name, p in model.named_parameters()}
     model.zero_grad()
-    monkeypatch.setattr(training, "PLACES", places)
+    monkeypatch.setattr(losses, "PLACES", places)
     sgd = torch.optim.SGD(model.parameters(), lr=1.0)
     how = {"learning_rate": 1.0, "steps": 1, "seed": 0}
     (row,) = training_steps(model, sgd, lm_loss, lambda step: examples, **how)
@@ -144,7 +146,7 @@ def test_accumulation_equals_one_batch(model, rows, examples, places, monkeypatc
 
 def test_steps_are_adamws_at_the_rates_of_the_schedule(model, examples):
     found, history = optimise(model, examples[:1], lm_loss, steps=3, **RUN)
-    rates = [0.01 * training._share_of_rate(step, 3) for step in (1, 2, 3)]
+    rates = [0.01 * learning._share_of_rate(step, 3) for step in (1, 2, 3)]
     assert history.learning_rate.tolist() == rates and history.step.tolist() == [1, 2, 3]
     twin = torch.optim.AdamW(model.parameters(), weight_decay=0.0, fused=True)
     for rate in rates:
@@ -254,7 +256,7 @@ def test_bad_input_for_pretraining(tokenizer):
 
 @pytest.mark.parametrize("places", [40, 8_192])
 def test_loss_per_byte_by_the_library(tokenizer, monkeypatch, places):
-    monkeypatch.setattr(training, "PLACES", places)
+    monkeypatch.setattr(losses, "PLACES", places)
     model = small(280).eval()
     end, total = tokenizer.token_to_id("<end>"), 0.0
     for ids in encode_texts(tokenizer, TEXTS):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 import transformers
+from distillation import distill_embeddings
 from hypothesis import given, strategies as st
 from strategies import LIKE_REAL, examples, loaded, one_fast, tokenizers_with_gaps
 from tokenizers import AddedToken, Tokenizer, models, pre_tokenizers
@@ -273,7 +274,7 @@ def test_distillation_moves_new_input_rows_only_and_brings_states_nearer(old, lo
     before = a_model(kind, rows)
     how = {"learning_rate": 0.01, "epochs": 30, "device": "cpu"}
     start = th.transfer_embeddings(before, old, longer)
-    made = th.distill_embeddings(before, old, longer, READ, **how)
+    made = distill_embeddings(before, old, longer, READ, **how)
     trained = start.get_input_embeddings().weight
     for (name, was), now in zip(start.named_parameters(), made.parameters(), strict=True):
         assert now.requires_grad and (was is trained or torch.equal(now, was)), name
@@ -284,7 +285,7 @@ def test_distillation_moves_new_input_rows_only_and_brings_states_nearer(old, lo
     first, last = (states_apart(before, m, old, longer, READ[0]) for m in (start, made))
     assert last < 0.7 * first
     with pytest.raises(ValueError, match="the text holds no new token: give the text"):
-        th.distill_embeddings(before, old, longer, ["the cat"], device="cpu")
+        distill_embeddings(before, old, longer, ["the cat"], device="cpu")
 
 
 # --- padding, ids, copies ------------------------------------------------------------------------
@@ -380,7 +381,7 @@ def test_a_tokenizer_that_is_not_the_models(old, longer, function):
 def test_no_output_head(old, longer):
     model = new_model("small-bert", 282, "none", **SMALL)
     assert th.plan_transfer(model, old, longer)["head"] == "none"
-    after = th.transfer_embeddings(model, old, longer, head=False)
+    after = th.transfer_embeddings(model, old, longer)
     assert len(after.get_input_embeddings().weight) == 291
 
 

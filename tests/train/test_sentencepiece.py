@@ -24,7 +24,7 @@ from tokhelpers.tokenizer.formats import from_spm, save_sentencepiece
 from tokhelpers.tokenizer.pretokenization import BEFORE_META
 from tokhelpers.tokenizer.vendors import source_file
 from tokhelpers.train.merges import learn_vocabulary
-from tokhelpers.train.sentencepiece import NO_RULES, PieceRules, piece_check, piece_rules
+from tokhelpers.train.sentencepiece import COVERAGE, piece_check
 
 LANGUAGES = ["fi", "hi", "zh", "ru", "ta", "ko", "ja", "fa", "el"]
 ORDERS = ["leaf-frequency", "leaf-id", "frequency", "id", "merges"]
@@ -70,18 +70,11 @@ def spm_model(lines=LINES, **options) -> bytes:
     return train_spm(lines * 20, **options)
 
 
-def test_rules_are_read_from_the_model(tmp_path):
-    assert piece_rules(MISTRAL) == PieceRules()
-    odd = {
-        "max_sentencepiece_length": 7,
-        "split_by_unicode_script": False,
-        "split_by_number": False,
-        "split_digits": True,
-        "allow_whitespace_only_pieces": True,
-        "character_coverage": 0.98,
-    }
-    (tmp_path / "odd.model").write_bytes(spm_model(**odd))
-    assert piece_rules(tmp_path / "odd.model") == PieceRules(**odd)
+def test_the_rules_are_mistrals():
+    spec = proto_of(MISTRAL).trainer_spec
+    assert spec.max_sentencepiece_length == 16 and spec.allow_whitespace_only_pieces
+    assert spec.split_by_unicode_script and spec.split_by_number and spec.split_digits
+    assert round(spec.character_coverage, 6) == COVERAGE
 
 
 SWITCHES = [
@@ -90,7 +83,6 @@ SWITCHES = [
     {"split_by_number": False},
     {"split_by_number": False, "split_digits": True},
     {"split_by_unicode_script": False},
-    {"allow_whitespace_only_pieces": True},
     {"max_sentencepiece_length": 4},
 ]
 
@@ -102,13 +94,14 @@ def test_the_rules_are_those_of_sentencepiece(options, tmp_path):
     It has more: when none is left it takes those that were there before. All pass the check.
     """
     path = tmp_path / "m.model"
-    path.write_bytes(spm_model(**options, vocab_size=1_000))
+    options = {"split_digits": False} | options  # the default there
+    path.write_bytes(spm_model(**options, vocab_size=1_000, allow_whitespace_only_pieces=True))
     pieces = [p.piece for p in proto_of(path).pieces if p.type == p.NORMAL]
     vocab = {c: i for i, c in enumerate(sorted(p for p in pieces if len(p) == 1))}
     words = [word for line in LINES for word in BEFORE_META.split("▁" + line.replace(" ", "▁"))]
     ids = np.array([vocab[c] for c in "".join(words)], np.int32)
     flat = ids, np.cumsum([0, *map(len, words)]), np.full(len(words), 20)
-    valid = piece_check(piece_rules(path))
+    valid = piece_check(**options)
     learned, _, _ = learn_vocabulary(*flat, vocab, 1_000, valid=valid, best="token")
     assert len(learned) > 50
     made = {piece for piece in pieces if len(piece) > 1}
@@ -125,7 +118,7 @@ def test_continued_mistral(mistral, language, tmp_path):
     assert len(extension.tokens) == 1_500
     new = th.extend(mistral, extension)
     assert th.unreachable(new) == []
-    valid = piece_check(PieceRules())
+    valid = piece_check()
     assert [t for t in extension.tokens[extension.characters :] if not valid(t)] == []
     assert {len(t) for t in extension.tokens[: extension.characters]} <= {1}
     save_sentencepiece(new, tmp_path / "new.model", model=MISTRAL)
@@ -141,19 +134,17 @@ def test_the_text_is_nfkc_normalised(mistral):
     with_spaces = ["\u00a0".join(t.split(" ")) for t in normal]  # NFKC brings the spaces in
     one = th.continue_bpe(mistral, normal, 100)
     assert th.continue_bpe(mistral, apart, 100) == th.continue_bpe(mistral, with_spaces, 100) == one
-    other = th.continue_bpe(mistral, apart, 100, rules=PieceRules(nfkc=False))
-    assert any("\u0301" in t for t in other.tokens) and other.tokens != one.tokens
 
 
-def test_coverage(mistral):
+def test_coverage(mistral, monkeypatch):
     """The most frequent new characters, as many as the share asks for; control characters never."""
     counts = {"ᎢᎡᎠᎢᎡᎢ " * 50 + "\n": 1, "ꙮ": 1, "aaaa " * 5_000 + "\x01\t": 1}
     seen = Counter("".join("▁" + text.replace(" ", "▁") for text in counts))
     total = seen.total() - sum(n for c, n in seen.items() if unicodedata.category(c) == "Cc")
 
-    def characters(n=10, coverage=None, **options):
-        rules = PieceRules() if coverage is None else PieceRules(character_coverage=coverage)
-        made = th.continue_bpe(mistral, counts, n, rules=rules, **options)
+    def characters(n=10, coverage=COVERAGE, **options):
+        monkeypatch.setattr("tokhelpers.train.sentencepiece.COVERAGE", coverage)
+        made = th.continue_bpe(mistral, counts, n, **options)
         return list(made.tokens[: made.characters])
 
     assert characters(coverage=1) == [*"ᎢᎡᎠꙮ"] and characters(3, coverage=0) == []
@@ -164,16 +155,18 @@ def test_coverage(mistral):
     assert left <= 0.00005 * total < left + seen[default[-1]]
 
 
-def test_byte_tokens_are_never_merged(mistral):
+def test_byte_tokens_are_never_merged(mistral, monkeypatch):
+    monkeypatch.setattr("tokhelpers.train.sentencepiece.COVERAGE", 0)
     text = ["🧿🧿🧿 kissat\nkissat🧿koirat\nkoirat " * 50]
-    rules = PieceRules(character_coverage=0)
     with pytest.warns(UserWarning, match="this text yields"):
-        found = th.continue_bpe(mistral, text, 100, rules=rules)
+        found = th.continue_bpe(mistral, text, 100)
     assert found.tokens and [t for t in found.tokens if t not in "▁kissat ▁koirat"] == []
     with pytest.warns(UserWarning, match="this text yields 0"):
-        assert th.continue_bpe(mistral, ["🧿"], 5, rules=rules).tokens == []
+        assert th.continue_bpe(mistral, ["🧿"], 5).tokens == []
+    other = Tokenizer.from_str(mistral.to_str())
+    other.pre_tokenizer = pre_tokenizers.Split("▁", "merged_with_next")  # in place of rules
     with pytest.warns(UserWarning, match="this text yields"):
-        found = th.continue_bpe(mistral, ["a<0x41>b </s> <0x41> </s>"], 50, rules=NO_RULES)
+        found = th.continue_bpe(other, ["a<0x41>b </s> <0x41> </s>"], 50)
     assert not {"<0x41>", "</s>"} & set(found.tokens) and "x41" in "".join(found.tokens)
 
 
@@ -185,20 +178,18 @@ def test_metaspace_without_cutting_is_no_word_per_document(mistral):
     assert th.continue_bpe(other, text, 200) == th.continue_bpe(mistral, text, 200)
 
 
-def test_options_are_overridden(mistral, llama):
+def test_another_length(mistral):
     text = ["abc123 abc123 thelongestwordofthemall " * 20]
     with pytest.warns(UserWarning):
         short = th.continue_bpe(mistral, text, 1_000, max_token_length=9)
     assert max(map(len, short.tokens)) == 9 and "▁abc123" not in short.tokens
-    with pytest.raises(ValueError, match="rules are for SentencePiece tokenizers, this one is by"):
-        th.continue_bpe(llama, ["text"], 1, rules=PieceRules())
 
 
-def continued_by_hand(texts, n, rules) -> list[str]:
+def continued_by_hand(texts, n) -> list[str]:
     """The definition, slowly: sentencepiece tokenizes, the most frequent pair merges, ids break ties."""
     encoder = sentencepiece.SentencePieceProcessor(model_file=str(MISTRAL))
     ids = {encoder.id_to_piece(i): i for i in range(len(encoder))}
-    valid, apart = piece_check(rules), {"<unk>", "<s>", "</s>"}
+    valid, apart = piece_check(), {"<unk>", "<s>", "</s>"}
     words = Counter(tuple(encoder.encode(text, out_type=str)) for text in texts)
     tokens = []
     while len(tokens) < n:
@@ -214,11 +205,10 @@ def continued_by_hand(texts, n, rules) -> list[str]:
 
 
 @pytest.mark.parametrize("language", one_fast("fi", "ru"))
-def test_continued_as_defined(mistral, language):
+def test_continued_as_defined(mistral, language, monkeypatch):
+    monkeypatch.setattr("tokhelpers.train.sentencepiece.COVERAGE", 0)
     text = text_in(language, 5_000)
-    rules = PieceRules(character_coverage=0)
-    expected = continued_by_hand(text, 60, rules)
-    assert th.continue_bpe(mistral, text, 60, rules=rules).tokens == expected
+    assert th.continue_bpe(mistral, text, 60).tokens == continued_by_hand(text, 60)
 
 
 # --- the file ------------------------------------------------------------------------------------
@@ -380,7 +370,7 @@ def test_any_text_by_small_alphabets(tmp_path_factory, options, lines, texts):
     (folder / "old.model").write_bytes(model)
     old = from_spm(model)
     with warnings.catch_warnings(action="ignore"):
-        extension = th.continue_bpe(old, lines, 12, rules=PieceRules(split_digits=False))
+        extension = th.continue_bpe(old, lines, 12)
     new = th.extend(old, extension)
     assert not set(th.unreachable(new)) & set(extension.tokens)
     save_sentencepiece(new, folder / "new.model", model=folder / "old.model")

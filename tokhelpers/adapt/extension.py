@@ -3,7 +3,7 @@
 import json
 import warnings
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from tokenizers import Tokenizer
 
@@ -14,7 +14,6 @@ from ..tokenizer.library import as_given, read_parts
 from ..tokenizer.parts import Parts
 from ..tokenizer.pretokenization import cuts_text, library_cutter
 from ..train.merges import learn_tokens
-from ..train.sentencepiece import PieceRules, default_rules, learn_pieces
 from .methods import extended_by_sizes
 
 
@@ -49,20 +48,19 @@ def continue_bpe(
     *,
     min_frequency: int = 1,
     max_token_length: int | None = None,
-    rules: PieceRules | None = None,
 ) -> Extension:
     """Learn new tokens by continuing a BPE tokenizer's training on more text.
 
     Pairs are counted in the text as the tokenizer segments it now, merge skipping off; each merge
     adds the most frequent pair. ``n_tokens`` counts new tokens: a merge into a token that is in the
     vocabulary already comes on top. ``corpus`` iterates over documents or is counts by this
-    tokenizer's rules. ``max_token_length`` is in characters of the token string. ``rules``, for
-    tokenizers that are not byte-level, say what a token may be and which characters are added first.
-    A tokenizer with no pre-tokenizer or with ``Metaspace`` gets SentencePiece's by default (those of
-    Llama-2 and Mistral v1; ``piece_rules`` reads them from a ``.model``), any other gets none. Warns,
-    and returns fewer tokens, when the text yields fewer. Raises ValueError for a negative
-    ``n_tokens``, a ``min_frequency`` or ``max_token_length`` below 1, what is no whole number,
-    ``rules`` for a byte-level tokenizer and counts made by other rules.
+    tokenizer's rules. ``max_token_length`` is in characters of the token string. A tokenizer of
+    characters with no pre-tokenizer or with ``Metaspace`` keeps to SentencePiece's rules, as Llama-2
+    and Mistral v1 do: the text is NFKC-normalised, new characters come first, until all but one in
+    20,000 characters of the text are tokens, and a token has 16 characters at most, of one script,
+    and no digit beside anything. Warns, and returns fewer tokens, when the text yields fewer. Raises
+    ValueError for a negative ``n_tokens``, a ``min_frequency`` or ``max_token_length`` below 1, what is
+    no whole number, and counts made by other rules.
 
     Source: Purason et al. 2025, section 3.1.
 
@@ -76,22 +74,9 @@ def continue_bpe(
     positive("min_frequency", min_frequency)
     if max_token_length is not None:
         positive("max_token_length", max_token_length)
-    if rules is not None and parts.byte_level:
-        raise ValueError(
-            "rules are for SentencePiece tokenizers, this one is byte-level: leave them out"
-        )
-    rules = rules or default_rules(parts)
-    if rules is None:
-        tokens, merges, frequencies = learn_tokens(
-            words, parts, n_tokens, min_frequency=min_frequency, max_token_length=max_token_length
-        )
-        characters = 0
-    else:
-        if max_token_length is not None:
-            rules = replace(rules, max_sentencepiece_length=max_token_length)
-        tokens, merges, frequencies, characters = learn_pieces(
-            words, parts, n_tokens, rules, min_frequency=min_frequency
-        )
+    tokens, merges, frequencies, characters = learn_tokens(
+        words, parts, n_tokens, min_frequency=min_frequency, max_token_length=max_token_length
+    )
     if len(tokens) < n_tokens:
         lower = "lower min_frequency or " if min_frequency > 1 else ""
         warnings.warn(
@@ -236,10 +221,6 @@ def always_split(parts: Parts, tokens: Iterable[str]) -> list[str]:
 
     Each token's text is cut alone, after a space, and beside a letter on either side. Tokens that
     hold part of a character are not tried.
-
-    >>> parts = th.read_parts(th.train_byte_level_bpe(["cat"], vocab_size=257))
-    >>> always_split(parts, ["catĠ", "Ġcat", "cat"])
-    ['catĠ']
     """
     cut = library_cutter(json.dumps(parts.steps))
     # without a pre-tokenizer merges cross spaces

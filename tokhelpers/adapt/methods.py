@@ -27,11 +27,6 @@ def extended_by_sizes(
     """Yield the parts that ``extend`` returns, for each of several numbers of tokens.
 
     Checks and splits of tokens, which are the same at all of them, are made once.
-
-    >>> from tokenizers import Tokenizer, models
-    >>> parts = th.read_parts(Tokenizer(models.BPE({"a": 0, "b": 1}, [])))
-    >>> [made.pairs() for made in extended_by_sizes(parts, th.Extension(["ab"]), [0, 1])]
-    [[], [('a', 'b')]]
     """
     _check_method(parts, extension, how)
     tokens = _tokens_of(parts, extension, sizes)
@@ -107,11 +102,7 @@ def _tokens_of(parts, extension, sizes) -> list[str]:
 
 
 def checked_tokens(parts: Parts, tokens: Iterable[str]) -> list[str]:
-    """Return tokens as a list, if they can be tokens of this tokenizer, and each is given once.
-
-    Raises TypeError for one string and for what is no string, ValueError for an empty token, one
-    that is given twice, and one that is no token string of a byte-level tokenizer.
-    """
+    """Return tokens as a list, if they can be tokens of this tokenizer, and each is given once."""
     if isinstance(tokens, str):
         raise TypeError(f"the tokens are one string, {tokens!r:.40}: give a list of tokens")
     alphabet = byte_of().keys()

@@ -8,7 +8,7 @@ hyphenated word count one by one.
 
 import warnings
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from itertools import product
 
@@ -29,7 +29,6 @@ from .adaptbpe import adapt_bpe
 from .extension import Extension
 from .methods import extended_by_sizes
 
-NO_WORDS = "the corpus has no words, that is no letters or digits: bring more text"
 find_words = regex.compile(r"[\p{L}\p{M}\p{N}\u200c\u200d]+").findall  # and joiners, as in Persian
 
 
@@ -42,25 +41,17 @@ def count_words(corpus: Iterable[str]) -> dict[str, int]:
     >>> count_words(["Beta-blockers, beta 2"])
     {'Beta': 1, 'blockers': 1, 'beta': 1, '2': 1}
     """
-    words = Counter()
-    for document, n in documents_of(corpus):
-        for word in find_words(document):
-            words[word] += n
-    if not words:
-        raise ValueError(NO_WORDS)
-    return dict(words)
-
-
-def documents_of(corpus) -> Iterator[tuple[str, int]]:
-    """Iterate over the documents of a corpus and their counts; TypeError for what is no document."""
     if isinstance(corpus, str):
         raise TypeError("a corpus is an iterable of documents, got one string: put it in a list")
     if isinstance(corpus, Pretokens):
         raise TypeError("these are counts of pre-tokens, which are no words: give the documents")
-    for number, (document, n) in enumerate(Documents(corpus), 1):
-        if not isinstance(document, str):
-            raise TypeError(f"document {number} is {type(document).__name__}, not str")
-        yield document, n
+    words = Counter()
+    for document, n in Documents(corpus):
+        for word in find_words(document):
+            words[word] += n
+    if not words:
+        raise ValueError("the corpus has no words, that is no letters or digits: bring more text")
+    return dict(words)
 
 
 def spaced(words: Iterable[str], encoder: Encoder) -> list[str]:
@@ -78,13 +69,6 @@ def _pretokens(words: dict[str, int], parts: Parts) -> Pretokens:
 def _score(encoder: Encoder, words: Pretokens) -> float:
     """The fragment score of words, by their pre-tokens."""
     return float(encoder.token_counts(words).sum() / words.documents)
-
-
-def _longer(parts: Parts, extension: Extension, sizes: Iterable[int], how: str):
-    """Encoders with the first tokens of an extension, for each of these numbers."""
-    if how == "adapt":
-        return (adapt_bpe(parts, extension.tokens[:n]) for n in sizes)
-    return extended_by_sizes(parts, extension, sizes, how=how)
 
 
 def _learned(words: Pretokens, parts: Parts, n_tokens: int) -> Extension:
@@ -108,12 +92,6 @@ def _beginning(extension: Extension, n: int) -> Extension:
         made.setdefault(left + right, i)
     last = max((made[token] + 1 for token in tokens), default=0)
     return Extension(tokens, extension.merges[:last], extension.frequencies[:last])
-
-
-def _check_how(how: str) -> None:
-    """Refuse what is no method of ``extend`` that words can be scored by, nor AdaptBPE."""
-    if how not in ("adapt", "append", "regenerate", "prepend"):
-        raise ValueError(f"how={how!r}: use adapt, append, regenerate or prepend")
 
 
 def _split_words(words: dict[str, int], encoder: Encoder, most: int) -> dict[str, int]:
@@ -149,7 +127,8 @@ def avocado(
     >>> extension.tokens, table.fragment_score.tolist()
     (['at', 'go', 'Ġgo', 'Ġgoat'], [5.0, 3.0, 1.0])
     """
-    _check_how(how)
+    if how not in ("adapt", "append", "regenerate", "prepend"):
+        raise ValueError(f"how={how!r}: use adapt, append, regenerate or prepend")
     if step < 1 or max_tokens < 1 or threshold < 1:
         raise ValueError(
             f"step={step}, max_tokens={max_tokens}, threshold={threshold}: give numbers from 1 on"
@@ -162,7 +141,11 @@ def avocado(
     candidates = _learned(words, parts, max_tokens)
     there = len(candidates.tokens)
     sizes = [min(n, there) for n in range(0, there + step, step)]
-    for n, encoder in zip(sizes, _longer(parts, candidates, sizes, how), strict=False):
+    if how == "adapt":
+        encoders = (adapt_bpe(parts, candidates.tokens[:n]) for n in sizes)
+    else:
+        encoders = extended_by_sizes(parts, candidates, sizes, how=how)
+    for n, encoder in zip(sizes, encoders, strict=False):
         score = _score(encoder, words)
         rows.append((n, score))
         if score <= threshold:
@@ -184,17 +167,16 @@ def medvoc(
     sizes: Sequence[int] = (0, 1_000, 2_000, 4_000, 8_000),
     target_sizes: Sequence[int] = (0, 250, 500, 1_000, 2_000),
     terms: Collection[str] | None = None,
-    how: str = "append",
 ) -> tuple[Extension, pd.DataFrame]:
     """Choose how many tokens of a domain corpus and of the target's texts to add, as MEDVOC does.
 
     A BPE vocabulary is trained on the words of each text that the tokenizer splits; with ``terms``,
     on those among these (upper and lower case alike). For each pair of sizes the first tokens that
     the tokenizer lacks are joined, the target's first, and the fragment score of the target's words
-    is measured (``how`` as in ``avocado``). Of the pairs with the lowest score that with the fewest
+    is measured, with the tokens appended. Of the pairs with the lowest score that with the fewest
     tokens is chosen. Returns the extension and a table with one row per pair: ``corpus_tokens``,
     ``target_tokens`` (fewer where the text yields fewer), ``added``, ``fragment_score``, ``chosen``.
-    Raises ValueError for another ``how``, no or negative sizes, and texts without words.
+    Raises ValueError for no or negative sizes, and for texts without words.
 
     Source: Balde et al. 2024, section 2, on Balde et al. 2024 (MEDVOC). They leave open the sizes,
     how the lists are joined, which text is scored (our choice) and which words are medical.
@@ -204,7 +186,6 @@ def medvoc(
     >>> table[["corpus_tokens", "target_tokens", "added"]].values.tolist()
     [[0, 0, 0], [0, 3, 3], [2, 0, 2], [2, 3, 4]]
     """
-    _check_how(how)
     if not sizes or not target_sizes or min(*sizes, *target_sizes) < 0:
         raise ValueError("sizes and target_sizes: give lists of numbers from 0 on")
     parts = read_parts(tokenizer)
@@ -222,7 +203,7 @@ def medvoc(
         own, wider = _beginning(learned[1], target_size), _beginning(learned[0], size)
         tokens = list(dict.fromkeys([*own.tokens, *wider.tokens]))
         made.append(Extension(tokens, list(dict.fromkeys([*own.merges, *wider.merges]))))
-        [encoder] = _longer(parts, made[-1], [len(tokens)], how)
+        [encoder] = extended_by_sizes(parts, made[-1], [None])
         rows.append((len(wider.tokens), len(own.tokens), len(tokens), _score(encoder, scored)))
     table = pd.DataFrame(
         rows, columns=["corpus_tokens", "target_tokens", "added", "fragment_score"]

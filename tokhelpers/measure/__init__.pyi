@@ -4,15 +4,16 @@ from .explain import (
 )
 from .languages import (
     compare_language as compare_language,
-    compare_languages as compare_languages,
     supplement_tokens as supplement_tokens,
 )
 from .quality import (
     evaluate as evaluate,
     evaluate_sizes as evaluate_sizes,
+    fragment_score as fragment_score,
     measurable as measurable,
     renyi_efficiency as renyi_efficiency,
     unreachable as unreachable,
+    word_lengths as word_lengths,
 )
 from .reachability import reachability as reachability
 from .vocabularies import (
@@ -20,4 +21,3 @@ from .vocabularies import (
     describe_tokens as describe_tokens,
     overlap as overlap,
 )
-from .words import fragment_score as fragment_score, word_lengths as word_lengths

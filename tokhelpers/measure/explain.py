@@ -26,12 +26,8 @@ SYMBOLS = 200  # of a pre-token, up to which its steps are shown
 def merge_states(pretoken: str, parts: Parts) -> Iterator[tuple[list[int], int | None, int]]:
     """Yield the ids of a pre-token after each merge, with the merge's rank and its place among them.
 
-    The pair of lowest rank is merged first, the leftmost of equals. The state before the first merge
-    comes first, without a rank.
-
-    >>> parts = read_parts(th.train_byte_level_bpe(["bat bat bag"], vocab_size=258))
-    >>> [" ".join(parts.tokens[i] for i in ids) for ids, _, _ in merge_states("Ġbat", parts)]
-    ['Ġ b a t', 'Ġ ba t', 'Ġba t']
+    The pair of lowest rank is merged first, the leftmost of equals. The state before the first
+    merge comes first, without a rank.
     """
     ids = symbols_of([pretoken], parts, dropping=True)[0]
     yield ids.tolist(), None, 0

@@ -1,12 +1,8 @@
 """The same comparison for many languages: naive against continued extension, size by size."""
 
-import gc
 import warnings
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from functools import cache, partial
-from itertools import chain
-from multiprocessing import get_context
 
 import pandas as pd
 from tokenizers import Tokenizer, normalizers
@@ -15,7 +11,7 @@ from ..adapt.extension import Extension, continue_bpe, naive_extension
 from ..text.corpora import load_corpus
 from ..text.counting import count_pretokens
 from ..text.pretokens import Pretokens
-from ..text.stored_counts import mixture, most_frequent, training_languages, training_sources
+from ..text.stored_counts import mixture, most_frequent, training_sources
 from ..tokenizer.checks import positive
 from ..tokenizer.library import read_parts
 from ..tokenizer.parts import Parts
@@ -123,46 +119,3 @@ def supplement_tokens(
         if len(found.tokens) >= n_tokens or supplement.get_vocab_size() < size:
             return found
         size *= 2
-
-
-def compare_languages(
-    tokenizers: Iterable[str] = ("llama-3", "qwen", "mistral-nemo", "mistral-v1"),
-    languages: Iterable[str] | None = None,
-    *,
-    workers: int = 2,
-    **options,
-) -> pd.DataFrame:
-    """Run ``compare_language`` for many tokenizers and languages, in ``workers`` processes.
-
-    ``languages`` are codes; by default all that have a training text and a FLORES text, English
-    apart. ``options`` are those of ``compare_language``. The rows come in the order asked for, whatever
-    the number of workers, with ``tokenizer`` and ``language`` as the first columns. Raises
-    ValueError for ``workers`` below 1.
-
-    >>> few = {"sizes": [50], "train": load_corpus("ntrex:est"), "workers": 1}
-    >>> table = compare_languages(["qwen"], ["ekk_Latn", "fin_Latn"], **few)
-    >>> table.groupby("language").size().tolist()
-    [3, 3]
-    """
-    tokenizers, languages = list(tokenizers), list(languages or training_languages())
-    compare = partial(_compare, tokenizers, options)
-    if positive("workers", workers) == 1:
-        tables = list(map(compare, languages))
-    else:
-        # the collector would walk through millions of tokens, none of which is in a cycle
-        quick = {"mp_context": get_context("spawn"), "initializer": gc.disable}
-        with ProcessPoolExecutor(workers, **quick) as pool:
-            tables = list(pool.map(compare, languages))
-    return pd.concat(chain.from_iterable(zip(*tables, strict=True)), ignore_index=True)
-
-
-def _compare(names: Sequence[str], options: dict, language: str) -> list[pd.DataFrame]:
-    """A language's table for each tokenizer; its texts are read once for all of them."""
-    train = _learned_from(language, options.get("train"), options.get("chunks", CHUNKS))
-    tables = []
-    for name in names:
-        table = compare_language(name, language, **(options | {"train": train}))
-        table.insert(0, "tokenizer", name)
-        table.insert(1, "language", language)
-        tables.append(table)
-    return tables

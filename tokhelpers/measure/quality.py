@@ -8,6 +8,7 @@ from tokenizers import Tokenizer
 
 from ..adapt.extension import Extension
 from ..adapt.methods import extended_by_sizes
+from ..adapt.selection import count_words, spaced
 from ..text.corpora import Documents
 from ..text.counting import counted
 from ..text.pretokens import Pretokens
@@ -219,3 +220,33 @@ def _extended(base: Parts, methods, sizes) -> Iterator[tuple[str, Sequence[str],
     for size, *several in zip(sizes, *made, strict=True):
         for (name, (extension, _)), longer in zip(methods.items(), several, strict=True):
             yield name, extension.tokens[:size], longer
+
+
+# --- of words, which are runs of letters, marks and digits, as in adapt.count_words ---------------
+def word_lengths(tokenizer: Tokenizer | Encoder, words: Iterable[str]) -> np.ndarray:
+    """Count the tokens of each word, with one space before it: an int64 array in order of the words.
+
+    Raises TypeError for anything but a tokenizer.
+
+    >>> word_lengths(th.train_byte_level_bpe(["bag bat bat"], vocab_size=258), ["bat", "bag"])
+    array([2, 2])
+    """
+    encoder = opened(tokenizer)
+    return np.array(list(map(len, encoder.ids_batch(spaced(words, encoder)))), np.int64)
+
+
+def fragment_score(tokenizer: Tokenizer | Encoder, corpus: Iterable[str]) -> float:
+    """Compute the average number of tokens per word, each word counted as often as it occurs.
+
+    ``tokenizer`` encodes as it is set (merge skipping, added tokens), or is an AdaptBPE encoder.
+    ``corpus`` iterates over documents, or maps documents (or words) to counts. A word is a run of
+    letters, marks and digits, tokenized with a space before it. Raises ValueError for a corpus
+    without words.
+
+    Source: Balde et al. 2024, section 1; Rust et al. 2021.
+
+    >>> fragment_score(th.train_byte_level_bpe(["bag bat bat"], vocab_size=258), ["bat bag, bat"])
+    2.0
+    """
+    words = count_words(corpus)
+    return float(np.average(word_lengths(tokenizer, words), weights=list(words.values())))

@@ -1,4 +1,4 @@
-"""What a vocabulary does to a model: rows of embeddings, costs, training, questions."""
+"""What a vocabulary does to a model: rows of embeddings, costs, losses, questions."""
 
 import lazy_loader
 

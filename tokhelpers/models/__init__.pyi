@@ -8,10 +8,9 @@ from .costs import (
     parameter_count as parameter_count,
     training_memory as training_memory,
 )
-from .distillation import distill_embeddings as distill_embeddings
+from .losses import loss_per_byte as loss_per_byte
 from .questions import (
     Question as Question,
-    answer_accuracy as answer_accuracy,
     format_question as format_question,
     hpo_questions as hpo_questions,
     icd_chapters as icd_chapters,
@@ -23,10 +22,6 @@ from .rows import (
 from .sizes import (
     recommend_size as recommend_size,
     training_operations as training_operations,
-)
-from .training import (
-    loss_per_byte as loss_per_byte,
-    pretrain as pretrain,
 )
 from .transfer import (
     plan_transfer as plan_transfer,

@@ -90,13 +90,7 @@ def new_model(
 
 
 def head_of(model, *wanted: str) -> str:
-    """Return what a model's head is for: "masked-lm", "causal-lm" or "text-classification".
-
-    Raises ValueError for a head that is not among ``wanted``.
-
-    >>> head_of(new_model("small-llama", 300), "masked-lm", "causal-lm")
-    'causal-lm'
-    """
+    """Return the one of the ``wanted`` heads that a model has; ValueError for any other."""
     name, found = type(model).__name__, None
     if name.endswith("ForSequenceClassification"):
         found = "text-classification"

@@ -1,7 +1,6 @@
-"""From texts to batches of ids: encoding, cutting into blocks, padding, checks."""
+"""From texts to batches of ids: encoding, padding, checks."""
 
-from collections.abc import Iterable, Sequence
-from itertools import chain
+from collections.abc import Iterable
 
 import numpy as np
 import torch
@@ -65,29 +64,10 @@ def around(tokenizer, separator: str | int | None = None) -> tuple[list[int], li
     )
 
 
-def blocks(documents: Iterable[Sequence[int]], length: int, separator: int) -> list[np.ndarray]:
-    """Cut documents into blocks, as one stream with a separator before, between and after them.
-
-    ``documents`` are lists of ids. Blocks have ``length`` + 1 ids and share one with their
-    neighbours, so that each id but the first of the stream is predicted once. The last block may be
-    shorter; nothing is left out. Raises ValueError for a length below 1.
-
-    >>> [block.tolist() for block in blocks([[5, 6, 7], [8]], 4, 0)]
-    [[0, 5, 6, 7, 0], [0, 8, 0]]
-    """
-    positive("length", length)
-    ids = chain([separator], *((*document, separator) for document in documents))
-    stream = np.fromiter(ids, np.int64)
-    return [stream[i : i + length + 1] for i in range(0, len(stream) - 1, length)]
-
-
 def collated(rows: list[dict]) -> dict[str, torch.Tensor]:
     """Make one batch of rows: arrays padded on the right to the longest, and a mask for ids.
 
     Padding has the id 0, which the mask keeps out of attention: a tokenizer needs no padding token.
-
-    >>> collated([{"ids": [4, 5]}, {"ids": [7]}])["mask"].tolist()
-    [[1, 1], [1, 0]]
     """
     batch = {}
     for key in rows[0]:
@@ -117,10 +97,7 @@ def check_ids(model, examples: Iterable) -> None:
 
 
 def sequence_length(model, length: int | None = None) -> int:
-    """Return the length to cut sequences at: the one asked for, if the model has so many positions.
-
-    None stands for all its positions, 2,048 at most.
-    """
+    """Return the length to cut sequences at; None: all positions of the model, 2,048 at most."""
     limit = getattr(model.config, "max_position_embeddings", None)
     table = getattr(getattr(model.base_model, "embeddings", None), "position_embeddings", None)
     if limit is not None and getattr(table, "padding_idx", None) is not None:

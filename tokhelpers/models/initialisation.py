@@ -22,9 +22,7 @@ Recipe = list[tuple[tuple[int, ...], np.ndarray]]
 def recipes(init: str, sources: pd.DataFrame, new: Tokenizer, corpus) -> tuple[Recipe, Recipe]:
     """Return what to average for each new token: in the input table, and in an untied head.
 
-    ``sources`` is what ``row_sources`` gives. An ``init`` without pieces averages nothing. Raises
-    ValueError for "focus" without a corpus, or with one that holds no new token. Warns of new tokens
-    that have no old piece.
+    An ``init`` without pieces averages nothing. Warns of new tokens that have no old piece.
     """
     made = sources[sources.origin == "new"]
     if init in ("mean", "normal", "zero"):
@@ -97,13 +95,10 @@ def draws(rows: torch.Tensor, mean: torch.Tensor, n: int, seed: int) -> torch.Te
 def focus_weights(
     sources: pd.DataFrame, new: Tokenizer, corpus: Iterable[str]
 ) -> dict[int, tuple[tuple[int, ...], np.ndarray]]:
-    """Compute for new ids the old ids that they resemble, and the weights of these.
+    """Compute for new ids that the text holds the old ids that they resemble, and their weights.
 
-    Tokens with similar neighbours in the text have similar vectors (``token_vectors``). The weights
-    are the sparsemax of the cosines between a new token and all tokens that were there before.
-    New ids that the text does not hold are left out. Raises ValueError where it holds none.
-
-    Source: Dobler and de Melo 2023 (FOCUS), section 3, with fastText's vectors there.
+    These are the sparsemax of the cosines between the ``token_vectors`` of a new token and of all
+    tokens that were there before. Source: Dobler and de Melo 2023 (FOCUS), section 3.
     """
     ids, vectors = token_vectors(encode_texts(new, corpus))
     origin = sources.origin.to_numpy()[ids]
@@ -126,9 +121,6 @@ def sparsemax(scores: torch.Tensor) -> torch.Tensor:
     """Compute weights that add up to 1 in each row; small scores get exactly 0.
 
     Source: Martins and Astudillo 2016, algorithm 1.
-
-    >>> sparsemax(torch.tensor([[1.0, 0.8, -1.0]]))
-    tensor([[0.6000, 0.4000, 0.0000]])
     """
     ordered = scores.sort(dim=1, descending=True).values
     n = torch.arange(1, scores.shape[1] + 1)
@@ -138,16 +130,10 @@ def sparsemax(scores: torch.Tensor) -> torch.Tensor:
 
 
 def token_vectors(documents: list[list[int]]) -> tuple[np.ndarray, torch.Tensor]:
-    """Compute a vector of length 1 for each id that documents of ids hold, from its neighbours.
+    """Compute a vector of length 1 for each id that documents of ids hold; returns ids and vectors.
 
-    A token's neighbours are the ``WINDOW`` tokens to either side in its document. Pairs are
-    counted, their positive pointwise mutual information is factorised, and ``DIMENSIONS`` directions
-    are kept, found with a fixed seed (Levy and Goldberg 2014, section 3). Returns the ids and one
-    row for each.
-
-    >>> ids, vectors = token_vectors([[0, 1], [2, 1], [3, 4]])
-    >>> (vectors @ vectors.T)[0].round().abs().tolist()  # 0 and 2 keep the same company
-    [1.0, 0.0, 1.0, 0.0, 0.0]
+    Pairs of neighbours are counted, and their positive pointwise mutual information is factorised
+    (Levy and Goldberg 2014, section 3), with a fixed seed.
     """
     pairs = []
     for document in documents:

@@ -59,16 +59,12 @@ class Question:
             )
 
 
-def format_question(
-    question: Question, *, explanation: bool = False, answer_line: bool = False
-) -> str:
+def format_question(question: Question, *, explanation: bool = False) -> str:
     """Write a question as text in one of the two layouts of the thesis, Table 7.
 
     The text has instruction, question and options, each under its heading; the label stays outside.
     With ``explanation`` the heading of the answer follows, then the right option and, where there is
-    one, its explanation. With ``answer_line`` only that heading follows, with its line end, for a
-    causal model to complete. The headings are the thesis', the instruction's wording is ours. Raises
-    ValueError when both are asked for.
+    one, its explanation. The headings are the thesis', the instruction's wording is ours.
 
     >>> bone = Question("Which is a bone?", ("Femur", "Liver", "Retina", "Aorta"), 0, "", "Thigh.")
     >>> print(format_question(bone, explanation=True))
@@ -84,36 +80,13 @@ def format_question(
     **Answer**
     A) Femur. Thigh.
     """
-    if explanation and answer_line:
-        raise ValueError("give explanation=True or answer_line=True, not both")
     options = [f"{letter}) {o}" for letter, o in zip(LETTERS, question.options, strict=True)]
     parts = ["**Instruction**", INSTRUCTION, "**Question**", question.question, "**Options**"]
     text = "\n".join([*parts, *options])
-    if not (explanation or answer_line):
+    if not explanation:
         return text
-    asked = f"{text}\n**Answer**\n"
     right = options[question.answer].removesuffix(".")
-    return asked if answer_line else f"{asked}{right}. {question.explanation}".rstrip()
-
-
-def answer_accuracy(answers: pd.DataFrame, *, by_subject: bool = False) -> pd.Series:
-    """Compute the share of right answers: micro over all questions, macro as the mean of subjects.
-
-    ``answers`` has the columns subject and right; ``by_subject`` asks for the share in each subject
-    instead. Raises ValueError for no answers.
-
-    Source: thesis, section 6.1.
-
-    >>> answers = pd.DataFrame({"subject": ["a", "a", "a", "b"], "right": [True, True, False, False]})
-    >>> answer_accuracy(answers).round(3).to_dict()
-    {'micro': 0.5, 'macro': 0.333}
-    """
-    if not len(answers):
-        raise ValueError("there are no answers: give the table of one question at least")
-    shares = answers.groupby("subject").right.mean()
-    if by_subject:
-        return shares
-    return pd.Series({"micro": float(answers.right.mean()), "macro": float(shares.mean())})
+    return f"{text}\n**Answer**\n{right}. {question.explanation}".rstrip()
 
 
 def hpo_questions(n: int | None = None, *, split: str = "train", seed: int = 0) -> list[Question]:

@@ -1,7 +1,6 @@
 """How many tokens to add: what they save of a text, beside what their rows cost in training."""
 
 import warnings
-from collections import Counter
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -12,10 +11,9 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from ..adapt.extension import Extension, continue_bpe, extend
 from ..measure.quality import evaluate, measurable
-from ..text.corpora import Corpus, Documents
+from ..text.corpora import Corpus
 from ..text.counting import counted
 from ..text.pretokens import Pretokens
-from ..text.sources import ChunkCounts, digest
 from ..tokenizer.checks import positive
 from ..tokenizer.library import read_parts
 from ..tokenizer.parts import Parts
@@ -41,8 +39,8 @@ def recommend_size(
 
     The tokens come from continued training on ``corpus`` (documents, or counts by this tokenizer's
     rules). ``sizes`` are numbers of tokens to add; by default they double up to what the text
-    yields, or 128,000. Compression is measured on ``test``; without it on what a corpus from
-    ``load_corpus`` has ``held_out``, or on a tenth of other documents, by their digest.
+    yields, or 128,000. Compression is measured on ``test``, by default on what a corpus from
+    ``load_corpus`` has ``held_out``.
     ``model_config`` is as for ``new_model``; its vocabulary is taken to be the tokenizer's, without
     padding. A step trains on ``batch`` texts of ``length`` tokens, in bfloat16.
 
@@ -55,7 +53,7 @@ def recommend_size(
 
     Time is modelled (``training_operations``): at 128 tokens per step a CPU took 1.5 to 2.2 times the
     modelled extra time. The table does not say how well new rows learn. Raises ValueError for sizes
-    below 1 or beyond what the text yields, for a text with nothing to hold out, and as
+    below 1 or beyond what the text yields, where there is no text to measure on, and as
     ``training_memory`` does; TypeError for a model that is neither name nor configuration.
 
     >>> base = th.train_byte_level_bpe(["bat bag"], vocab_size=257)
@@ -160,28 +158,8 @@ def _learned(base: Parts, words: Pretokens, sizes: list[int] | None) -> Extensio
 
 def _two_texts(base: Parts, corpus, test) -> tuple[Pretokens, Pretokens | list[str]]:
     """Counts of the text to learn from, and the text to measure on: counts where these will do."""
-    if test is None and isinstance(corpus, Corpus):
+    if test is None:
+        if not isinstance(corpus, Corpus):
+            raise ValueError("what is no corpus of load_corpus has nothing held out: give test=")
         test = corpus.held_out(corpus.chars and max(1, corpus.chars // 9))  # a tenth of all
-    elif test is None:
-        corpus, test = _apart(corpus)
     return counted(corpus, base), measurable(test, base)
-
-
-def _apart(corpus) -> tuple[Counter, Counter]:
-    """Documents to learn from and a tenth to measure on, with their numbers; equal ones together."""
-    if isinstance(corpus, Pretokens):
-        raise ValueError("counts have no documents to hold out: give a text to measure on as test=")
-    if isinstance(corpus, str):
-        raise TypeError("a corpus is an iterable of documents, got one string: put it in a list")
-    learn, held = Counter(), Counter()
-    for document, n in Documents(corpus):
-        # not by the digest of the document alone: all of a train split would be on one side
-        (learn if digest(f"held out {document}") % 10 else held)[document] += n
-    if not learn or not held:
-        raise ValueError(
-            f"of {len(learn) + len(held):,} different documents {len(held):,} would be held out: "
-            "bring more documents, or give a text to measure on as test="
-        )
-    if isinstance(corpus, ChunkCounts):  # the parts of chunks are chunks
-        return ChunkCounts(learn), ChunkCounts(held)
-    return learn, held

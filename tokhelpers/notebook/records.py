@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
+from shutil import which
 
 import pandas as pd
 import psutil
@@ -133,13 +134,9 @@ def processor() -> str:
 
 
 def _commit() -> str:
-    """Return the checkout's commit; "unknown" without a checkout, a repository or git."""
-    if CHECKOUT is None:
+    """The checkout's commit; "unknown" without a checkout, a repository or git."""
+    if CHECKOUT is None or which("git") is None:
         return "unknown"
-    try:
-        found = subprocess.run(
-            ["git", "rev-parse", "--short", "HEAD"], cwd=CHECKOUT, capture_output=True, text=True
-        )
-    except OSError:  # git is not installed
-        return "unknown"
+    asked = ["git", "rev-parse", "--short", "HEAD"]
+    found = subprocess.run(asked, cwd=CHECKOUT, capture_output=True, text=True)
     return found.stdout.strip() or "unknown"

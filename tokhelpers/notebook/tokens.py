@@ -104,10 +104,7 @@ def show_tokens(text: str, *tokenizers: Tokenizer | Encoder, **named: Tokenizer 
 
 
 def labelled(tokenizers, named) -> list[tuple[str, Tokenizer | Encoder]]:
-    """Give a label to each tokenizer; the name is that of the named ones.
-
-    Raises ValueError where there is none.
-    """
+    """Give a label to each tokenizer, its name if it has one; ValueError where there is none."""
     numbered = ((f"tokenizer {i}", tokenizer) for i, tokenizer in enumerate(tokenizers, start=1))
     encoders = [*numbered, *named.items()]
     if not encoders:
@@ -116,10 +113,7 @@ def labelled(tokenizers, named) -> list[tuple[str, Tokenizer | Encoder]]:
 
 
 def token_rows(text: str, encoders) -> list[Row]:
-    """Return a row for each labelled tokenizer, of the first ``LIMIT`` characters of the text.
-
-    Raises TypeError for what is no string or no tokenizer, ValueError for half of a character.
-    """
+    """Return a row for each labelled tokenizer, of the first ``LIMIT`` characters of the text."""
     check_text(text)
     rows: list[Row] = []
     for label, tokenizer in encoders:
@@ -169,9 +163,6 @@ def readable_token(token: str, notation: str, fallback: bool = False) -> tuple[s
     ``notation`` says how the token string is written: "bytes" (in the byte alphabet), "▁" (for a
     space), or any other string for one that is text as it stands. With ``fallback`` tokens such as
     ``<0x41>`` are single bytes.
-
-    >>> readable_token("Ġcaf\u00c3", "bytes")
-    ('␣caf⟨C3⟩', b' caf\xc3')
     """
     if notation == "bytes" and byte_of().keys() >= set(token):
         raw = bytes(map(byte_of().__getitem__, token))

@@ -1,5 +1,4 @@
-from .merges import learn_tokens as learn_tokens, learn_vocabulary as learn_vocabulary
-from .sentencepiece import PieceRules as PieceRules, piece_rules as piece_rules
+from .merges import learn_vocabulary as learn_vocabulary
 from .trainers import (
     train_byte_level_bpe as train_byte_level_bpe,
     train_sentencepiece_bpe as train_sentencepiece_bpe,

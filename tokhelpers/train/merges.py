@@ -14,6 +14,7 @@ from ..tokenizer.parts import Parts
 from ..tokenizer.segmentation import MergeTable, merge_table, segment, symbols_of
 from .merge_loop import ANSWER, MOST_SYMBOLS, merge_loop
 from .pairs import MOST_PLACES, text_of
+from .sentencepiece import has_rules, new_characters, normalised, piece_check
 from .spelling import spelling_of
 
 
@@ -24,10 +25,6 @@ def alike_together(
 
     The result of learning does not depend on the order. But most pairs then occur in words that are
     neighbours, so that the processor's cache has what is needed next: a third of the time less.
-
-    >>> words = np.array([0, 1, 2, 0, 1], np.int32), np.array([0, 2, 3, 5]), np.array([7, 8, 9])
-    >>> [array.tolist() for array in alike_together(*words)]
-    [[0, 1, 0, 1, 2], [0, 2, 4, 5], [7, 9, 8]]
     """
     bits = int(symbols.max(initial=1)).bit_length()
     order = np.argsort(_beginnings(symbols, offsets, bits), kind="stable")
@@ -72,36 +69,23 @@ def learn_merges(
     known: np.ndarray | MergeTable | None = None,
     new_from: int = -1,
 ) -> Iterator[tuple[int, int, int, int]]:
-    """Learn merges: again and again the best pair of neighbours becomes one symbol.
+    """Merge the best pair again and again; yield left, right, result and count of each.
 
-    ``symbols`` (int32, flat) and ``offsets`` (int64) hold the unique words in their present
-    segmentation, ``counts`` (int64) how often each occurs. ``becomes(left, right)`` gives the id
-    of the merged symbol, new or old, or a negative number to refuse the pair for good. ``best``:
+    ``symbols`` (int32, flat) and ``offsets`` (int64) hold the unique words, ``counts`` (int64) how
+    often each occurs. ``becomes(left, right)`` gives the id of the merged symbol, new or old, or a
+    negative number to refuse the pair for good. ``best`` is
 
-    - ``pair``: the highest count, then the smaller pair of ids;
+    - ``pair``: the highest count, then the smaller pair of ids, as in the Hugging Face trainer;
     - ``token``: the highest count, then the shorter merged token, then the first in the order of
-      its symbols; begins from single characters, where no two pairs give the same token at a time;
-    - ``score``: the highest count over the product of the two parts' counts, then the smaller ids.
+      its symbols, as in sentencepiece; begins from single characters;
+    - ``score``: WordPiece's (thesis, section 4.1.2.1), then the smaller ids.
 
-    To continue a tokenizer's training, give its merges as ``known`` and in ``new_from`` the id
-    from which symbols are new. The words must have been segmented by these merges. Where a merge leads
-    to an older symbol, pairs can appear whose merge is known. They are merged first, as an encoder
-    will do, and are not yielded. Otherwise later merges would build on pairs that an encoder never
-    leaves.
-
-    Pairs below ``min_frequency`` are no candidates. Yields left, right, result and count of each
-    merge; stop taking when you have enough. Pairs are counted at every position (``aaa`` holds
-    ``a a`` twice) and replaced from left to right. Raises ValueError for an unknown ``best`` and
-    for counts by which the words hold more than 2^52 symbols: beyond that they are not exact.
-
-    Source: Sennrich et al. 2016; ties as in the Hugging Face trainer (``pair``) and in
-    sentencepiece (``token``); the score is that of WordPiece, thesis section 4.1.2.1.
-
-    >>> import numpy as np
-    >>> words, offsets = np.array([0, 1, 0, 1, 2], np.int32), np.array([0, 2, 5])
-    >>> new = iter(range(3, 9))
-    >>> list(learn_merges(words, offsets, np.array([5, 1]), lambda a, b: next(new)))
-    [(0, 1, 3, 6), (3, 2, 4, 1)]
+    To continue a tokenizer's training, give its merges as ``known`` (the words are segmented by
+    them) and in ``new_from`` the id from which symbols are new. Where a merge leads to an older
+    symbol, pairs can appear whose merge is known. They are merged first, as an encoder will do, and
+    are not yielded: otherwise later merges would build on pairs that an encoder never leaves. Pairs
+    are counted at every position (``aaa`` holds ``a a`` twice) and replaced from left to right.
+    Source: Sennrich et al. 2016.
     """
     if best not in ("pair", "token", "score"):
         raise ValueError(f"best is 'pair', 'token' or 'score', not {best!r}")
@@ -194,27 +178,28 @@ def learn_tokens(
     *,
     min_frequency: int = 1,
     max_token_length: int | None = None,
-) -> tuple[list[str], list[tuple[str, str]], list[int]]:
-    """Continue the training of a BPE tokenizer on counted pre-tokens.
+) -> tuple[list[str], list[tuple[str, str]], list[int], int]:
+    """Continue the training of a BPE tokenizer on counted pre-tokens, as ``continue_bpe`` says.
 
-    The pre-tokens are segmented by the merges there are (no merge skipping), then merges are
-    learned until there are ``n_tokens`` new tokens, or earlier when no pair reaches
-    ``min_frequency``. ``max_token_length`` is in characters of the token string (bytes, for
-    byte-level tokenizers). Returns tokens, merges and the frequency of each merge, in learned order.
-
-    Source: Purason et al. 2025, section 3.1.
-
-    >>> base = th.read_parts(th.train_byte_level_bpe(["bat bat"], vocab_size=257))
-    >>> learn_tokens(th.count_pretokens(["bat bat"], base), base, 1)
-    (['bat'], [('b', 'at')], [2])
+    Returns tokens, merges, the frequency of each merge, and how many of the tokens are characters,
+    which come first. Nothing merges with the byte tokens and the unknown token of a tokenizer of
+    characters.
     """
-    segmented = segment(*symbols_of(words.strings, parts, dropping=True), parts.merge_table)
-    limit = max_token_length or float("inf")
-    return learn_vocabulary(
-        *alike_together(*segmented, words.counts),
-        parts.vocab,
-        n_tokens,
-        known=parts.merge_table,
+    texts, counts, wider, characters = words.strings, words.counts, parts, []
+    if has_rules(parts):
+        texts, counts = normalised(words, parts)
+        characters = new_characters(texts, counts, parts, min_frequency)[:n_tokens]
+        wider, valid = parts.with_tokens(characters), piece_check(max_token_length or 16)
+    else:
+        valid = piece_check(max_token_length, split_by_unicode_script=False, split_digits=False)
+    segmented = segment(*symbols_of(texts, wider, dropping=True), wider.merge_table)
+    tokens, merges, frequencies = learn_vocabulary(
+        *alike_together(*segmented, counts),
+        wider.vocab,
+        n_tokens - len(characters),
+        known=wider.merge_table,
         min_frequency=min_frequency,
-        valid=lambda token: len(token) <= limit,
+        valid=valid,
+        apart=frozenset() if parts.byte_level else parts.unmerged,
     )
+    return characters + tokens, merges, frequencies, len(characters)

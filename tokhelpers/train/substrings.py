@@ -39,11 +39,7 @@ class Matches(NamedTuple):
 
 
 def write_text(words: Sequence[str]) -> Text:
-    r"""Write words one after the other.
-
-    >>> write_text(["cab", "a"])
-    Text(codes=array([3, 1, 2, 0, 1, 0], dtype=int32), starts=array([0, 4, 6]), string='cab\x00a\x00')
-    """
+    """Write words one after the other."""
     raw, offsets = code_points(words)
     used = np.zeros(raw.max(initial=0) + 1, bool)
     used[raw] = True
@@ -166,20 +162,12 @@ def _match(order, shared, ranks, lengths, text_size) -> Matches:
 def find_repeats(
     text: Text, counts: np.ndarray, most: int, max_length: int
 ) -> tuple[np.ndarray, np.ndarray, Matches]:
-    """Find the substrings that recur, and where they stand: what Unigram starts from.
+    """Find what Unigram starts from: a place of each repeated substring, its count, and the matches.
 
-    ``counts`` (int64): how often each word occurs. Found are all characters, and of the longer
-    substrings up to ``max_length`` characters those that occur twice or more and do not always
-    stand inside the same longer one; when they are more than ``most``, the best by count times
-    length (ties: code points). Returns a place where each stands, its count, and the matches.
-
-    Source: the intervals of the suffix array (Abouelhoda et al., 2004), as in ``sentencepiece``,
-    which counts words once.
-
-    >>> text = write_text(["hat", "that"])
-    >>> places, totals, matches = find_repeats(text, np.array([1, 2]), 100, 16)
-    >>> dict(zip(text.read(places, matches.lengths), totals.tolist()))
-    {'a': 3, 'h': 3, 'hat': 3, 't': 5, 'that': 2}
+    Found are all characters, and of the longer substrings up to ``max_length`` characters those
+    that occur twice or more and do not always stand inside the same longer one; when they are more
+    than ``most``, the best by count times length (ties: code points). Source: the intervals of the
+    suffix array (Abouelhoda et al., 2004), as in ``sentencepiece``, which counts words once.
     """
     codes, n_characters = text.codes, int(text.codes.max())
     rest = _rests(codes, max_length)

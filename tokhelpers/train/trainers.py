@@ -27,7 +27,7 @@ from ..tokenizer.checks import SURROGATE, positive, whole_number
 from ..tokenizer.formats import SPACED_WORDS, spaced_decoder, spaced_steps
 from ..tokenizer.token_bytes import BYTE_TOKENS, byte_alphabet, code_points
 from .merges import alike_together, learn_vocabulary
-from .sentencepiece import PieceRules, piece_check
+from .sentencepiece import piece_check
 from .unigram import learn_unigram
 
 # cuts behind the first character of what spells a byte token
@@ -125,8 +125,8 @@ def train_sentencepiece_bpe(
     special, start = _start(special_tokens, unk, BYTE_TOKENS * byte_fallback)
     if max_token_length is not None:
         positive("max_token_length", max_token_length)
-    rules = PieceRules(max_token_length, split_by_script, split_by_number, split_digits=False)
-    options = {"valid": piece_check(rules), "best": "token"}
+    valid = piece_check(max_token_length, split_by_script, split_by_number, split_digits=False)
+    options = {"valid": valid, "best": "token"}
     vocab, merges = _grown(words, counts, start, vocab_size, min_frequency, **options)
     options = {"byte_fallback": byte_fallback, "unk_token": unk, "fuse_unk": not byte_fallback}
     shell.model, shell.decoder = models.BPE(vocab, merges, **options), spaced_decoder()

@@ -168,18 +168,12 @@ def learn_unigram(
     """Learn ``size`` Unigram tokens from unique words and how often each occurs.
 
     It begins with the substrings of at most ``max_token_length`` characters that recur, the million
-    best by count times length. Then two steps alternate: two rounds of EM over all segmentations;
-    and pruning, which keeps the share ``shrinking`` of the tokens of several characters, those
-    whose loss costs the best segmentations most. All characters stay. Returns token -> natural log
-    probability, the most probable first (ties, to ten digits: code points); fewer than ``size``
-    when the words have fewer, or when the expected count of some is 0. Memory: about 65 bytes per
-    character of the unique words.
-
-    Source: Kudo 2018, section 3.2; the lecture; `textbook.train_unigram` (``drop=1 - shrinking``).
-
-    >>> scores = learn_unigram(["run", "bug", "fun", "sun"], np.array([3, 5, 13, 10]), 8)
-    >>> {token: round(math.exp(score), 3) for token, score in scores.items()}
-    {'u': 0.265, 'n': 0.192, 'fun': 0.19, 's': 0.147, 'b': 0.073, 'g': 0.073, 'r': 0.044, 'f': 0.015}
+    best by count times length. Then two rounds of EM over all segmentations alternate with pruning,
+    which keeps the share ``shrinking`` of the tokens of several characters. Returns token ->
+    natural log probability, the most probable first (ties, to ten digits: code points); fewer than
+    ``size`` when the words have fewer, or when the expected count of some is 0. Memory: about 65
+    bytes per character of the unique words. Source: Kudo 2018, section 3.2; the lecture;
+    `textbook.train_unigram`.
     """
     order = sorted(range(len(words)), key=words.__getitem__)  # theirs must not decide
     text, counts = write_text([words[i] for i in order]), counts[order]

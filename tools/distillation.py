@@ -7,13 +7,11 @@ from functools import partial
 
 import numpy as np
 import torch
+from learning import optimise
 from tokenizers import Tokenizer
 
-from ..tokenizer.checks import positive
-from .batches import NO_LABEL, encode_texts, sequence_length
-from .rows import row_sources
-from .training import optimise
-from .transfer import MAX_PADDING, transfer_embeddings
+import tokhelpers as th
+from tokhelpers.models.batches import NO_LABEL, sequence_length
 
 LENGTH = 50  # tokens of a part of a document
 
@@ -25,8 +23,6 @@ def distill_embeddings(
     corpus: Iterable[str],
     *,
     snippets: int = 100,
-    seed: int = 0,
-    max_padding: int | None = MAX_PADDING,
     **options,
 ):
     """Give a model rows for new tokens, trained to give the states that the tokens' pieces gave.
@@ -45,16 +41,16 @@ def distill_embeddings(
     >>> old = th.train_byte_level_bpe(["bat bat"], vocab_size=257)
     >>> new = th.train_byte_level_bpe(["bat bat"], vocab_size=258)
     >>> small = th.new_model("small-llama", 257, hidden_size=12)
-    >>> learned = th.distill_embeddings(small, old, new, ["a bat sat"] * 9, device="cpu")
+    >>> learned = distill_embeddings(small, old, new, ["a bat sat"] * 9, device="cpu")
     >>> was, now = (m.get_input_embeddings().weight for m in (small, learned))
     >>> torch.equal(was, now[:257]), torch.equal(now[257], was[[65, 256]].mean(0))
     (True, False)
     """
-    sources, most = row_sources(old, new), sequence_length(model)
+    sources, most = th.models.row_sources(old, new), sequence_length(model)
     is_new, pieces = (sources.origin == "new").to_numpy(), sources.pieces.tolist()
-    documents = encode_texts(new, corpus)
-    examples = _examples(documents, is_new, pieces, positive("snippets", snippets), most)
-    student = transfer_embeddings(model, old, new, max_padding=max_padding)
+    documents = th.models.encode_texts(new, corpus)
+    examples = _examples(documents, is_new, pieces, snippets, most)
+    student = th.transfer_embeddings(model, old, new)
     learned = [p.requires_grad for p in student.parameters()]
     student.requires_grad_(False)
     table = student.get_input_embeddings().weight.requires_grad_(True)
@@ -62,7 +58,7 @@ def distill_embeddings(
     moved[np.flatnonzero(is_new)] = 1
     hook = table.register_hook(lambda grad: grad * moved.to(grad))
     loss = partial(_loss, deepcopy(model).eval())
-    options = {"learning_rate": 1e-4, "batch_size": 16, "seed": seed} | options
+    options = {"learning_rate": 1e-4, "batch_size": 16, "seed": 0} | options
     student, _ = optimise(student, examples, loss, inplace=True, **options)
     hook.remove()
     for p, flag in zip(student.parameters(), learned, strict=True):
