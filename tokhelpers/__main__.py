@@ -32,10 +32,6 @@ A_CORPUS = Annotated[
 FOLDER = Annotated[str, typer.Option("--out", help="the transformers folder to write")]
 TOKENS = Annotated[int, typer.Option("--tokens", "-n", min=1, help="how many tokens")]
 CHARS = Annotated[int | None, typer.Option(min=1, help="read at most this many characters")]
-LIKE = Annotated[
-    str | None,
-    typer.Option(help="folder with the chat template to copy; else the tokenizer's own folder"),
-]
 ENCODING = Annotated[str, typer.Option(help="of text and jsonl files, such as utf-16 or latin-1")]
 AS_JSON = Annotated[bool, typer.Option("--json", help="one JSON object instead of a table")]
 
@@ -90,10 +86,7 @@ def started(given: dict):
     from .tokenizer.files import check_folder
 
     check_folder(given["out"])
-    if given["like"] and not Path(given["like"]).expanduser().is_dir():
-        raise FileNotFoundError(f"no folder {given['like']}: --like is a folder with a tokenizer")
     texts = th.load_corpus(given["corpus"], chars=given["chars"], encoding=given["encoding"])
-    given["like"] = given["like"] or own_folder(given["tokenizer"])
     return loaded_by(given["tokenizer"]), texts
 
 
@@ -140,7 +133,7 @@ def saved(command: typer.Context, texts, old, new, words):
     th.save_pretrained(
         new,
         given["out"],
-        like=given["like"],
+        like=own_folder(given["tokenizer"]),
         base={given["tokenizer"]: old},
         texts={f"{given['corpus']}, learned from": words, **measured_on},
         calls=[" ".join(call)],
@@ -204,26 +197,13 @@ def explain(
 @in_one_line
 def compare(
     tokenizers: Annotated[list[str], typer.Argument(metavar="TOKENIZER...", help=NAMED)],
-    on: Annotated[
-        str | None, typer.Option(metavar="CORPUS", help="text to measure on; else vocabularies")
-    ] = None,
+    on: Annotated[str, typer.Option(metavar="CORPUS", help="text to measure on")],
     chars: CHARS = 1_000_000,
     split: Annotated[str, typer.Option(help="part of the text: train or test")] = "test",
     encoding: ENCODING = "utf-8",
     as_json: AS_JSON = False,
 ) -> None:
-    """Compare what several tokenizers make of a text (--on), or the vocabularies of two."""
-    if on is None:
-        if len(tokenizers) != 2:
-            raise ValueError(
-                f"vocabularies are compared two at a time, got {len(tokenizers)}: name two "
-                "tokenizers, or a text with --on"
-            )
-        first, second = map(loaded_by, tokenizers)
-        table = th.compare_vocabularies(first, second)
-        names = (table.by + ": " + table.group).where(table.by != "all", "all")
-        show(table.drop(columns=["by", "group"]).set_index(names.rename(None)), as_json)
-        return
+    """Compare what several tokenizers make of a text."""
     rows = {}
     text = th.load_corpus(on, chars=chars, split=split, encoding=encoding)
     for name in tokenizers:
@@ -246,7 +226,6 @@ def extend(
     min_frequency: Annotated[int, typer.Option(min=1, help="of a pair that is merged")] = 1,
     chars: CHARS = None,
     encoding: ENCODING = "utf-8",
-    like: LIKE = None,
     as_json: AS_JSON = False,
 ) -> None:
     """Add tokens by continued training; exit code 1 if some are missing or unreachable."""
@@ -272,7 +251,6 @@ def prune(
     by: Annotated[str, typer.Option(help="the order: see th.pruning_order")] = "leaf-frequency",
     chars: CHARS = None,
     encoding: ENCODING = "utf-8",
-    like: LIKE = None,
     as_json: AS_JSON = False,
 ) -> None:
     """Remove the tokens that the text needs least; exit code 1 if others become unreachable."""
