@@ -10,7 +10,7 @@ from .sources import Source, digest, source
 
 
 class PackagedText(Source):
-    """A text in a package, which pip installs."""
+    """A text in a package, which pip installs; `texts` are its documents, in the package's order."""
 
     fixed = True
     package, content, licence = "", "", ""
@@ -18,10 +18,6 @@ class PackagedText(Source):
     def provenance(self, split: str, column: str) -> tuple[str, str]:
         version = metadata.version(self.package)
         return self.licence, f"{self.content} in the package {self.package} {version}"
-
-    def texts(self) -> Iterator[str]:
-        """All documents, in the package's order."""
-        raise NotImplementedError
 
     def documents(self, reading) -> Iterator[str]:
         """All documents, in an order that is the hash's: a prefix is a fair sample everywhere."""
@@ -49,7 +45,15 @@ class Classification(PackagedText):
     licence = "MIT (the package); ICD-10-CM: CDC/NCHS, the package names no licence for it"
 
     def texts(self) -> Iterator[str]:
-        return icd_descriptions()
+        """Descriptions of all chapters, blocks, categories and codes, in the package's order."""
+        # The import reads the package's data with a deprecated function.
+        with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
+            import simple_icd_10_cm as icd
+        seen = set()
+        for code in icd.get_all_codes():
+            # 39 codes name a block and a category, in this order.
+            yield icd.get_description(code, prioritize_blocks=code not in seen)
+            seen.add(code)
 
 
 def obo_texts(lines: Iterable[str]) -> Iterator[str]:
@@ -83,15 +87,3 @@ def _obo_quoted(line: str) -> str:
 def _obo_unescaped(value: str) -> str:
     letters = {"n": "\n", "t": "\t", "W": " "}
     return re.sub(r"\\(.)", lambda match: letters.get(match[1], match[1]), value)
-
-
-def icd_descriptions() -> Iterator[str]:
-    """Descriptions of all chapters, blocks, categories and codes, in the package's order."""
-    # The import reads the package's data with a deprecated function.
-    with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
-        import simple_icd_10_cm as icd
-    seen = set()
-    for code in icd.get_all_codes():
-        # 39 codes name a block and a category, in this order.
-        yield icd.get_description(code, prioritize_blocks=code not in seen)
-        seen.add(code)
