@@ -104,10 +104,7 @@ def count_pretokens(
 
 
 def counted(corpus: Iterable[str] | Pretokens, tokenizer: Tokenizer | Parts) -> Pretokens:
-    """Pre-token counts of a corpus; counts made by the same rules before are taken as they are.
-
-    Raises ValueError for counts that another normalizer or pre-tokenizer made.
-    """
+    """Pre-token counts of a corpus; counts by the tokenizer's own rules are taken, others refused."""
     if not isinstance(corpus, Pretokens):
         return count_pretokens(corpus, tokenizer)
     if corpus.rules != cutting_rules(tokenizer):

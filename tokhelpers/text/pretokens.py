@@ -21,6 +21,7 @@ import regex
 from pyarrow import compute
 from tokenizers.normalizers import NFC
 
+from ..tokenizer.checks import SURROGATE
 from ..tokenizer.pretokenization import (
     LINES,
     PATTERNS,
@@ -236,17 +237,7 @@ def tally(
     """Count the pre-tokens of (document, how often), in portions of about `memory` bytes.
 
     Each portion is the pre-tokens, their counts, and the characters, bytes, words and documents
-    they were made from (int64). Without ``memory`` there is one. ``first`` is the number of the first
-    document, for messages. Raises TypeError for a document that is no text, ValueError for one with
-    a lone surrogate.
-
-    >>> from tokenizers import Tokenizer, models, pre_tokenizers
-    >>> from tokhelpers.tokenizer import cutting_rules
-    >>> tokenizer = Tokenizer(models.BPE())
-    >>> tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    >>> [(words, counts, sizes)] = tally([("a cat", 1), ("a dog", 2)], cutting_rules(tokenizer))
-    >>> words.to_pylist(), counts.tolist(), sizes.tolist()
-    (['a', 'Ġcat', 'Ġdog'], [3, 1, 2], [15, 15, 6, 3])
+    they were made from (int64). ``first`` is the number of the first document, for messages.
     """
     pattern = proven_pattern(rules)
     if pattern is None and word_rules(rules) is None:
@@ -285,11 +276,10 @@ def _complaint(some, first: int) -> Exception:
     for number, (text, _) in enumerate(some, first):
         if not isinstance(text, str):
             return TypeError(f"document {number} is {type(text).__name__}, not str")
-        surrogate = next((c for c in text if "\ud800" <= c <= "\udfff"), None)
-        if surrogate:
+        if surrogate := SURROGATE.search(text):
             break
     return ValueError(
-        f"the text holds a lone surrogate ({surrogate!a}), which no encoding can write: "
+        f"the text holds a lone surrogate ({surrogate[0]!a}), which no encoding can write: "
         "decode it properly, or replace it"
     )
 

@@ -43,11 +43,7 @@ def check_errors(errors: str) -> None:
 
 
 def check_encoding(encoding: str, encoded: bool) -> str:
-    """Return the usual name of an encoding; ValueError for an unknown one, and where it plays no part.
-
-    >>> check_encoding("UTF8", False), check_encoding("Latin-1", True)
-    ('utf-8', 'iso8859-1')
-    """
+    """Return the usual name of an encoding; ValueError for an unknown one, and where it plays no part."""
     try:
         name = codecs.lookup(encoding).name
     except (LookupError, TypeError):

@@ -97,11 +97,7 @@ class Encoder:
         return [byte.get(token) or token.replace("▁", " ").encode() for token in tokens]
 
     def text_of(self, token: str) -> str | None:
-        """The text that a token string stands for, or None if its bytes are no whole characters.
-
-        >>> th.read_parts(th.train_byte_level_bpe(["cat"], vocab_size=257)).text_of("Ġcaf")
-        ' caf'
-        """
+        """The text that a token string stands for, or None if its bytes are no whole characters."""
         if not self.byte_level:
             return token.replace("▁", " ")
         try:

@@ -62,10 +62,7 @@ def sync(path: Path) -> None:
 
 
 def read_whole(file: Path) -> bytes:
-    """Return the bytes of a regular file.
-
-    Raises OSError for a pipe, a device or a folder, ValueError for more than ``MAX_BYTES``.
-    """
+    """Return the bytes of a regular file, of ``MAX_BYTES`` at most."""
     if file.exists() and not file.is_file():
         raise OSError(f"{file} is a pipe, a device or a folder: give a file")
     if file.stat().st_size > MAX_BYTES:

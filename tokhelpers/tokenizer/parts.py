@@ -99,14 +99,6 @@ class Parts(Encoder):
         """The share of merges that are left out at random."""
         return self._model.get("dropout")
 
-    @property
-    def truncates(self) -> bool:
-        return self.settings["truncation"] is not None
-
-    @property
-    def pads(self) -> bool:
-        return self.settings["padding"] is not None
-
     @cached_property
     def added_tokens(self) -> dict[int, AddedToken]:
         by_id = sorted((t["id"], t) for t in self.settings["added_tokens"])

@@ -44,11 +44,7 @@ def token_strings(words: Iterable[str]) -> list[str]:
 
 
 def strings_of_bytes(raw: np.ndarray, offsets: np.ndarray) -> pa.Array:
-    """Write flat bytes (uint8), cut at offsets, with one character of ``byte_alphabet`` per byte.
-
-    >>> strings_of_bytes(np.frombuffer(b" cat", np.uint8), np.array([0, 2, 4])).to_pylist()
-    ['Ġc', 'at']
-    """
+    """Write flat bytes (uint8), cut at offsets, with one character of ``byte_alphabet`` per byte."""
     written = [character.encode().ljust(2) for character in byte_alphabet()]
     pairs = np.frombuffer(b"".join(written), np.uint8).reshape(256, 2)
     sizes = np.array([len(character.encode()) for character in byte_alphabet()], np.int8)[raw]
@@ -72,15 +68,7 @@ def bytes_of(strings: pa.Array) -> tuple[np.ndarray, np.ndarray]:
 
 
 def code_points(words: list[str] | pa.Array) -> tuple[np.ndarray, np.ndarray]:
-    """Return the characters of words (uint32, flat) and the words' offsets (int64, one more).
-
-    ``words`` are a list, or an Arrow array of strings.
-
-    >>> [array.tolist() for array in code_points(["ab", "é", "", "c"])]
-    [[97, 98, 233, 99], [0, 2, 3, 3, 4]]
-    >>> [array.tolist() for array in code_points(pa.array(["ab", "é"]))]
-    [[97, 98, 233], [0, 2, 3]]
-    """
+    """Return the characters of words (uint32, flat) and the words' offsets (int64, one more)."""
     if not isinstance(words, pa.Array):
         words = pa.array(words, pa.large_string())
     raw, offsets = bytes_of(words)
