@@ -12,7 +12,6 @@ from .sources import Source, digest, source
 class PackagedText(Source):
     """A text in a package, which pip installs; `texts` are its documents, in the package's order."""
 
-    fixed = True
     package, content, licence = "", "", ""
 
     def provenance(self, split: str, column: str) -> tuple[str, str]:

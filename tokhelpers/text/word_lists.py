@@ -45,8 +45,6 @@ class WordList(Source):
 class Wordfreq(WordList):
     """The largest list of a language in the package wordfreq."""
 
-    fixed = True
-
     def provenance(self, split: str, column: str) -> tuple[str, str]:
         from wordfreq import available_languages
 

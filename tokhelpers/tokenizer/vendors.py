@@ -134,7 +134,7 @@ def checked_file(name: str) -> Path:
 
 
 def cache_folder() -> Path:
-    """Return the folder in which converted tokenizers and counts are kept."""
+    """Return the folder in which converted tokenizers are kept."""
     if named := os.environ.get("TOKHELPERS_CACHE"):
         return Path(named).expanduser()
     return CHECKOUT / "data/cache" if CHECKOUT else Path.home() / ".cache/tokhelpers"
