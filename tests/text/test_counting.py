@@ -255,7 +255,11 @@ def test_a_second_run_counts_only_what_is_not_there(llama, tmp_path):
         run(failing(f"{texts}/c", 1, KeyboardInterrupt()))
     left = written()
     assert left and "counts.parquet" not in left
+    drafts = [folder / f".{next(iter(left))}.1.tmp", folder / ".others.parquet.1.tmp"]
+    for draft in drafts:  # of a worker that was killed, and of somebody else
+        draft.touch()
     run()
+    assert [draft.exists() for draft in drafts] == [False, True]
     before = written()
     assert before.items() > left.items()
     (texts / "b").write_text("c file\n" * 50)  # of the same size

@@ -47,7 +47,9 @@ def count_shards(
         shards, ahead = _file_shards(parts, rules), 100_000
     else:
         shards, ahead = _batches(documents, rules, keep), 8
-    return list(_run(executor, shards, ahead, rules, folder, memory))
+    files = list(_run(executor, shards, ahead, rules, folder, memory))
+    _remove_drafts(files, folder)
+    return files
 
 
 # --- what is counted together ---------------------------------------------------------------------
@@ -117,6 +119,14 @@ def _rows(portions: Iterable[tuple], total: np.ndarray) -> Iterator[pa.Table]:
     for words, counts, sizes in portions:
         total += sizes
         yield pa.table([words, counts], schema=SCHEMA)
+
+
+def _remove_drafts(files: list[Path], folder: Path) -> None:
+    """Remove what workers that were killed had begun to write."""
+    names = {file.name for file in files}
+    for draft in folder.glob("*.tmp"):
+        if draft.name.rsplit(".", 2)[0].removeprefix(".") in names:
+            draft.unlink(missing_ok=True)
 
 
 # --- shards, counted by workers -------------------------------------------------------------------
