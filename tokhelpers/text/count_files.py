@@ -21,8 +21,8 @@ from ..tokenizer.checks import positive
 from ..tokenizer.files import write_whole
 from . import readers
 from .file_sources import files_at
-from .parquet_files import open_file, open_strings, read_batches
 from .pretokens import Pretokens
+from .readers import open_file, open_strings, read_batches
 
 SCHEMA = pa.schema([("pretoken", pa.string()), ("count", pa.int64())])
 SIZES = ("chars", "bytes", "spaced_words", "documents")

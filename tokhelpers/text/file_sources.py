@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from . import readers
-from .parquet_files import open_strings, row_groups
-from .readers import PACKED, UTF_8
+from .readers import PACKED, UTF_8, open_strings, row_groups
 from .sources import PATHS, Source, source
 
 

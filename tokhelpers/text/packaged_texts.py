@@ -44,15 +44,7 @@ class Classification(PackagedText):
     licence = "MIT (the package); ICD-10-CM: CDC/NCHS, the package names no licence for it"
 
     def texts(self) -> Iterator[str]:
-        """Descriptions of all chapters, blocks, categories and codes, in the package's order."""
-        # The import reads the package's data with a deprecated function.
-        with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
-            import simple_icd_10_cm as icd
-        seen = set()
-        for code in icd.get_all_codes():
-            # 39 codes name a block and a category, in this order.
-            yield icd.get_description(code, prioritize_blocks=code not in seen)
-            seen.add(code)
+        return icd_descriptions()
 
 
 def obo_texts(lines: Iterable[str]) -> Iterator[str]:
@@ -86,3 +78,15 @@ def _obo_quoted(line: str) -> str:
 def _obo_unescaped(value: str) -> str:
     letters = {"n": "\n", "t": "\t", "W": " "}
     return re.sub(r"\\(.)", lambda match: letters.get(match[1], match[1]), value)
+
+
+def icd_descriptions() -> Iterator[str]:
+    """Descriptions of all chapters, blocks, categories and codes, in the package's order."""
+    # The import reads the package's data with a deprecated function.
+    with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
+        import simple_icd_10_cm as icd
+    seen = set()
+    for code in icd.get_all_codes():
+        # 39 codes name a block and a category, in this order.
+        yield icd.get_description(code, prioritize_blocks=code not in seen)
+        seen.add(code)
