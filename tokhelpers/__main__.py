@@ -73,13 +73,8 @@ def loaded_by(tokenizer: str):
     return th.load_tokenizer(tokenizer)
 
 
-def counts_of(corpus, tokenizer):
-    say(f"counting {corpus.name}")
-    return th.count_pretokens(corpus, tokenizer)
-
-
 def started(given: dict):
-    """Check what a command was given, then load the tokenizer and open the text.
+    """Check what a command was given; return the tokenizer, the text and its counts.
 
     All that can be wrong is told before anything is counted or learned.
     """
@@ -87,7 +82,9 @@ def started(given: dict):
 
     check_folder(given["out"])
     texts = th.load_corpus(given["corpus"], chars=given["chars"], encoding=given["encoding"])
-    return loaded_by(given["tokenizer"]), texts
+    tokenizer = loaded_by(given["tokenizer"])
+    say(f"counting {texts.name}")
+    return tokenizer, texts, th.count_pretokens(texts, tokenizer)
 
 
 def own_folder(tokenizer: str) -> str | None:
@@ -229,8 +226,7 @@ def extend(
     as_json: AS_JSON = False,
 ) -> None:
     """Add tokens by continued training; exit code 1 if some are missing or unreachable."""
-    loaded, texts = started(command.params)
-    words = counts_of(texts, loaded)
+    loaded, texts, words = started(command.params)
     say(f"learning {tokens:,} tokens")
     extension = th.continue_bpe(loaded, words, tokens, min_frequency=min_frequency)
     longer = th.extend(loaded, extension)
@@ -254,8 +250,7 @@ def prune(
     as_json: AS_JSON = False,
 ) -> None:
     """Remove the tokens that the text needs least; exit code 1 if others become unreachable."""
-    loaded, texts = started(command.params)
-    words = counts_of(texts, loaded)
+    loaded, texts, words = started(command.params)
     say(f"ordering the tokens by {by}")
     smaller = th.prune(loaded, th.pruning_order(loaded, words, by=by), tokens)
     more = len(th.unreachable(smaller)) - len(th.unreachable(loaded))

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import islice
-from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -108,20 +107,13 @@ def _steps(rule: dict | None, inner: str) -> list[dict]:
     return [step for part in rule[inner] for step in _steps(part, inner)]
 
 
-class WordRules(NamedTuple):
-    """What is done to a word that is cut in the same way alone and behind a single space."""
-
-    before: str  # what is put before the word
-    forms: list[str]  # the types of the normalizers
-    later: set[str]  # the types of the pre-tokenizers that follow the cut at spaces
-
-
 @lru_cache
-def word_rules(rules: str) -> WordRules | None:
-    """What is done to each word, by rules that cut at single spaces; else None.
+def word_rules(rules: str) -> tuple[str, list[str], set[str]] | None:
+    """What rules do to a word that they cut in the same way alone and behind a single space.
 
-    They do where white space separates words and falls away, and where each space is written as
-    ``▁`` and another ``▁`` stands before the text.
+    That is what is put before it, and the types of the normalizers and of the pre-tokenizers behind the
+    cut at spaces. None for rules that do not cut there: they do where white space separates words and
+    falls away, and where each space is written as ``▁`` and another ``▁`` stands before the text.
     """
     rules = json.loads(rules)
     forms = _steps(rules["normalizer"], "normalizers")
@@ -136,7 +128,7 @@ def word_rules(rules: str) -> WordRules | None:
     forms = [step["type"] for step in forms]
     if not cuts_there or not COMMUTING.issuperset(forms):
         return None
-    return WordRules("▁" * writes_spaces, forms, {step["type"] for step in later})
+    return "▁" * writes_spaces, forms, {step["type"] for step in later}
 
 
 # --- from chunks to pre-tokens ---------------------------------------------------------------------

@@ -110,10 +110,7 @@ class Encoder:
         """A function that cuts texts into pre-tokens (str) and added tokens found in them (ids).
 
         The library does it all, so that its rules for added tokens hold: white space beside them,
-        whole words, normalisation. Raises ValueError where a document would be one word.
-
-        >>> list(th.read_parts(th.load_tokenizer("llama-3")).cut(["a cat<|eot_id|>", ""]))
-        [['a', 'Ġcat', 128009], []]
+        whole words, normalisation.
         """
         inner = shell(self.rules, UNKNOWN)
         inner.add_tokens(list(self.added_tokens.values()))

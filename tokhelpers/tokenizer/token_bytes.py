@@ -104,14 +104,10 @@ def ends_inside(raw: bytes) -> bool:
 
 
 def completions(raw: bytes) -> tuple[list[str], str, list[str]] | None:
-    """Complete bytes of which the first and last characters may be cut.
+    """Complete bytes of which the first and last characters may be cut; None where no text holds them.
 
     Returns characters whose last bytes are the first of ``raw``, the whole characters of ``raw``,
-    and characters whose first bytes are its last; None where no text holds these bytes.
-
-    >>> first, middle, last = completions("é".encode()[1:] + b"a")
-    >>> first[0], middle, last
-    ('©', 'a', [''])
+    and characters whose first bytes are its last.
     """
     start = next((i for i, byte in enumerate(raw[:3]) if byte & 0xC0 != 0x80), min(3, len(raw)))
     decoder = getincrementaldecoder("utf-8")()
