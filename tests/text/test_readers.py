@@ -16,7 +16,7 @@ from pyarrow import parquet
 from strategies import examples, one_fast
 
 from tokhelpers import load_corpus
-from tokhelpers.text import file_sources, parquet_files
+from tokhelpers.text import file_sources, readers
 
 BOM = b"\xef\xbb\xbf"
 LINES = [f"line {i} of the file" for i in range(200)]
@@ -232,17 +232,17 @@ def test_bad_parquet(tmp_path):
     assert f"{path}, row 2" in failure(f"parquet:{path}")
     path.unlink()
     with pytest.raises(FileNotFoundError, match=r"a\.parquet"):  # in the system's words
-        parquet_files.open_file(path)
+        readers.open_file(path)
 
 
 def test_parquet_with_fewer_rows_than_it_describes(tmp_path):
     path = tmp_path / "a.parquet"
     parquet.write_table(pa.table({"text": LINES}), path)
-    whole = parquet_files.open_file(path)
+    whole = readers.open_file(path)
     batches = list(whole.iter_batches(5))
     cut = SimpleNamespace(metadata=whole.metadata, iter_batches=lambda *_, **__: batches[1:])
     with pytest.raises(ValueError, match=r"a\.parquet: damaged .* lacks rows that it describes"):
-        list(parquet_files.read_batches(path, cut, 5))
+        list(readers.read_batches(path, cut, 5))
 
 
 # --- Python source --------------------------------------------------------------------------------

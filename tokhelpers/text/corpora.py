@@ -187,14 +187,8 @@ def load_corpus(
 class Documents:
     """The documents of a corpus, each with how often it occurs: iterates over pairs.
 
-    A mapping, or an object whose ``counts`` is one, says it. Where these are `ChunkCounts` and the
-    rules (`cutting_rules`) put ``▁`` before a text, a chunk comes without its leading space, of
-    which there would be two; ``left_out`` counts these spaces. Iterating raises ValueError for a
-    count that is no whole number from 0 on, and for more than 2^52 characters in all: counts are
-    compared as 64-bit floats.
-
-    >>> list(Documents(["a", "b", "a"])), list(Documents({"a": 2}))
-    ([('a', 1), ('b', 1), ('a', 1)], [('a', 2)])
+    Where `ChunkCounts` meet rules that put ``▁`` before a text, a chunk comes without its leading
+    space, of which there would be two; ``left_out`` counts these spaces.
     """
 
     def __init__(self, corpus: Iterable[str], rules: str | None = None):
@@ -205,18 +199,15 @@ class Documents:
         counts = corpus if isinstance(corpus, Mapping) else getattr(corpus, "counts", None)
         if counts is None:
             return zip(corpus, repeat(1))
-        twice = isinstance(counts, ChunkCounts) and _puts_space(self.rules)
-        return self._without_space(counts) if twice else _checked(counts)
+        if self.rules is None or not isinstance(counts, ChunkCounts):
+            return _checked(counts)
+        puts_space = "".join(library_cutter(self.rules)("a")).startswith("▁")
+        return self._without_space(counts) if puts_space else _checked(counts)
 
     def _without_space(self, counts: ChunkCounts) -> Iterator[tuple[str, int]]:
         for chunk, n in _checked(counts):
             self.left_out += n * chunk.startswith(" ")
             yield chunk.removeprefix(" "), n
-
-
-def _puts_space(rules: str | None) -> bool:
-    """Whether the rules put ``▁`` before a text."""
-    return rules is not None and "".join(library_cutter(rules)("a")).startswith("▁")
 
 
 def _checked(counts: Mapping[str, int]) -> Iterator[tuple[str, int]]:

@@ -21,8 +21,8 @@ from ..tokenizer.checks import positive
 from ..tokenizer.files import write_whole
 from . import readers
 from .file_sources import files_at
-from .parquet_files import open_file, open_strings, read_batches
 from .pretokens import Pretokens
+from .readers import open_file, open_strings, read_batches
 
 SCHEMA = pa.schema([("pretoken", pa.string()), ("count", pa.int64())])
 SIZES = ("chars", "bytes", "spaced_words", "documents")
@@ -115,7 +115,8 @@ def merge_counts(files: Iterable[Path], folder: Path, memory: int) -> Iterator[p
     """
     memory, failed = max(memory, LEAST_MEMORY), []
     rows = pa.RecordBatchReader.from_batches(SCHEMA, _rows_of(files, failed))
-    with TemporaryDirectory(dir=_nameable(folder), ignore_cleanup_errors=True) as spilled:
+    place = folder if str(folder).isprintable() else None  # DuckDB cannot be told every name
+    with TemporaryDirectory(dir=place, ignore_cleanup_errors=True) as spilled:
         settings = {
             "memory_limit": f"{memory >> 10}KiB",
             "temp_directory": spilled,
@@ -133,15 +134,6 @@ def merge_counts(files: Iterable[Path], folder: Path, memory: int) -> Iterator[p
                 why = str(error).partition("\n")[0]
                 told = kind(f"the counts in {folder} cannot be added up: {why}")
                 raise next(iter(failed), told) from None
-
-
-def _nameable(folder: Path) -> Path | None:
-    """The folder; None, the system's temporary one, if DuckDB cannot be told the folder's name."""
-    try:
-        str(folder).encode()
-    except UnicodeEncodeError:
-        return None
-    return folder
 
 
 def _rows_of(files: Iterable[Path], failed: list[Exception]) -> Iterator[pa.RecordBatch]:

@@ -1,38 +1,23 @@
-"""Counting the pre-tokens of a corpus: here, or in shards by any number of workers.
+"""Counting the pre-tokens of a corpus: here, or in shards by any number of workers."""
 
-Counts of named corpora are kept on the disk, so that each is counted once. They are in
-``data/cache/counts`` of a checkout, under a hash of what decides them: the corpus with the version of
-its package, the rules that cut it, and the code and the libraries that count.
-``TOKHELPERS_COUNT_CACHE=0`` switches this off; the folder may be deleted at any time.
-"""
-
-import hashlib
-import json
-import os
 import tempfile
-import unicodedata
 from collections.abc import Iterable
-from contextlib import nullcontext, suppress
-from functools import cache
-from importlib.metadata import version
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
 from tokenizers import Tokenizer
 
-from ..tokenizer import pretokenization, token_bytes
 from ..tokenizer.checks import positive
-from ..tokenizer.files import CHECKOUT, destination
+from ..tokenizer.files import destination
 from ..tokenizer.library import cutting_rules
 from ..tokenizer.parts import Parts
-from ..tokenizer.vendors import cache_folder
 from .corpora import Corpus, Documents
-from .count_files import load_counts, merge_counts, save_counts, total_sizes, write_counts
+from .count_files import load_counts, merge_counts, total_sizes, write_counts
 from .pretokens import Pretokens, tally
 from .shards import count_shards
 
 MEMORY = 1 << 26
-LEAST_BYTES = 1_000_000  # of text whose counts are kept: less is counted as soon as it is loaded
 
 
 def count_pretokens(
@@ -60,9 +45,7 @@ def count_pretokens(
     so that a second run over the same files counts only what is not there, and the result as
     ``counts.parquet``. ``memory`` bounds the bytes that counts take in each process until they are
     written out (64 MB if any of these three is given), apart from the documents at hand and the
-    result. None of these changes the counts. Without them, the counts of a large named corpus are
-    kept in ``data/cache`` of a checkout. ``min_count`` leaves out rarer
-    pre-tokens at the end.
+    result. None of these changes the counts. ``min_count`` leaves out rarer pre-tokens at the end.
 
     A shard that fails is tried three times. When a worker dies and its pool with it, what is left
     is counted in the calling process, with a warning. Raises TypeError for a single string,
@@ -91,10 +74,13 @@ def count_pretokens(
             "such as ProcessPoolExecutor(2)"
         )
     rules = cutting_rules(tokenizer)
+    documents = Documents(corpus, rules)
     if in_memory:
-        return counted_once(corpus, rules).at_least(min_count)
+        [(words, counts, sizes)] = tally(documents, rules)
+        sizes = _as_given(documents, sizes)
+        return Pretokens(words, counts, *sizes, rules).at_least(min_count)
     with _place(folder) as where:
-        where, documents = Path(where).absolute(), Documents(corpus, rules)
+        where = Path(where).absolute()
         places = {"folder": where, "keep": folder is not None, "executor": executor}
         files = count_shards(documents, rules, memory=memory, shard_bytes=shard_bytes, **places)
         sizes = _as_given(documents, total_sizes(files))
@@ -104,10 +90,7 @@ def count_pretokens(
 
 
 def counted(corpus: Iterable[str] | Pretokens, tokenizer: Tokenizer | Parts) -> Pretokens:
-    """Pre-token counts of a corpus; counts made by the same rules before are taken as they are.
-
-    Raises ValueError for counts that another normalizer or pre-tokenizer made.
-    """
+    """Pre-token counts of a corpus; counts by the tokenizer's own rules are taken, others refused."""
     if not isinstance(corpus, Pretokens):
         return count_pretokens(corpus, tokenizer)
     if corpus.rules != cutting_rules(tokenizer):
@@ -116,46 +99,6 @@ def counted(corpus: Iterable[str] | Pretokens, tokenizer: Tokenizer | Parts) -> 
             "count the text again with count_pretokens(corpus, tokenizer)"
         )
     return corpus
-
-
-def counted_once(corpus: Iterable[str], rules: str) -> Pretokens:
-    """The counts of a corpus by these rules: those that were kept, or new ones.
-
-    A folder that cannot be written to, and a damaged file in it, are passed over.
-    """
-    is_fixed = isinstance(corpus, Corpus) and corpus.origin.fixed
-    if not is_fixed or CHECKOUT is None or os.environ.get("TOKHELPERS_COUNT_CACHE") == "0":
-        return _count_in_memory(corpus, rules)
-    file = cache_folder() / "counts" / f"{_key(corpus, rules)}.parquet"
-    with suppress(OSError, ValueError):
-        return load_counts(file)
-    counts = _count_in_memory(corpus, rules)
-    if counts.bytes >= LEAST_BYTES:
-        with suppress(OSError):
-            file.parent.mkdir(parents=True, exist_ok=True)
-            save_counts(counts, file)
-    return counts
-
-
-def _key(corpus: Corpus, rules: str) -> str:
-    what = (corpus.name, corpus.source, corpus.split, corpus.chars, corpus.seed, rules)
-    return hashlib.blake2b(json.dumps([what, _code()]).encode(), digest_size=16).hexdigest()
-
-
-@cache
-def _code() -> list[str]:
-    """The code that decides counts: other code, or another library, counts anew."""
-    modules = sorted(Path(__file__).parent.glob("*.py"))
-    modules += [Path(module.__file__) for module in (pretokenization, token_bytes)]
-    own = hashlib.blake2b(b"".join(module.read_bytes() for module in modules)).hexdigest()
-    libraries = [version(name) for name in ("tokenizers", "regex", "numpy")]
-    return [own, *libraries, unicodedata.unidata_version]
-
-
-def _count_in_memory(corpus: Iterable[str], rules: str) -> Pretokens:
-    documents = Documents(corpus, rules)
-    [(words, counts, sizes)] = tally(documents, rules)
-    return Pretokens(words, counts, *_as_given(documents, sizes), rules)
 
 
 def _place(folder: str | Path | None):

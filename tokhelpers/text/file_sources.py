@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from . import readers
-from .parquet_files import open_strings, row_groups
-from .readers import PACKED, UTF_8
+from .readers import PACKED, UTF_8, open_strings, row_groups
 from .sources import PATHS, Source, source
 
 
@@ -30,7 +29,10 @@ class Part(NamedTuple):
 
 
 class Files(Source):
-    """A file, the matches of a glob, or what a folder holds; PATH stands in the corpus' name."""
+    """A file, the matches of a glob, or what a folder holds; PATH stands in the corpus' name.
+
+    `read` gives the documents of a file that begin at `start` or later and before `end`.
+    """
 
     endings: tuple[str, ...] = ("",)  # of the files that count in a folder
 
@@ -42,10 +44,6 @@ class Files(Source):
     def files(self) -> list[Path]:
         """The files, sorted, at least one."""
         return files_at(self.kind, self.place, self.endings)
-
-    def read(self, file: Path, reading, start: int, end: int | None) -> Iterator[str]:
-        """The documents of a file that begin at `start` or later and before `end`."""
-        raise NotImplementedError
 
     def ranges(self, file: Path, size: int) -> list[tuple[int, int]]:
         """From where to where to read a file, to read about `size` bytes of it."""

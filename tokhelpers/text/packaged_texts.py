@@ -10,18 +10,13 @@ from .sources import Source, digest, source
 
 
 class PackagedText(Source):
-    """A text in a package, which pip installs."""
+    """A text in a package, which pip installs; `texts` are its documents, in the package's order."""
 
-    fixed = True
     package, content, licence = "", "", ""
 
     def provenance(self, split: str, column: str) -> tuple[str, str]:
         version = metadata.version(self.package)
         return self.licence, f"{self.content} in the package {self.package} {version}"
-
-    def texts(self) -> Iterator[str]:
-        """All documents, in the package's order."""
-        raise NotImplementedError
 
     def documents(self, reading) -> Iterator[str]:
         """All documents, in an order that is the hash's: a prefix is a fair sample everywhere."""

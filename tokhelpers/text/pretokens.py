@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import islice
-from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +20,7 @@ import regex
 from pyarrow import compute
 from tokenizers.normalizers import NFC
 
+from ..tokenizer.checks import SURROGATE
 from ..tokenizer.pretokenization import (
     LINES,
     PATTERNS,
@@ -107,20 +107,13 @@ def _steps(rule: dict | None, inner: str) -> list[dict]:
     return [step for part in rule[inner] for step in _steps(part, inner)]
 
 
-class WordRules(NamedTuple):
-    """What is done to a word that is cut in the same way alone and behind a single space."""
-
-    before: str  # what is put before the word
-    forms: list[str]  # the types of the normalizers
-    later: set[str]  # the types of the pre-tokenizers that follow the cut at spaces
-
-
 @lru_cache
-def word_rules(rules: str) -> WordRules | None:
-    """What is done to each word, by rules that cut at single spaces; else None.
+def word_rules(rules: str) -> tuple[str, list[str], set[str]] | None:
+    """What rules do to a word that they cut in the same way alone and behind a single space.
 
-    They do where white space separates words and falls away, and where each space is written as
-    ``▁`` and another ``▁`` stands before the text.
+    That is what is put before it, and the types of the normalizers and of the pre-tokenizers behind the
+    cut at spaces. None for rules that do not cut there: they do where white space separates words and
+    falls away, and where each space is written as ``▁`` and another ``▁`` stands before the text.
     """
     rules = json.loads(rules)
     forms = _steps(rules["normalizer"], "normalizers")
@@ -135,7 +128,7 @@ def word_rules(rules: str) -> WordRules | None:
     forms = [step["type"] for step in forms]
     if not cuts_there or not COMMUTING.issuperset(forms):
         return None
-    return WordRules("▁" * writes_spaces, forms, {step["type"] for step in later})
+    return "▁" * writes_spaces, forms, {step["type"] for step in later}
 
 
 # --- from chunks to pre-tokens ---------------------------------------------------------------------
@@ -236,17 +229,7 @@ def tally(
     """Count the pre-tokens of (document, how often), in portions of about `memory` bytes.
 
     Each portion is the pre-tokens, their counts, and the characters, bytes, words and documents
-    they were made from (int64). Without ``memory`` there is one. ``first`` is the number of the first
-    document, for messages. Raises TypeError for a document that is no text, ValueError for one with
-    a lone surrogate.
-
-    >>> from tokenizers import Tokenizer, models, pre_tokenizers
-    >>> from tokhelpers.tokenizer import cutting_rules
-    >>> tokenizer = Tokenizer(models.BPE())
-    >>> tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    >>> [(words, counts, sizes)] = tally([("a cat", 1), ("a dog", 2)], cutting_rules(tokenizer))
-    >>> words.to_pylist(), counts.tolist(), sizes.tolist()
-    (['a', 'Ġcat', 'Ġdog'], [3, 1, 2], [15, 15, 6, 3])
+    they were made from (int64). ``first`` is the number of the first document, for messages.
     """
     pattern = proven_pattern(rules)
     if pattern is None and word_rules(rules) is None:
@@ -262,7 +245,7 @@ def tally(
         yield words, counts, sizes
 
 
-def _in_bytes(weighted, first: int, size: int = 1 << 20):
+def _in_bytes(weighted, first: int, size: int = 1 << 21):
     """Documents as UTF-8 with how often each counts, in batches of about `size` bytes."""
     documents, texts, times, filled = iter(weighted), [], [], 0
     while some := list(islice(documents, 100)):
@@ -285,11 +268,10 @@ def _complaint(some, first: int) -> Exception:
     for number, (text, _) in enumerate(some, first):
         if not isinstance(text, str):
             return TypeError(f"document {number} is {type(text).__name__}, not str")
-        surrogate = next((c for c in text if "\ud800" <= c <= "\udfff"), None)
-        if surrogate:
+        if surrogate := SURROGATE.search(text):
             break
     return ValueError(
-        f"the text holds a lone surrogate ({surrogate!a}), which no encoding can write: "
+        f"the text holds a lone surrogate ({surrogate[0]!a}), which no encoding can write: "
         "decode it properly, or replace it"
     )
 

@@ -35,7 +35,6 @@ class Source:
     The methods that take a `reading` get the `Corpus`, which says how to read.
     """
 
-    fixed = False  # its text changes only with the version that `provenance` names
     divided = True  # its documents have a split by their digest
     endless = False  # its documents are drawn, and do not end
     encoded = False  # its files may be in another encoding than UTF-8

@@ -102,21 +102,13 @@ def training_languages() -> list[str]:
 
 
 def flores_of(name: str) -> str | None:
-    """Name the FLORES text in the language of a stored text or of a list of words, or None.
-
-    >>> flores_of("wordfreq:fi"), flores_of("ntrex:kaz"), flores_of("wordfreq:zh")
-    ('flores:fin_Latn', 'flores:kaz_Cyrl', None)
-    """
+    """Name the FLORES text in the language of a stored text or of a list of words, or None."""
     tried = pd.read_csv(_folder() / "chosen.csv")
     return next((f"flores:{language}" for language in tried.language[tried.sources == name]), None)
 
 
 def provenance(name: str, split: str = "train") -> tuple[str, str]:
-    """Licence and source of a text; ValueError for an unknown name and a split that it has not.
-
-    >>> provenance("ntrex:kaz")[0]
-    'CC BY-SA 4.0 (NTREX-128, Microsoft)'
-    """
+    """Licence and source of a text; ValueError for an unknown name and a split that it has not."""
     texts = stored_texts()
     rows = texts[texts.name == name].set_index("split")
     kind, _, code = name.partition(":")
@@ -178,12 +170,7 @@ def _unknown(kind: str, code: str) -> str:
 def read_counts(name: str, split: str = "train") -> dict[str, int]:
     """Read the chunks of a stored text and how often each occurs, the most frequent first.
 
-    Of NTREX, ``train`` is the first 1,597 lines, ``test`` the last 400. FLORES is the same under both
-    names; all others have no ``test``. Raises ValueError as ``provenance`` does.
-
-    >>> counts = read_counts("flores:ekk_Latn")
-    >>> counts[" ja"], counts["See"]
-    (550, 22)
+    Of NTREX, ``train`` is the first 1,597 lines, ``test`` the last 400; FLORES is the same as both.
     """
     provenance(name, split)
     file = _folder() / f"{name.replace(':', '/')}.tsv.xz"
@@ -221,11 +208,7 @@ def mixture(sources: Iterable[Mapping[str, int]], most: int | None = None) -> Ch
 
 
 def most_frequent(counts: Mapping[str, int], most: int | None = None) -> ChunkCounts:
-    """Keep the most frequent chunks, in this order, equal ones in order of text; None keeps all.
-
-    >>> most_frequent({" a": 1, " c": 2, " b": 2}, 2)
-    {' b': 2, ' c': 2}
-    """
+    """Keep the most frequent chunks, in this order, equal ones in order of text; None keeps all."""
     cut = most is not None and len(counts) > most
     least = sorted(counts.values())[-most] if cut else 0  # numbers are sorted faster than pairs
     often = sorted((chunk, n) for chunk, n in counts.items() if n >= least)
@@ -233,13 +216,9 @@ def most_frequent(counts: Mapping[str, int], most: int | None = None) -> ChunkCo
 
 
 def shuffled_lines(counts: Mapping[str, int], key: str) -> Iterator[str]:
-    """Put the chunks of a text together again in random order: as many lines, the same chunks.
+    """Put a text's chunks together in random order, seeded by ``key``: as many lines, the same chunks.
 
-    The lines make no sense, but what is counted on them is what is counted on the text. ``key``
-    seeds the order. A list of words, in which no chunk begins a line, has no lines to give.
-
-    >>> list(shuffled_lines({" ja": 2, "See": 1, "Aga": 1}, "0"))
-    ['See ja', 'Aga ja']
+    The lines make no sense, but what is counted on them is what is counted on the text.
     """
     chunks = np.repeat(np.array(list(counts), object), list(counts.values()))
     # the bit generator's raw stream is the one numpy promises to keep from version to version

@@ -9,11 +9,10 @@ import numpy as np
 
 from .sources import Source, digest, source, source_of
 from .stored_counts import (
+    StoredText,
     flores_of,
     mixture,
     no_test,
-    provenance,
-    read_counts,
     training_sources,
 )
 
@@ -46,8 +45,6 @@ class WordList(Source):
 class Wordfreq(WordList):
     """The largest list of a language in the package wordfreq."""
 
-    fixed = True
-
     def provenance(self, split: str, column: str) -> tuple[str, str]:
         from wordfreq import available_languages
 
@@ -74,16 +71,8 @@ class Wordfreq(WordList):
 
 
 @source("opensubtitles:CODE", "wikipedia:CODE")
-class StoredList(WordList):
+class StoredList(WordList, StoredText):
     """A list of words in `data/texts`."""
-
-    divided, tells_nearest = False, True
-
-    def provenance(self, split: str, column: str) -> tuple[str, str]:
-        return provenance(self.name, split)
-
-    def counts(self, split: str) -> dict[str, int]:
-        return read_counts(self.name, split)
 
 
 @source("training:CODE")

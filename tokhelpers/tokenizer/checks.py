@@ -17,10 +17,7 @@ MOST = 1 << 52  # counts are compared as 64-bit floats
 
 
 def whole_number(name: str, value) -> int:
-    """Return the value of the argument ``name`` as an int.
-
-    Raises ValueError, naming the argument, for anything but a whole number, and for True and False.
-    """
+    """Return an argument as an int; ValueError, naming it, for other values, True and False among them."""
     try:
         return operator.index(None if isinstance(value, bool) else value)
     except TypeError:
@@ -30,11 +27,7 @@ def whole_number(name: str, value) -> int:
 
 
 def positive(name: str, value, least: int = 1) -> int:
-    """Return the value of the argument ``name`` as an int from ``least`` on.
-
-    Raises ValueError, naming the argument, for anything but a whole number, for less, and for more
-    than 2^52, up to which counts are exact.
-    """
+    """Return an argument as an int from ``least`` to 2^52; ValueError, naming it, for other values."""
     if (number := whole_number(name, value)) < least:
         raise ValueError(
             f"{name} must be at least {least}, not {value!r}: give a whole number from {least} on"
@@ -45,10 +38,7 @@ def positive(name: str, value, least: int = 1) -> int:
 
 
 def check_marks(model: dict) -> None:
-    """Raise ValueError for BPE whose tokens say where in a word they stand.
-
-    >>> check_marks({"type": "BPE", "end_of_word_suffix": None})
-    """
+    """Raise ValueError for BPE whose tokens say where in a word they stand."""
     marks = {mark: model[mark] for mark in MARKS if model.get(mark)}
     if marks and model["type"] == "BPE":
         raise ValueError(
@@ -59,10 +49,7 @@ def check_marks(model: dict) -> None:
 
 
 def check_ids(ids: dict[str, int]) -> None:
-    """Raise ValueError where two tokens have one id, and for ids far beyond the number of tokens.
-
-    >>> check_ids({"a": 0, "b": 1, "<s>": 2})
-    """
+    """Raise ValueError where two tokens have one id, and for ids far beyond the number of tokens."""
     if len(set(ids.values())) < len(ids):
         [(twice, _)] = Counter(ids.values()).most_common(1)
         named = [token for token, i in ids.items() if i == twice]
@@ -78,10 +65,7 @@ def check_ids(ids: dict[str, int]) -> None:
 
 
 def check_text(text: str) -> None:
-    """Raise TypeError for what is no string, ValueError for half of a character.
-
-    >>> check_text("a cat")
-    """
+    """Raise TypeError for what is no string, ValueError for half of a character."""
     if not isinstance(text, str):
         raise TypeError(f"a text is a string, got {type(text).__name__}: give one text")
     if half := SURROGATE.search(text):
@@ -90,9 +74,5 @@ def check_text(text: str) -> None:
 
 
 def progress(what: str, of=None, **options) -> tqdm:
-    """Make a progress bar, or go through ``of`` with one: in a terminal, when work takes long.
-
-    >>> sum(progress("adding", [1, 2]))
-    3
-    """
+    """Make a progress bar, or go through ``of`` with one: in a terminal, when work takes long."""
     return tqdm(of, desc=what, disable=None, delay=DELAY, leave=False, **options)

@@ -31,12 +31,9 @@ def _sources() -> str:
 
 
 def compiled(function: Callable | None = None, **options) -> Callable:
-    """Compile a function with numba when it is first called, and keep it on the disk.
+    """Compile a function when it is first called, without the interpreter's lock, and keep it on the disk.
 
-    It lets go of the interpreter's lock. With ``options`` of ``numba.njit`` it is a decorator.
-
-    >>> int(pair_key(1, 2)) == 2**32 + 2  # one of those below
-    True
+    With ``options`` of ``numba.njit`` it is a decorator.
     """
     if function is None:
         return lambda function: compiled(function, **options)

@@ -97,11 +97,7 @@ class Encoder:
         return [byte.get(token) or token.replace("▁", " ").encode() for token in tokens]
 
     def text_of(self, token: str) -> str | None:
-        """The text that a token string stands for, or None if its bytes are no whole characters.
-
-        >>> th.read_parts(th.train_byte_level_bpe(["cat"], vocab_size=257)).text_of("Ġcaf")
-        ' caf'
-        """
+        """The text that a token string stands for, or None if its bytes are no whole characters."""
         if not self.byte_level:
             return token.replace("▁", " ")
         try:
@@ -114,10 +110,7 @@ class Encoder:
         """A function that cuts texts into pre-tokens (str) and added tokens found in them (ids).
 
         The library does it all, so that its rules for added tokens hold: white space beside them,
-        whole words, normalisation. Raises ValueError where a document would be one word.
-
-        >>> list(th.read_parts(th.load_tokenizer("llama-3")).cut(["a cat<|eot_id|>", ""]))
-        [['a', 'Ġcat', 128009], []]
+        whole words, normalisation.
         """
         inner = shell(self.rules, UNKNOWN)
         inner.add_tokens(list(self.added_tokens.values()))

@@ -26,11 +26,7 @@ CHECKOUT = next((place for place in _ABOVE if (place / "data" / "paper").is_dir(
 
 
 def destination(path: str | os.PathLike) -> Path:
-    """Resolve the name of a file or folder to the place where it is written.
-
-    Symlinks are followed and ``~`` is expanded. Raises ValueError for what cannot be a name,
-    OSError for symlinks that lead in a circle.
-    """
+    """Resolve a name to the place where it is written: symlinks are followed, ``~`` is expanded."""
     try:
         found = Path(os.path.realpath(os.path.expanduser(path)))
         os.fsencode(found)
@@ -44,10 +40,9 @@ def destination(path: str | os.PathLike) -> Path:
 
 
 def sync(path: Path) -> None:
-    """Wait until the content of a file, or the list of a folder's entries, is on the disk.
+    """Wait until a file's content, or the list of a folder's entries, is on the disk.
 
-    Raises OSError for a file where that fails. Windows and some network file systems cannot sync
-    folders: there the function does nothing for one.
+    Windows and some network file systems cannot sync folders: there it does nothing for one.
     """
     if not path.is_dir():
         with open(path, "r+b") as file:
@@ -62,10 +57,7 @@ def sync(path: Path) -> None:
 
 
 def read_whole(file: Path) -> bytes:
-    """Return the bytes of a regular file.
-
-    Raises OSError for a pipe, a device or a folder, ValueError for more than ``MAX_BYTES``.
-    """
+    """Return the bytes of a regular file, of ``MAX_BYTES`` at most."""
     if file.exists() and not file.is_file():
         raise OSError(f"{file} is a pipe, a device or a folder: give a file")
     if file.stat().st_size > MAX_BYTES:

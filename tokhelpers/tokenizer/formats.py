@@ -28,12 +28,11 @@ def _check_order(parts: Parts, order, advice: str) -> None:
 
 # --- sentencepiece -------------------------------------------------------------------------------
 def from_spm(content: bytes, *, symbols_special: bool = False) -> Tokenizer:
-    """Convert a SentencePiece BPE model, given as the bytes of its file, to a tokenizer.
+    """Convert the bytes of a SentencePiece BPE model; ValueError where ids would differ.
 
     Merges are all splits of each piece into two others, in order of the piece's score. With
     ``symbols_special`` user-defined symbols become special tokens, which gives the same ids in
-    texts that do not spell one out. Raises ValueError for bytes that are no such model, and for a
-    model that cannot be converted so that it gives the same ids.
+    texts that do not spell one out.
     """
     from transformers.convert_slow_tokenizer import generate_merges
 
@@ -53,10 +52,7 @@ def from_spm(content: bytes, *, symbols_special: bool = False) -> Tokenizer:
 
 
 def spm_file(path: str | os.PathLike):
-    """Read a SentencePiece model, as protobuf, from its file.
-
-    Raises ValueError, naming the file, for one that is none or that ``from_spm`` cannot convert.
-    """
+    """Read a SentencePiece model as protobuf; ValueError, naming the file, for others."""
     try:
         return _spm_proto(read_whole(Path(path)))
     except ValueError as error:
@@ -287,7 +283,7 @@ def _check_settings(parts: Parts, pattern: str | None, ordinary: list[str]) -> N
     obstacles = {
         "a normalizer": parts.steps["normalizer"],
         f"the pre-tokenizer {pre_tokenizer[:80]}": pattern is None,
-        "truncation or padding": parts.truncates or parts.pads,
+        "truncation or padding": parts.settings["truncation"] or parts.settings["padding"],
         "merge dropout": parts.dropout,
         "added tokens that are not special": parts.cuts_text,
         f"special tokens with one of {', '.join(flags)}": any(

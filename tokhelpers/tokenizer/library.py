@@ -17,16 +17,9 @@ OPTIONS = (*MARKS, "ignore_merges", "dropout", "unk_token", "fuse_unk", "byte_fa
 
 
 def undisturbed(tokenizer) -> Tokenizer:
-    """Return a tokenizer that takes texts whole and gives the same tokens each time.
+    """Return the ``tokenizers.Tokenizer`` inside, or a copy that takes texts whole and leaves no merge out.
 
-    That is the ``tokenizers.Tokenizer`` inside, or where that cuts texts off, pads them or leaves
-    merges out at random (dropout), a copy that does not.
-
-    >>> from tokenizers import Tokenizer, models
-    >>> tokenizer = Tokenizer(models.BPE({"a": 0}, []))
-    >>> tokenizer.enable_truncation(1)
-    >>> undisturbed(tokenizer).encode("aa").tokens
-    ['a', 'a']
+    It is a copy where truncation, padding or dropout (merges left out at random) are switched on.
     """
     inner = described(tokenizer).backend_tokenizer
     dropout = getattr(inner.model, "dropout", None)
@@ -121,12 +114,7 @@ class Library(Encoder):
 def described(tokenizer) -> Encoder:
     """Return what tells of a tokenizer's vocabulary and steps: nothing is taken apart for that.
 
-    Takes a ``tokenizers.Tokenizer``, one of ``transformers`` that wraps it, and what is opened
-    already. Raises TypeError for anything else.
-
-    >>> from tokenizers import Tokenizer, models
-    >>> sorted(described(Tokenizer(models.BPE({"a": 0, "b": 1}, []))).vocab)
-    ['a', 'b']
+    Takes what ``read_parts`` does. Raises TypeError for anything else.
     """
     if isinstance(tokenizer, Encoder):
         return tokenizer
@@ -142,12 +130,7 @@ def described(tokenizer) -> Encoder:
 def opened(tokenizer) -> Encoder:
     """Return the parts of a BPE tokenizer, which are read once, and of any other a ``Library``.
 
-    BPE that marks the ends or the insides of words in its tokens is such another one. What is opened
-    already comes back as it is. Raises TypeError for anything but a tokenizer.
-
-    >>> from tokenizers import Tokenizer, models
-    >>> opened(Tokenizer(models.BPE({"a": 0, "b": 1}, []))).alphabet
-    {'a': 0, 'b': 1}
+    BPE that marks the ends or the insides of words in its tokens is such another one.
     """
     found = described(tokenizer)
     return found.taken_apart() if found.kind == "BPE" and not found.marked else found

@@ -28,6 +28,11 @@ FOUND = {
 }
 
 
+def _option(name: str, otherwise=None) -> property:
+    """What the settings of the model say under this name."""
+    return property(lambda parts: parts.settings["model"].get(name) or otherwise)
+
+
 @dataclass(frozen=True, eq=False)
 class Parts(Encoder):
     """A BPE or WordPiece tokenizer taken apart.
@@ -44,13 +49,13 @@ class Parts(Encoder):
     find_special: bool = True
 
     # --- what the settings say
-    @property
-    def _model(self) -> dict:
-        return self.settings["model"]
-
-    @property
-    def kind(self) -> str:
-        return self._model["type"]
+    kind = _option("type")
+    merge_skipping = _option("ignore_merges", False)  # a token of the vocabulary is taken whole
+    byte_fallback = _option("byte_fallback", False)  # characters without a token become byte tokens
+    unk_token = _option("unk_token")
+    fuse_unk = _option("fuse_unk", False)  # a run of unknown characters is one unknown token
+    prefix = _option("continuing_subword_prefix", "")  # of WordPiece's tokens inside a word
+    dropout = _option("dropout")  # the share of merges that are left out at random
 
     @property
     def parts(self) -> "Parts":
@@ -66,46 +71,9 @@ class Parts(Encoder):
         return {step: self.settings[step] for step in STEPS}
 
     @property
-    def merge_skipping(self) -> bool:
-        """Whether a pre-token that is in the vocabulary is taken whole, without merging."""
-        return bool(self._model.get("ignore_merges"))
-
-    @property
-    def byte_fallback(self) -> bool:
-        """Whether characters that the vocabulary lacks become byte tokens."""
-        return bool(self._model.get("byte_fallback"))
-
-    @property
     def unk(self) -> int | None:
         """The id of the unknown token, if there is one."""
-        return self.vocab.get(self._model.get("unk_token"))
-
-    @property
-    def unk_token(self) -> str | None:
-        return self._model.get("unk_token")
-
-    @property
-    def fuse_unk(self) -> bool:
-        """Whether a run of unknown characters is one unknown token."""
-        return bool(self._model.get("fuse_unk"))
-
-    @property
-    def prefix(self) -> str:
-        """What WordPiece writes before a token inside a word; empty in BPE."""
-        return self._model.get("continuing_subword_prefix") or ""
-
-    @property
-    def dropout(self) -> float | None:
-        """The share of merges that are left out at random."""
-        return self._model.get("dropout")
-
-    @property
-    def truncates(self) -> bool:
-        return self.settings["truncation"] is not None
-
-    @property
-    def pads(self) -> bool:
-        return self.settings["padding"] is not None
+        return self.vocab.get(self.unk_token)
 
     @cached_property
     def added_tokens(self) -> dict[int, AddedToken]:
@@ -169,7 +137,7 @@ class Parts(Encoder):
 
     def with_skipping(self, enabled: bool) -> "Parts":
         """Copy parts with merge skipping switched on or off."""
-        model = {**self._model, "ignore_merges": bool(enabled)}
+        model = {**self.settings["model"], "ignore_merges": bool(enabled)}
         return self.with_(settings={**self.settings, "model": model})
 
     def with_tokens(self, tokens: Iterable[str]) -> "Parts":

@@ -147,13 +147,7 @@ def segment(symbols, offsets, merges) -> tuple[np.ndarray, np.ndarray]:
 
 
 def segment_tracing(symbols, offsets, merges) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Apply merges as ``segment`` does, and return each word's last merge rank (-1 if none) as well.
-
-    >>> import numpy as np
-    >>> merges = np.array([[0, 1, 2], [2, 0, 3]], np.int32)
-    >>> segment_tracing(np.array([0, 1, 0], np.int32), np.array([0, 3]), merges)[2].tolist()
-    [1]
-    """
+    """Apply merges as ``segment`` does, and return each word's last merge rank (-1 if none) as well."""
     merges = merge_table(merges)
     symbols = np.ascontiguousarray(symbols, np.int32)
     offsets = np.ascontiguousarray(offsets, np.int64)
@@ -177,12 +171,7 @@ def segment_tracing(symbols, offsets, merges) -> tuple[np.ndarray, np.ndarray, n
 
 
 def sum_by_id(ids: np.ndarray, weights: np.ndarray, size: int) -> np.ndarray:
-    """Sum the weights of each id's occurrences: an int64 array of ``size``.
-
-    >>> import numpy as np
-    >>> sum_by_id(np.array([2, 0, 2]), np.array([5, 1, 3]), 4).tolist()
-    [1, 0, 8, 0]
-    """
+    """Sum the weights of each id's occurrences: an int64 array of ``size``."""
     counts = np.zeros(size, np.int64)
     np.add.at(counts, ids, weights)
     return counts

@@ -7,8 +7,6 @@ from functools import lru_cache
 import numpy as np
 import pyarrow as pa
 
-from .compiled import compiled
-
 BYTE_TOKENS = [f"<0x{byte:02X}>" for byte in range(256)]  # SentencePiece's, for byte fallback
 COMPLETIONS = 64  # characters tried for a token that holds part of one
 
@@ -46,33 +44,14 @@ def token_strings(words: Iterable[str]) -> list[str]:
 
 
 def strings_of_bytes(raw: np.ndarray, offsets: np.ndarray) -> pa.Array:
-    """Write flat bytes (uint8), cut at offsets, with one character of ``byte_alphabet`` per byte.
-
-    >>> strings_of_bytes(np.frombuffer(b" cat", np.uint8), np.array([0, 2, 4])).to_pylist()
-    ['Ġc', 'at']
-    """
-    codes = np.array([ord(c) for c in byte_alphabet()], np.uint16)
-    text, ends = np.empty(2 * len(raw), np.uint8), np.zeros(len(offsets), np.int64)
-    used = _write_alphabet(raw, offsets, codes, text, ends)
-    buffers = pa.py_buffer(ends), pa.py_buffer(text[:used].copy())
+    """Write flat bytes (uint8), cut at offsets, with one character of ``byte_alphabet`` per byte."""
+    written = [character.encode().ljust(2) for character in byte_alphabet()]
+    pairs = np.frombuffer(b"".join(written), np.uint8).reshape(256, 2)
+    sizes = np.array([len(character.encode()) for character in byte_alphabet()], np.int8)[raw]
+    ends = np.concatenate([[0], np.cumsum(sizes)])[offsets]
+    text = pairs[raw][np.arange(2) < sizes[:, None]]
+    buffers = pa.py_buffer(ends), pa.py_buffer(text)
     return pa.LargeStringArray.from_buffers(len(offsets) - 1, *buffers)
-
-
-@compiled
-def _write_alphabet(raw, offsets, codes, text, ends):
-    """Write the character of each byte as UTF-8, of one or two bytes; returns how many these are."""
-    n = 0
-    for w in range(len(offsets) - 1):
-        for k in range(offsets[w], offsets[w + 1]):
-            code = codes[raw[k]]
-            if code < 0x80:
-                text[n] = code
-                n += 1
-            else:
-                text[n], text[n + 1] = 0xC0 | code >> 6, 0x80 | code & 0x3F
-                n += 2
-        ends[w + 1] = n
-    return n
 
 
 def bytes_of(strings: pa.Array) -> tuple[np.ndarray, np.ndarray]:
@@ -89,38 +68,13 @@ def bytes_of(strings: pa.Array) -> tuple[np.ndarray, np.ndarray]:
 
 
 def code_points(words: list[str] | pa.Array) -> tuple[np.ndarray, np.ndarray]:
-    """Return the characters of words (uint32, flat) and the words' offsets (int64, one more).
-
-    ``words`` are a list, or an Arrow array of strings.
-
-    >>> [array.tolist() for array in code_points(["ab", "é", "", "c"])]
-    [[97, 98, 233, 99], [0, 2, 3, 3, 4]]
-    >>> [array.tolist() for array in code_points(pa.array(["ab", "é"]))]
-    [[97, 98, 233], [0, 2, 3]]
-    """
+    """Return the characters of words (uint32, flat) and the words' offsets (int64, one more)."""
     if not isinstance(words, pa.Array):
         words = pa.array(words, pa.large_string())
     raw, offsets = bytes_of(words)
-    codes, ends = np.empty(len(raw), np.uint32), np.zeros(len(offsets), np.int64)
-    return codes[: _decode(raw, offsets, codes, ends)].copy(), ends
-
-
-@compiled
-def _decode(raw, offsets, codes, ends):
-    """Write the code points of UTF-8, and where each word's end; returns how many these are."""
-    n = 0
-    for w in range(len(offsets) - 1):
-        for k in range(offsets[w], offsets[w + 1]):
-            byte = np.uint32(raw[k])
-            if byte & 0xC0 == 0x80:  # one more byte of the character
-                codes[n - 1] = codes[n - 1] << 6 | byte & 0x3F
-                continue
-            # the first byte: the more bytes the character has, the fewer bits of it are here
-            bits = 0x7F if byte < 0x80 else 0x1F if byte < 0xE0 else 0x0F if byte < 0xF0 else 0x07
-            codes[n] = byte & bits
-            n += 1
-        ends[w + 1] = n
-    return n
+    codes = np.frombuffer(raw.tobytes().decode().encode("utf-32-le"), np.uint32)
+    begins = np.cumsum((raw & 0xC0) != 0x80)  # characters up to each byte
+    return codes, np.concatenate([[0], begins])[offsets]
 
 
 @lru_cache(maxsize=1 << 16)  # a text's tokens are much the same at every size of an extension
@@ -150,14 +104,10 @@ def ends_inside(raw: bytes) -> bool:
 
 
 def completions(raw: bytes) -> tuple[list[str], str, list[str]] | None:
-    """Complete bytes of which the first and last characters may be cut.
+    """Complete bytes of which the first and last characters may be cut; None where no text holds them.
 
     Returns characters whose last bytes are the first of ``raw``, the whole characters of ``raw``,
-    and characters whose first bytes are its last; None where no text holds these bytes.
-
-    >>> first, middle, last = completions("é".encode()[1:] + b"a")
-    >>> first[0], middle, last
-    ('©', 'a', [''])
+    and characters whose first bytes are its last.
     """
     start = next((i for i, byte in enumerate(raw[:3]) if byte & 0xC0 != 0x80), min(3, len(raw)))
     decoder = getincrementaldecoder("utf-8")()

@@ -15,7 +15,7 @@ from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 
-from tokenizers import AddedToken, Tokenizer, normalizers
+from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers
 
 from .files import CHECKOUT, read_whole, reason, write_whole
 from .formats import from_spm
@@ -48,10 +48,6 @@ NAMES |= {  # where litellm is installed, which tokhelpers does not ask for
     "deepseek": ("litellm", "litellm_core_utils/tokenizers/deepseek_tokenizer.json"),
 }
 FILES = ("tokenizer.json", "tokenizer.model")  # what a folder is searched for, in this order
-OLDER_FILES = {  # what else may stand in one, and what reads it
-    ("vocab.json", "merges.txt"): "GPT2Tokenizer.from_pretrained(FOLDER)",
-    ("vocab.txt",): "BertTokenizer.from_pretrained(FOLDER, do_lower_case=True or False)",
-}
 
 
 def load_tokenizer(name: str | os.PathLike, source: str = "auto") -> Tokenizer:
@@ -93,11 +89,7 @@ def load_tokenizer(name: str | os.PathLike, source: str = "auto") -> Tokenizer:
 
 
 def what_is(name: str, path: Path) -> str:
-    """Say whether a name is that of a package, a path or a hub id; empty if it can be none of these.
-
-    >>> [what_is(name, Path(name)) for name in ("llama-3", "./absent", "org/model", "absent")]
-    ['package', 'path', 'hub', '']
-    """
+    """Say whether a name is that of a package, a path or a hub id; empty if it can be none of these."""
     if name in NAMES:
         return "package"
     slashes = name.partition("@")[0].count("/")
@@ -127,11 +119,7 @@ def source_file(name: str) -> Path:
 
 
 def checked_file(name: str) -> Path:
-    """Find the vendor's file behind a name, and compare its SHA-256 with the one known.
-
-    Raises ModuleNotFoundError as ``source_file`` does, ValueError for a file that is damaged or
-    another one.
-    """
+    """Find the vendor's file behind a name; ValueError if it has not the SHA-256 that is known."""
     file = source_file(name)
     found = "none"
     if file.is_file():
@@ -147,11 +135,7 @@ def checked_file(name: str) -> Path:
 
 
 def cache_folder() -> Path:
-    """Return the folder in which converted tokenizers are kept.
-
-    It is ``TOKHELPERS_CACHE`` if that names one, ``data/cache`` in a checkout, else
-    ``~/.cache/tokhelpers``.
-    """
+    """Return the folder in which converted tokenizers are kept."""
     if named := os.environ.get("TOKHELPERS_CACHE"):
         return Path(named).expanduser()
     return CHECKOUT / "data/cache" if CHECKOUT else Path.home() / ".cache/tokhelpers"
@@ -292,23 +276,16 @@ def _from_path(path: Path) -> Tokenizer:
 
 def _from_older_files(folder: Path) -> Tokenizer:
     """The tokenizer in files of GPT-2's or BERT's form, by the converter of transformers."""
-    there = [files for files in OLDER_FILES if all((folder / file).exists() for file in files)]
-    if not there:
-        raise FileNotFoundError(f"the folder {folder} holds neither {' nor '.join(FILES)}")
-    kind = OLDER_FILES[there[0]]
-    if not any((folder / config).exists() for config in ("tokenizer_config.json", "config.json")):
-        raise FileNotFoundError(
-            f"the folder {folder} holds {' and '.join(there[0])}, but no tokenizer_config.json that says "
-            "of what kind they are: convert them, if they are of this one, with "
-            f"transformers.{kind}.save_pretrained(OTHER_FOLDER)"
-        )
     from transformers import AutoTokenizer
 
     try:
         options = {"local_files_only": True, "trust_remote_code": False}
         return AutoTokenizer.from_pretrained(folder, **options).backend_tokenizer
     except Exception as error:  # whatever the files in it make the library raise
-        raise ValueError(f"AutoTokenizer cannot load {folder}: {reason(error)}") from error
+        raise ValueError(
+            f"the folder {folder} holds neither {' nor '.join(FILES)}, and AutoTokenizer, which reads other "
+            f"files by their tokenizer_config.json, cannot load it: {reason(error)}"
+        ) from error
 
 
 def _from_hub(name: str) -> Tokenizer:
