@@ -58,6 +58,13 @@ def test_explain(small):
     assert run("explain", small / "tokenizer.json", "").exit_code == 2
 
 
+def test_compare_vocabularies(small):
+    names = [small / "tokenizer.json", small / "with_finding.json"]
+    found = json.loads(run("compare", *names, "--json").stdout)["rows"]
+    assert found["all"]["shared"] == 600 and found["all"]["only_second"] == 1
+    assert "two at a time, got 1" in run("compare", names[0]).stderr
+
+
 def test_compare(small):
     names = [small / "tokenizer.json", "mistral-v1"]
     told = run("compare", *names, "--on", "wordfreq:en", "--chars", 20_000, "--json")
@@ -155,6 +162,7 @@ def test_a_folder_is_what_its_new_tokenizer_is_like(text, tmp_path):
     ("options", "said"),
     [
         (["--out", "file"], "file is a file: give the name of a folder"),
+        (["--like", "nosuch"], "no folder nosuch: --like is a folder"),
         (["--encoding", "utf-99"], "encoding='utf-99' is unknown"),
     ],
 )

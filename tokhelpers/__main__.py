@@ -32,6 +32,10 @@ A_CORPUS = Annotated[
 FOLDER = Annotated[str, typer.Option("--out", help="the transformers folder to write")]
 TOKENS = Annotated[int, typer.Option("--tokens", "-n", min=1, help="how many tokens")]
 CHARS = Annotated[int | None, typer.Option(min=1, help="read at most this many characters")]
+LIKE = Annotated[
+    str | None,
+    typer.Option(help="folder with the chat template to copy; else the tokenizer's own folder"),
+]
 ENCODING = Annotated[str, typer.Option(help="of text and jsonl files, such as utf-16 or latin-1")]
 AS_JSON = Annotated[bool, typer.Option("--json", help="one JSON object instead of a table")]
 
@@ -81,7 +85,10 @@ def started(given: dict):
     from .tokenizer.files import check_folder
 
     check_folder(given["out"])
+    if given["like"] and not Path(given["like"]).expanduser().is_dir():
+        raise FileNotFoundError(f"no folder {given['like']}: --like is a folder with a tokenizer")
     texts = th.load_corpus(given["corpus"], chars=given["chars"], encoding=given["encoding"])
+    given["like"] = given["like"] or own_folder(given["tokenizer"])
     tokenizer = loaded_by(given["tokenizer"])
     say(f"counting {texts.name}")
     return tokenizer, texts, th.count_pretokens(texts, tokenizer)
@@ -130,7 +137,7 @@ def saved(command: typer.Context, texts, old, new, words):
     th.save_pretrained(
         new,
         given["out"],
-        like=own_folder(given["tokenizer"]),
+        like=given["like"],
         base={given["tokenizer"]: old},
         texts={f"{given['corpus']}, learned from": words, **measured_on},
         calls=[" ".join(call)],
@@ -194,13 +201,26 @@ def explain(
 @in_one_line
 def compare(
     tokenizers: Annotated[list[str], typer.Argument(metavar="TOKENIZER...", help=NAMED)],
-    on: Annotated[str, typer.Option(metavar="CORPUS", help="text to measure on")],
+    on: Annotated[
+        str | None, typer.Option(metavar="CORPUS", help="text to measure on; else vocabularies")
+    ] = None,
     chars: CHARS = 1_000_000,
     split: Annotated[str, typer.Option(help="part of the text: train or test")] = "test",
     encoding: ENCODING = "utf-8",
     as_json: AS_JSON = False,
 ) -> None:
-    """Compare what several tokenizers make of a text."""
+    """Compare what several tokenizers make of a text (--on), or the vocabularies of two."""
+    if on is None:
+        if len(tokenizers) != 2:
+            raise ValueError(
+                f"vocabularies are compared two at a time, got {len(tokenizers)}: name two "
+                "tokenizers, or a text with --on"
+            )
+        first, second = map(loaded_by, tokenizers)
+        table = th.compare_vocabularies(first, second)
+        names = (table.by + ": " + table.group).where(table.by != "all", "all")
+        show(table.drop(columns=["by", "group"]).set_index(names.rename(None)), as_json)
+        return
     rows = {}
     text = th.load_corpus(on, chars=chars, split=split, encoding=encoding)
     for name in tokenizers:
@@ -223,6 +243,7 @@ def extend(
     min_frequency: Annotated[int, typer.Option(min=1, help="of a pair that is merged")] = 1,
     chars: CHARS = None,
     encoding: ENCODING = "utf-8",
+    like: LIKE = None,
     as_json: AS_JSON = False,
 ) -> None:
     """Add tokens by continued training; exit code 1 if some are missing or unreachable."""
@@ -247,6 +268,7 @@ def prune(
     by: Annotated[str, typer.Option(help="the order: see th.pruning_order")] = "leaf-frequency",
     chars: CHARS = None,
     encoding: ENCODING = "utf-8",
+    like: LIKE = None,
     as_json: AS_JSON = False,
 ) -> None:
     """Remove the tokens that the text needs least; exit code 1 if others become unreachable."""
