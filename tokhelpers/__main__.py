@@ -32,11 +32,15 @@ A_CORPUS = Annotated[
 FOLDER = Annotated[str, typer.Option("--out", help="the transformers folder to write")]
 TOKENS = Annotated[int, typer.Option("--tokens", "-n", min=1, help="how many tokens")]
 CHARS = Annotated[int | None, typer.Option(min=1, help="read at most this many characters")]
+MODEL = Annotated[
+    str | None, typer.Option("--model", metavar="FOLDER", help="also change the rows of this model")
+]
 LIKE = Annotated[
     str | None,
     typer.Option(help="folder with the chat template to copy; else the tokenizer's own folder"),
 ]
 ENCODING = Annotated[str, typer.Option(help="of text and jsonl files, such as utf-16 or latin-1")]
+INIT = Annotated[str, typer.Option(help="how rows of new tokens start: see transfer_embeddings")]
 AS_JSON = Annotated[bool, typer.Option("--json", help="one JSON object instead of a table")]
 
 say = functools.partial(typer.echo, err=True)  # progress, and errors
@@ -83,12 +87,26 @@ def started(given: dict):
     All that can be wrong is told before anything is counted or learned.
     """
     from .tokenizer.files import check_folder
+    from .tokenizer.vendors import what_is
 
     check_folder(given["out"])
     if given["like"] and not Path(given["like"]).expanduser().is_dir():
         raise FileNotFoundError(f"no folder {given['like']}: --like is a folder with a tokenizer")
     texts = th.load_corpus(given["corpus"], chars=given["chars"], encoding=given["encoding"])
     given["like"] = given["like"] or own_folder(given["tokenizer"])
+    if folder := given["model"]:
+        import transformers
+
+        from .models.initialisation import INITS
+
+        place = Path(os.path.expanduser(folder))
+        if not place.is_dir() and what_is(folder, place) == "path":
+            raise FileNotFoundError(f"no folder {folder}: --model is a folder with a model")
+        if (init := given.get("init", "fvt")) not in INITS:
+            raise ValueError(f"no init is called {init!r}: use {', '.join(INITS)}")
+        transformers.utils.logging.disable_progress_bar()
+        say(f"loading the model in {folder}")
+        given["loaded"] = th.models.load_model(folder)
     tokenizer = loaded_by(given["tokenizer"])
     say(f"counting {texts.name}")
     return tokenizer, texts, th.count_pretokens(texts, tokenizer)
@@ -122,15 +140,27 @@ def held_out(texts, tokenizer, words):
         return text, "the text learned from", {}
 
 
+def with_rows(given: dict, texts, old, new) -> dict:
+    """Return the model that was given, with rows for a new tokenizer, and where these come from."""
+    model, init = given["loaded"], given.get("init", "fvt")
+    plan = th.plan_transfer(model, old, new)
+    facts = pd.Series({"model": given["model"], "new rows start as": init, **plan}, dtype=object)
+    changed = th.transfer_embeddings(model, old, new, init=init, corpus=texts, inplace=True)
+    return {"model": changed, "rows": facts}
+
+
 def saved(command: typer.Context, texts, old, new, words):
     """Save what a command made, with its card; return measures before and after, and of what text.
 
     ``words`` are the counts of ``texts``, learned from.
     """
-    given = command.params
+    given, model = command.params, {}
+    if given["model"]:
+        model = with_rows(given, texts, old, new)
     test, what, measured_on = held_out(texts, old, words)
     rows = {"before": th.evaluate(old, test), "after": th.evaluate(new, test)}
-    options = ["tokens", "by"] + ["min_frequency"] * (given.get("min_frequency", 1) > 1)
+    options = ["tokens", "by", *(["model", "init"] if model else [])]
+    options += ["min_frequency"] * (given.get("min_frequency", 1) > 1)
     call = ["python -m tokhelpers", command.info_name, given["tokenizer"], given["corpus"]]
     call += [f"--{name.replace('_', '-')} {given[name]}" for name in options if name in given]
     say(f"saving {given['out']}")
@@ -142,6 +172,7 @@ def saved(command: typer.Context, texts, old, new, words):
         texts={f"{given['corpus']}, learned from": words, **measured_on},
         calls=[" ".join(call)],
         measures={f"{when}, on {what}": row for when, row in rows.items()},
+        **model,
     )
     columns = ["bytes_per_token", "tokens_per_word", "tokens"]
     return pd.DataFrame(rows).T[columns].astype({"tokens": int}), what
@@ -244,6 +275,8 @@ def extend(
     chars: CHARS = None,
     encoding: ENCODING = "utf-8",
     like: LIKE = None,
+    model: MODEL = None,
+    init: INIT = "fvt",
     as_json: AS_JSON = False,
 ) -> None:
     """Add tokens by continued training; exit code 1 if some are missing or unreachable."""
@@ -269,6 +302,7 @@ def prune(
     chars: CHARS = None,
     encoding: ENCODING = "utf-8",
     like: LIKE = None,
+    model: MODEL = None,
     as_json: AS_JSON = False,
 ) -> None:
     """Remove the tokens that the text needs least; exit code 1 if others become unreachable."""

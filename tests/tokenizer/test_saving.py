@@ -306,6 +306,7 @@ def test_card(tmp_path):
         texts={"bat sentences": TEXT, "hpo": corpus, "counted": th.count_pretokens(TEXT, base)},
         calls=["extension = continue_bpe(base, text, 3)", "extend(base, extension)"],
         measures={"bats": th.evaluate(new, TEXT), "hpo": th.evaluate(new, corpus)},
+        rows={"copied": 265, "left out": [1, 2]},
     )
     card = (tmp_path / "new" / "README.md").read_text(encoding="utf-8")
     of_new, of_base = (
@@ -321,6 +322,7 @@ def test_card(tmp_path):
         "\n    extension = continue_bpe(base, text, 3)\n    extend(base, extension)\n",
         "|  | bats | hpo |\n",
         f"| tokens | {th.evaluate(new, TEXT)['tokens']:,.0f} | ",
+        "|  | value |\n| --- | --- |\n| copied | 265 |\n\n",
         f"tokhelpers {th.__version__}, tokenizers ",
     ):
         assert said in card

@@ -50,6 +50,8 @@ def save_pretrained(
     texts: Mapping[str, Iterable[str]] | None = None,
     calls: Sequence[str] = (),
     measures: pd.Series | Mapping | None = None,
+    model=None,
+    rows: pd.Series | Mapping | None = None,
 ) -> None:
     """Save a tokenizer as a ``transformers`` folder, written whole or not at all.
 
@@ -57,7 +59,8 @@ def save_pretrained(
     is loaded once before it counts as saved. ``like``, a folder or a ``transformers`` tokenizer (by
     default ``tokenizer`` itself, if it is one, else what ``folder`` holds already), gives what
     ``tokenizer.json`` does not say: the roles of special tokens, the chat templates, the largest
-    length, the sides of padding and truncation.
+    length, the sides of padding and truncation. A ``model`` of ``transformers`` is written with the
+    tokenizer, both or neither.
 
     A folder that exists keeps its other files, such as a model's weights, as hard links. Killed at
     any point, it is the old one or the new one. This needs Linux or macOS and a file system that
@@ -65,8 +68,9 @@ def save_pretrained(
 
     The other arguments go on the card, README.md (TOKENIZER.md where the folder has a README.md of
     its own): ``base`` maps names to the tokenizers it was made from, ``texts`` maps names to
-    corpora or counts, which are read for their hash, ``calls`` lists what was called, and
-    ``measures`` is what ``evaluate`` gave, or a mapping of names to that.
+    corpora or counts, which are read for their hash, ``calls`` lists what was called, ``measures``
+    is what ``evaluate`` gave, or a mapping of names to that, and ``rows``, such as the plan of
+    ``plan_transfer``, says where a model's rows came from.
 
     Raises TypeError for anything but a tokenizer, FileNotFoundError for a missing ``like``,
     ValueError for one that cannot be read or whose special tokens the tokenizer lacks, and where
@@ -91,13 +95,23 @@ def save_pretrained(
     files = {
         "tokenizer.json": content,
         "tokenizer_config.json": _config(backend, source).encode(),
-        card: _card(backend, content, base, texts, calls, measures).encode(),
+        card: _card(backend, content, base, texts, calls, measures, rows).encode(),
     }
-    with replacing(folder, FILES | {card}) as draft:
+    names = FILES | {card} | (set() if model is None else _weights(folder))
+    with replacing(folder, names) as draft:
+        if model is not None:
+            model.save_pretrained(draft)
+            names.update(_weights(draft))
         for name, content in files.items():
             (draft / name).write_bytes(content)
         _read_back(draft, backend)
         _warn(draft, backend, source)
+
+
+def _weights(folder: Path) -> set[str]:
+    """The files of a model in a folder, which another model replaces."""
+    found = {p.name for p in folder.glob("*.safetensors*")} if folder.is_dir() else set()
+    return found | {"config.json", "generation_config.json"}
 
 
 def _ours(card: Path) -> bool:
@@ -259,7 +273,7 @@ def text_hash(text: Iterable[str]) -> tuple[str, int]:
     return f"{total % (1 << 256):064x}", documents
 
 
-def _card(tokenizer: Tokenizer, content: bytes, base, texts, calls, measures) -> str:
+def _card(tokenizer: Tokenizer, content: bytes, base, texts, calls, measures, rows) -> str:
     """The card, in Markdown: ``content`` is that of tokenizer.json, the rest as for save_pretrained."""
     for what, named in (("base", base), ("texts", texts)):
         if not isinstance(named or {}, Mapping):
@@ -276,6 +290,7 @@ def _card(tokenizer: Tokenizer, content: bytes, base, texts, calls, measures) ->
         "## Texts": [*read, "", HASHED] if read else [],
         "## Calls": [f"    {line}" for call in calls for line in call.splitlines()],
         "## Measures": _table(measures),
+        "## Rows of the model": _table(rows),
         "## Made with": [", ".join(made_with)],
     }
     told = ["\n".join([title, "", *lines]) for title, lines in sections.items() if lines]
