@@ -102,8 +102,9 @@ def _cut(text, offsets, weights, spaces, lines, kept, ends, times):
 def _unique(strings: pa.Array, counts: np.ndarray) -> tuple[pa.Array, np.ndarray]:
     """Strings as they came first, each once, with its counts added up."""
     found = strings.dictionary_encode()
-    total = np.bincount(found.indices, counts, len(found.dictionary))  # exact up to 2^53
-    return found.dictionary, total.astype(np.int64)
+    total = np.zeros(len(found.dictionary), np.int64)
+    np.add.at(total, found.indices.to_numpy(), counts)
+    return found.dictionary, total
 
 
 def _count_batch(texts: list[bytes], weights: list[int], spaces: bool, lines: bool) -> tuple:
