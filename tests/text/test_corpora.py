@@ -88,6 +88,7 @@ def test_splits_and_chars_property(documents, rng, chars):
         train = list(load_corpus(f"text:{path}"))
         test = list(load_corpus(f"text:{path}", split="test"))
         assert Counter(train) + Counter(test) == Counter(documents)
+        assert list(load_corpus(f"text:{path}", split="all")) == documents
         assert set(train).isdisjoint(test)
         part = list(load_corpus(f"text:{path}", chars=chars))
         assert "".join(part) == "".join(train)[:chars] and all(part)
@@ -115,6 +116,13 @@ def test_corpus_is_reiterable_and_picklable_and_says_what_it_is(tmp_path):
     ]:
         corpus = load_corpus(name)
         assert licence in corpus.licence and source in corpus.source
+
+
+def test_all_of_a_text_leaves_nothing_to_hold_out(tmp_path):
+    path = write_lines(tmp_path / "a.txt", LINES)
+    with pytest.raises(ValueError, match="name another one to measure on"):
+        load_corpus(f"text:{path}", split="all").held_out()
+    assert load_corpus("ntrex:est", split="all").counts == load_corpus("ntrex:est").counts
 
 
 def test_no_document_at_all(tmp_path):

@@ -53,7 +53,7 @@ class Corpus:
         for document in self.origin.documents(self):
             if not document or document.isspace():
                 continue
-            if self.origin.divided and _split(document) != self.split:
+            if self.origin.divided and self.split not in ("all", _split(document)):
                 others += 1
                 continue
             here += 1
@@ -108,7 +108,7 @@ class Corpus:
         >>> load_corpus("wordfreq:fi").held_out(), load_corpus("hpo").held_out(chars=200)
         (Corpus('flores:fin_Latn', split='test', chars=None), Corpus('hpo', split='test', chars=200))
         """
-        if self.split == "test" or self.origin.to_measure:
+        if self.split != "train" or self.origin.to_measure:
             raise ValueError(
                 f"{self!r} is what would be measured on: learn from another text, or name another "
                 "one to measure on"
@@ -157,11 +157,12 @@ def load_corpus(
     divide. REVISION is a commit, which stays what it is, a tag or a branch.
 
     `chars`: the corpus ends after that many characters of its split, the last document cut to
-    fit. None: all there is. `split`: "train", or "test" with about a tenth of the documents.
-    wordfreq's lists have no test split: with `split="test"` a sample of 10,000,000 characters is
-    drawn. Of the texts that `data/texts` keeps as counts NTREX alone has a "test"; FLORES is the
-    same text under both names. `seed`: the shuffle and the draw. `errors`: "strict", or "replace"
-    to read invalid UTF-8 and lone surrogates as U+FFFD. `encoding`: of text and jsonl files, such as
+    fit. None: all there is. `split`: "train", "test" with about a tenth of the documents, or "all"
+    with both; what is not divided is then as in "train". wordfreq's lists have no test split: with
+    `split="test"` a sample of 10,000,000 characters is drawn. Of the texts that `data/texts` keeps
+    as counts NTREX alone has a "test"; FLORES is the same text under both names. `seed`: the shuffle
+    and the draw. `errors`: "strict", or "replace" to read invalid UTF-8 and lone surrogates as
+    U+FFFD. `encoding`: of text and jsonl files, such as
     "utf-16" or "latin-1".
 
     Raises ValueError for a bad argument and for content that cannot be read (naming the file and
@@ -172,12 +173,14 @@ def load_corpus(
     >>> corpus, sum(map(len, corpus))
     (Corpus('hpo', split='train', chars=200), 200)
     """
-    if split not in ("train", "test"):
-        raise ValueError(f"split must be 'train' or 'test', not {split!r}")
+    if split not in ("train", "test", "all"):
+        raise ValueError(f"split must be 'train', 'test' or 'all', not {split!r}")
     readers.check_errors(errors)
     if chars is not None and (chars := whole_number("chars", chars)) < 1:
         raise ValueError(f"chars must be at least 1, or None for all, not {chars}")
     found = source_of(name)
+    if split == "all" and not found.divided:
+        split = "train"
     licence, source = found.provenance(split, column)
     encoding = readers.check_encoding(encoding, found.encoded)
     options = {"chars": chars, "column": column, "errors": errors, "encoding": encoding}
