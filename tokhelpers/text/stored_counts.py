@@ -11,7 +11,6 @@ chunks, for every such tokenizer, and so can characters, bytes and words.
 import difflib
 import lzma
 from collections.abc import Iterable, Iterator, Mapping
-from operator import itemgetter
 from pathlib import Path
 
 import numpy as np
@@ -209,10 +208,8 @@ def mixture(sources: Iterable[Mapping[str, int]], most: int | None = None) -> Ch
 
 def most_frequent(counts: Mapping[str, int], most: int | None = None) -> ChunkCounts:
     """Keep the most frequent chunks, in this order, equal ones in order of text; None keeps all."""
-    cut = most is not None and len(counts) > most
-    least = sorted(counts.values())[-most] if cut else 0  # numbers are sorted faster than pairs
-    often = sorted((chunk, n) for chunk, n in counts.items() if n >= least)
-    return ChunkCounts(sorted(often, key=itemgetter(1), reverse=True)[:most])
+    often = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    return ChunkCounts(often[:most])
 
 
 def shuffled_lines(counts: Mapping[str, int], key: str) -> Iterator[str]:

@@ -19,13 +19,6 @@ from .segmentation import MergeTable, merge_table, segment, symbols_beside, symb
 from .token_bytes import BYTE_TOKENS
 
 STEPS = ("normalizer", "pre_tokenizer")  # what decides a tokenizer's pre-tokens
-# What is found out about parts, and of what: copies know it that have the same
-FOUND = {
-    "tokens": "vocab",
-    "alphabet": "vocab",
-    "merge_table": "merges",
-    "added_tokens": "settings",
-}
 
 
 def _option(name: str, otherwise=None) -> property:
@@ -130,10 +123,7 @@ class Parts(Encoder):
     # --- copies
     def with_(self, **changes) -> "Parts":
         """Copy parts with other settings, vocabulary or merges."""
-        made = replace(self, **changes)
-        kept = {name for name, of in FOUND.items() if of not in changes}
-        vars(made).update({name: found for name, found in vars(self).items() if name in kept})
-        return made
+        return replace(self, **changes)
 
     def with_skipping(self, enabled: bool) -> "Parts":
         """Copy parts with merge skipping switched on or off."""
@@ -143,11 +133,7 @@ class Parts(Encoder):
     def with_tokens(self, tokens: Iterable[str]) -> "Parts":
         """Copy parts with tokens after the largest id in use, and no merges to them."""
         new = {token: i for i, token in enumerate(tokens, self.next_id)}
-        wider = self.with_(vocab=self.vocab | new)
-        characters = {token: i for token, i in new.items() if len(token) == 1}
-        vars(wider)["alphabet"] = self.alphabet | characters
-        vars(wider)["tokens"] = self.tokens | {i: token for token, i in new.items()}
-        return wider
+        return self.with_(vocab=self.vocab | new)
 
     def with_added(self, tokens: Iterable[str]) -> "Parts":
         """Copy parts with tokens as the library's added tokens, which cut raw text.
