@@ -11,7 +11,7 @@ from tokenizers import Tokenizer
 from ..tokenizer.checks import check_text
 from ..tokenizer.encoder import Encoder
 from ..tokenizer.library import described
-from ..tokenizer.token_bytes import BYTE_TOKENS, byte_of
+from ..tokenizer.token_bytes import BYTE_TOKENS
 
 LIMIT = 2_000  # characters of a text that are shown
 STACK = 2  # combining marks on one character; more would reach into the lines above and below
@@ -74,7 +74,7 @@ class Row:
     label: str
     tokens: list[Token]
     message: str
-    notation: str  # how it writes tokens: see readable_token
+    notation: str  # how it writes tokens: see _notation
     backend: Tokenizer
 
 
@@ -135,43 +135,30 @@ def _row(text: str, label: str, tokenizer, first: Row | None) -> Row:
     message = "more are cut off: the tokenizer truncates" if more else ""
     if not ids:
         message = "the text is empty" if not text else "nothing of the text is left"
-    notation, fallback = _notation(backend)
+    notation, fallback = _notation(encoder), encoder.byte_fallback
     known = first.backend.token_to_id if first and first.notation == notation else None
     added, tokens = backend.get_added_tokens_decoder(), []
-    for i in ids:
-        token = backend.id_to_token(i)
-        own = "text" if i in added else notation  # added tokens are written as the text is
+    strings = [backend.id_to_token(i) for i in ids]
+    for i, token, raw in zip(ids, strings, encoder.raw(strings), strict=True):
+        as_text = i in added or notation not in ("bytes", "▁")
+        raw = token.encode() if as_text else raw
+        readable = _readable(raw.decode(errors="surrogateescape"))
+        if fallback and not as_text and token in BYTE_TOKENS:
+            readable = f"⟨{raw.hex().upper()}⟩"
         special = i in added and added[i].special
         new = known is not None and known(token) is None and not special
-        tokens.append(Token(*readable_token(token, own, fallback), i, i in added, new))
+        tokens.append(Token(readable, raw, i, i in added, new))
     return Row(label, tokens, message, notation, backend)
 
 
-def _notation(backend: Tokenizer) -> tuple[str, bool]:
-    """How a tokenizer writes tokens, as in ``readable_token``, and whether some are bytes."""
-    if described(backend).byte_level:
-        return "bytes", False
+def _notation(encoder: Encoder) -> str:
+    """How token strings are written: in the byte alphabet, with ▁ for a space, or as text."""
+    if encoder.byte_level:
+        return "bytes"
+    backend = encoder.backend_tokenizer
     steps = (backend.normalizer, backend.pre_tokenizer, backend.decoder)
     rules = "".join(step.__getstate__().decode() for step in steps if step is not None)
-    prefix = getattr(backend.model, "continuing_subword_prefix", "") or ""
-    return "▁" if "▁" in rules else prefix, "ByteFallback" in rules
-
-
-def readable_token(token: str, notation: str, fallback: bool = False) -> tuple[str, bytes]:
-    """Return a token as ``show_tokens`` shows it, and its bytes.
-
-    ``notation`` says how the token string is written: "bytes" (in the byte alphabet), "▁" (for a
-    space), or any other string for one that is text as it stands. With ``fallback`` tokens such as
-    ``<0x41>`` are single bytes.
-    """
-    if notation == "bytes" and byte_of().keys() >= set(token):
-        raw = bytes(map(byte_of().__getitem__, token))
-        return _readable(raw.decode("utf-8", "surrogateescape")), raw
-    if notation == "▁" and fallback and token in BYTE_TOKENS:
-        raw = bytes([BYTE_TOKENS.index(token)])
-        return f"⟨{raw.hex().upper()}⟩", raw
-    text = token.replace("▁", " ") if notation == "▁" else token
-    return _readable(text), text.encode()
+    return "▁" if "▁" in rules else getattr(backend.model, "continuing_subword_prefix", "") or ""
 
 
 # --- text in which every character is visible --------------------------------------------------------
