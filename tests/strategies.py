@@ -39,6 +39,23 @@ def examples(number: int) -> settings:
     return settings(max_examples=max(1, number * settings().max_examples // 100))
 
 
+# --- corpora in files -----------------------------------------------------------------------------
+LINES = [f"line {i} of the file" for i in range(200)]
+
+
+def write_lines(path, lines):
+    path.write_bytes("".join(f"{line}\n" for line in lines).encode())
+    return path
+
+
+def failure(name, **options) -> str:
+    """The message of loading and reading a corpus that must fail."""
+    with pytest.raises(ValueError) as caught:
+        list(th.load_corpus(name, **options))
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
 # --- small stand-ins for tokenizers that people have ----------------------------------------------
 @cache
 def _trained(kind: str, special=("<unk>", "<s>", "</s>")) -> str:

@@ -223,7 +223,11 @@ def test_symlinks_that_go_in_circles_bring_no_text_twice(place):
 
 
 def test_a_cache_that_cannot_be_written_says_where_another_is_named(place, monkeypatch):
-    monkeypatch.setenv("TOKHELPERS_CACHE", str(place))
-    with full_disk(), pytest.warns(UserWarning, match="is not kept .*: set TOKHELPERS_CACHE"):
-        assert th.load_tokenizer("mistral-v1").get_vocab_size() == 32_000
-    assert tree(place) == {}
+    """On a full disk, or where a file is."""
+    (place / "file").write_bytes(b"mine")
+    (place / "folder").mkdir()
+    for name in ("folder", "file"):
+        monkeypatch.setenv("TOKHELPERS_CACHE", str(place / name))
+        with full_disk(), pytest.warns(UserWarning, match="is not kept .*: set TOKHELPERS_CACHE"):
+            assert th.load_tokenizer("mistral-v1").get_vocab_size() == 32_000
+    assert tree(place) == {"file": b"mine"}
