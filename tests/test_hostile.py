@@ -1,4 +1,4 @@
-"""Hostile examples of each kind: 30 in the fast tier, 100 others in the long one, `make soak` more."""
+"""Hostile examples of each kind: 30 in the fast tier, 200 others in the long one, `make soak` more."""
 
 import hostile
 import pytest
@@ -7,7 +7,7 @@ SLOW = {"text: training": 5, "text: lone surrogates": 2}  # by how much fewer ar
 
 
 @pytest.mark.parametrize(
-    ("number", "examples"), [(0, 30), pytest.param(1, 100, marks=pytest.mark.long)]
+    ("number", "examples"), [(0, 30), pytest.param(1, 200, marks=pytest.mark.long)]
 )
 @pytest.mark.parametrize("name", hostile.TARGETS)
 def test_hostile_input(name, number, examples):

@@ -8,7 +8,7 @@ from strategies import examples, loaded
 
 import tokhelpers as th
 
-NAMES = ["llama-3", "qwen", "mistral-nemo", "mistral-v1"]
+NAMES = ["llama-3", "qwen", "gpt-4", "mistral-nemo", "mistral-v1"]
 TEXTS = [
     " kyllästyä", "dikkatli", "a  b\n\n c", "‏שלום עולם", "e\u0301\u0301 ก็", "日本語",
     "👩‍👩‍👧", "12345", "a" * 300
