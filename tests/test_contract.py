@@ -222,14 +222,15 @@ A_FEW = [  # in which each step stands behind each other one
     for places in ((1, 3), (3, 2))
     for i in range(len(STEPS))
 ]
-# Whole real ones, in which a step takes seconds, have A_FEW between those of one kind.
+# Whole real ones, in which a step takes seconds, have A_FEW between those of one kind: what comes of
+# an order of steps does not hang on the size, and small ones of each kind go all ways.
 KINDS = [
     ["gpt2", "roberta-base", "smollm2", "llama-3"],
     ["mistral-v1", "llama-2", "phi-3-mini"],
     [name for name in ELSEWHERE if name.startswith("bert")],
 ]
 SHARES = {name: A_FEW[i :: len(kind)] for kind in KINDS for i, name in enumerate(kind)}
-SHARES |= dict.fromkeys([*SMALL[2:], *LIKE], A_FEW)  # others of the same kind go all ways
+SHARES |= dict.fromkeys([*SMALL[2:], *LIKE], A_FEW)
 
 
 def walk(now, chains) -> None:
