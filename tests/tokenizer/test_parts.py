@@ -135,13 +135,6 @@ def test_merge_skipping_is_a_copy(llama):
     assert llama.encode(text).tokens == ["ĠÄĳiá»ģu"] != off.encode(text).tokens
 
 
-def test_copies_share_the_index_of_merges(llama):
-    parts = read_parts(llama)
-    index = parts.merge_table
-    assert parts.with_skipping(not parts.merge_skipping).merge_table is index
-    assert parts.with_tokens(["new"]).merge_table is index
-
-
 def test_merges_of_tokens_that_are_not_there():
     with pytest.raises(
         ValueError, match="2 merges name tokens that .* first 'a' [+] 'b', .*: drop"
