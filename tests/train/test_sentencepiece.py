@@ -84,6 +84,8 @@ SWITCHES = [
     {"split_by_number": False, "split_digits": True},
     {"split_by_unicode_script": False},
     {"max_sentencepiece_length": 4},
+    {"split_by_unicode_script": False, "split_digits": True},
+    {"max_sentencepiece_length": 4, "split_by_number": False},
 ]
 
 
