@@ -45,6 +45,7 @@ def with_rules(pre_tokenizer, normalizer=None):
 
 IN_BYTES = pre.ByteLevel(add_prefix_space=False, use_regex=False)
 GPT_2_CUT = pre.ByteLevel(add_prefix_space=False)
+SMOLLM2_CUT = pre.Sequence([pre.Digits(True), GPT_2_CUT])
 
 
 def cut_by(pattern, behavior="isolated", **options):
@@ -52,7 +53,8 @@ def cut_by(pattern, behavior="isolated", **options):
 
 
 def with_pattern(pattern, composed=False):
-    cut = GPT_2_CUT if pattern == known.GPT_2 else cut_by(pattern)
+    steps = {known.GPT_2: GPT_2_CUT, known.SMOLLM2: SMOLLM2_CUT}
+    cut = steps.get(pattern) or cut_by(pattern)
     return with_rules(cut, normalizers.NFC() if composed else None)
 
 
@@ -160,7 +162,7 @@ UNPROVEN = {
     "another pattern": with_rules(cut_by(r"\w+|\s")),
     "a proven pattern that merges": with_rules(cut_by(known.LLAMA_3, "merged_with_next")),
     "a proven pattern inverted": with_rules(cut_by(known.GPT_2, invert=True)),
-    "digits": with_rules(pre.Sequence([pre.Digits(True), GPT_2_CUT])),
+    "numbers": with_rules(pre.Sequence([pre.Digits(), GPT_2_CUT])),
     "lower case": with_rules(GPT_2_CUT, normalizers.Lowercase()),
     "NFKC": with_rules(GPT_2_CUT, normalizers.NFKC()),
     "two normalizers": with_rules(
@@ -277,7 +279,7 @@ def test_letters_in_a_form_to_python_are_in_it_to_the_library(form):
 # --- real tokenizers -----------------------------------------------------------------------------
 def test_real_tokenizers_have_the_proven_rules():
     names = {"llama-3": known.LLAMA_3, "qwen": known.QWEN, "mistral-nemo": known.TEKKEN}
-    names |= {"gpt-4": known.GPT_4, "gpt-4o": known.GPT_4O}
+    names |= {"gpt-4": known.GPT_4, "gpt-4o": known.GPT_4O, "smollm2-135m": known.SMOLLM2}
     found = {name: proven_pattern(cutting_rules(loaded(name))) for name in names}
     assert found == names
 

@@ -34,11 +34,14 @@ GPT_4O = (
     r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 )
 GPT_2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
+# SmolLM2's rules, in one pattern: each digit stands alone before GPT-2's pattern cuts what is left, so
+# that white space before a digit is at the end of its piece.
+SMOLLM2 = GPT_2.replace(r"| ?\p{N}+", r"|\p{N}").replace(r"|\s+(?!\S)", r"|\s+(?=\p{N})|\s+(?!\S)")
 # In these patterns a space begins a pre-token, and nothing else does directly after a word. The value
 # says of which letters (Unicode categories) a run, and a space and a run, is always one pre-token.
 WITHOUT_CASE = {"Lm", "Lo"}
 LETTERS = {"Lu", "Ll", "Lt"} | WITHOUT_CASE
-PATTERNS = dict.fromkeys((LLAMA_3, QWEN, GPT_2, GPT_4), LETTERS)
+PATTERNS = dict.fromkeys((LLAMA_3, QWEN, GPT_2, GPT_4, SMOLLM2), LETTERS)
 PATTERNS |= dict.fromkeys((TEKKEN, GPT_4O), {"Ll"} | WITHOUT_CASE)
 LINES = {LLAMA_3, QWEN, TEKKEN}  # a pre-token ends after the last newline in white space
 
@@ -67,6 +70,14 @@ def proven_pattern(rules: str) -> str | None:
     match rules["pre_tokenizer"]:
         case {"type": "ByteLevel", "use_regex": True, "add_prefix_space": False}:
             return GPT_2
+        case {
+            "type": "Sequence",
+            "pretokenizers": [
+                {"type": "Digits", "individual_digits": True},
+                {"type": "ByteLevel", "use_regex": True, "add_prefix_space": False},
+            ],
+        }:
+            return SMOLLM2
         case {
             "type": "Sequence",
             "pretokenizers": [
