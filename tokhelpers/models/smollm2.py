@@ -39,6 +39,7 @@ def load_smollm2():
     serves as input and output. Raises ModuleNotFoundError without the package, ValueError for
     another file.
     """
+    file = read_gguf(checked_file("smollm2-135m"))
     from gguf.quants import dequantize
 
     config = configuration("smollm2-135m", **SAID)
@@ -46,7 +47,7 @@ def load_smollm2():
         model = transformers.AutoModelForCausalLM.from_config(config, dtype=torch.float32)
     model.tie_weights()
     heads = {"attn_q": config.num_attention_heads, "attn_k": config.num_key_value_heads}
-    for tensor in read_gguf(checked_file("smollm2-135m")).tensors:
+    for tensor in file.tensors:
         *layer, kind, _ = tensor.name.removeprefix("blk.").split(".")
         place = ".".join([*(f"model.layers.{i}" for i in layer), MODULES[kind]])
         weight = model.get_submodule(place).weight

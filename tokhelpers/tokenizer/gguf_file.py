@@ -1,5 +1,6 @@
 """SmolLM2's tokenizer, from the GGUF file that its model comes in."""
 
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +9,7 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 
 def read_gguf(file: Path):
     """Read a GGUF file: its fields and its tensors, as the library's reader gives them."""
+    _import_gguf()
     from gguf import GGUFReader
 
     class Reader(GGUFReader):
@@ -21,14 +23,29 @@ def read_gguf(file: Path):
     return Reader(file)
 
 
+def _import_gguf() -> None:
+    """Import the library as it is where mistral_common is missing, which it would import for two seconds.
+
+    It needs that for the vocabularies of Mistral's models only.
+    """
+    missing = "mistral_common" not in sys.modules
+    if missing:
+        sys.modules["mistral_common"] = None
+    try:
+        import gguf  # noqa: F401
+    finally:
+        if missing:
+            del sys.modules["mistral_common"]
+
+
 def from_gguf(file: Path) -> Tokenizer:
     """Build SmolLM2's tokenizer from tokens, their types and merges, as its GGUF file has them.
 
     Transformers' own reader leaves out the step that cuts numbers into digits.
     """
+    fields = read_gguf(file).fields
     from gguf import TokenType
 
-    fields = read_gguf(file).fields
     tokens, kinds, merges = (
         fields[f"tokenizer.ggml.{name}"].contents() for name in ("tokens", "token_type", "merges")
     )
