@@ -5,21 +5,31 @@ what every code path to pre-tokens begins with, and from then on only unique chu
 the rules allow it, text is cut at the ends of lines, too.
 """
 
-from collections import deque
+from collections import namedtuple
 from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import islice
 
 import numpy as np
 import pyarrow as pa
 
-from ..tokenizer.compiled import compiled
+from ..tokenizer.compiled import compiled, grown
 
-THREADS = 2  # compiled code and Arrow let go of the interpreter's lock
+THREADS = 2  # compiled code lets go of the interpreter's lock; each adds half of the chunks
 WORD, SPACE, META = 0, 1, 2
 # what a unique chunk takes, and each byte of it, until it is pre-token counts (measured)
 CHUNK_BYTES, TEXT_BYTES = 250, 4
-UNADDED = 1 << 17  # counts that wait to be added up with those before
+
+# A chunk as it was cut out of a text, from byte `begin` to `end`, and how often it counts
+CUT = np.dtype(
+    (np.record, [("begin", np.int64), ("end", np.int64), ("times", np.int64), ("hash", np.uint32)])
+)
+# A unique chunk, whose bytes go from `begin` to the next one's: how often it occurs, and its place:
+# how many chunks were cut before its first occurrence
+CHUNK = np.dtype((np.record, [("begin", np.int64), ("count", np.int64), ("place", np.int64)]))
+# The unique chunks: their bytes one after the other, a record of each, and a hash table whose slots
+# hold a chunk's hash in the upper half and its number in the lower one; -1: free
+Found = namedtuple("Found", "text records table")
 
 
 @compiled
@@ -55,94 +65,157 @@ def _line_ends(text, i, end):
 
 # --- one pass over the text ---------------------------------------------------------------------
 @compiled
-def _end_chunk(ends, times, n, end, weight):
-    """End a chunk behind the `n` that were cut, unless it is empty; returns how many they are now."""
-    if end == ends[n]:
+def _hash(text, begin, end):
+    """FNV-1a of 64 bits, folded into 32."""
+    value = np.uint64(0xCBF29CE484222325)
+    for k in range(begin, end):
+        value = (value ^ np.uint64(text[k])) * np.uint64(0x100000001B3)
+    return np.uint32((value ^ value >> np.uint64(32)) & np.uint64(0xFFFFFFFF))
+
+
+@compiled
+def _end_chunk(text, cuts, n, begin, end, times):
+    """Write a chunk behind the `n` that were cut, unless it is empty; returns how many they are now."""
+    if end == begin:
         return n
-    ends[n + 1], times[n] = end, weight
+    cuts[n].begin, cuts[n].end, cuts[n].times = begin, end, times
+    cuts[n].hash = _hash(text, begin, end)
     return n + 1
 
 
 @compiled
-def _cut(text, offsets, weights, spaces, lines, kept, ends, times):
+def _cut(text, offsets, weights, spaces, lines, cuts):
     """Cut documents into chunks; returns how many, and the sizes of the text.
 
-    The chunks' bytes go into `kept`, their ends there into `ends`, how often each counts into `times`.
     `spaces`: a chunk keeps the space before it. `lines`: cut at the ends of lines, too. The sizes are
     characters, bytes, words between white space, and documents.
     """
-    n, m, sizes = 0, 0, np.zeros(4, np.int64)
+    n, sizes = 0, np.zeros(4, np.int64)
     for d in range(len(weights)):
-        i, end, before, chars, words = offsets[d], offsets[d + 1], SPACE, 0, 0
+        begin = i = offsets[d]
+        end, before, chars, words = offsets[d + 1], SPACE, 0, 0
         while i < end:
             b = text[i]
             kind = WORD if 32 < b < 128 else _kind(text, i)
-            between = b == 32 and before == WORD and i + 1 < end and _kind(text, i + 1) == WORD
-            if between:
-                n = _end_chunk(ends, times, n, m, weights[d])
-            if spaces or not between:
-                kept[m] = b
-                m += 1
+            if b == 32 and before == WORD and i + 1 < end and _kind(text, i + 1) == WORD:
+                n = _end_chunk(text, cuts, n, begin, i, weights[d])
+                begin = i if spaces else i + 1
             chars += 1
             words += kind == SPACE and before != SPACE
             before = kind
             i += 1
             while i < end and text[i] & 0xC0 == 0x80:  # the other bytes of the character
-                kept[m] = text[i]
-                m += 1
                 i += 1
             if lines and (b == 10 or b == 13) and _line_ends(text, i, end):
-                n = _end_chunk(ends, times, n, m, weights[d])
-        n = _end_chunk(ends, times, n, m, weights[d])
+                n = _end_chunk(text, cuts, n, begin, i, weights[d])
+                begin = i
+        n = _end_chunk(text, cuts, n, begin, end, weights[d])
         size = np.array((chars, end - offsets[d], words + (before != SPACE), 1))
         sizes += weights[d] * size
     return n, sizes
 
 
-def _unique(strings: pa.Array, counts: np.ndarray) -> tuple[pa.Array, np.ndarray]:
-    """Strings as they came first, each once, with its counts added up."""
-    found = strings.dictionary_encode()
-    total = np.zeros(len(found.dictionary), np.int64)
-    np.add.at(total, found.indices.to_numpy(), counts)
-    return found.dictionary, total
-
-
-def _count_batch(texts: list[bytes], weights: list[int], spaces: bool, lines: bool) -> tuple:
-    """The unique chunks of a batch, their counts, and the sizes of its text."""
+def _cut_batch(texts: list[bytes], times: list[int], spaces: bool, lines: bool) -> tuple:
+    """The text of a batch, its chunks, and its sizes."""
     text = np.frombuffer(b"".join(texts) or b"\0", np.uint8)
-    offsets = np.cumsum([0, *map(len, texts)])
+    offsets, weights = np.cumsum([0, *map(len, texts)]), np.array(times, np.int64)
     most = len(texts) + np.count_nonzero((text == 32) | (text == 10) | (text == 13))
-    kept, ends, times = np.empty_like(text), np.zeros(most + 1, np.int64), np.empty(most, np.int64)
-    n, sizes = _cut(text, offsets, np.array(weights, np.int64), spaces, lines, kept, ends, times)
-    chunks = pa.LargeStringArray.from_buffers(n, pa.py_buffer(ends), pa.py_buffer(kept))
-    return *_unique(chunks, times[:n]), sizes
+    cuts = np.empty(most, CUT)
+    n, sizes = _cut(text, offsets, weights, spaces, lines, cuts)
+    return text, cuts[:n], sizes
 
 
-class _Counts:
-    """Chunks of one batch after the other, their counts, and the sizes of the text."""
+# --- the table of unique chunks -----------------------------------------------------------------
+@compiled
+def _are_equal(a, begin, b, start, size):
+    """Whether so many bytes are the same from `begin` on in one text, from `start` on in the other."""
+    k = 0
+    while k < size and a[begin + k] == b[start + k]:
+        k += 1
+    return k == size
 
-    def __init__(self):
-        self._tables, self._sizes = [], np.zeros(4, np.int64)
 
-    def add(self, chunks: pa.Array, counts: np.ndarray, sizes: np.ndarray) -> None:
-        """Add what `_count_batch` returns; from time to time what came several times becomes one."""
-        self._tables.append((chunks, counts))
-        self._sizes += sizes
-        first, *others = (len(counts) for _, counts in self._tables)
-        if sum(others) > max(first, UNADDED):
-            self._tables = [self._added_up()]
+@compiled
+def _with_room(found, n, size):
+    """The same chunks in arrays into which one more, of `size` bytes, fits."""
+    text, records, table = found
+    if records[n].begin + size > len(text):
+        text = grown(text, 2 * (records[n].begin + size))
+    if n + 1 == len(records):
+        records, larger = grown(records, 2 * n + 1), np.full(4 * n, -1, np.int64)
+        for slot in table[table >= 0]:
+            i = (slot >> 32) & (len(larger) - 1)
+            while larger[i] >= 0:
+                i = (i + 1) & (len(larger) - 1)
+            larger[i] = slot
+        table = larger
+    return Found(text, records, table)
 
-    def _added_up(self) -> tuple[pa.Array, np.ndarray]:
-        chunks, counts = zip(*self._tables, strict=True)
-        return _unique(pa.concat_arrays(chunks), np.concatenate(counts))
+
+@compiled
+def _add(chunks, cuts, before, share, found, n):
+    """Add the chunks of which the lowest bit of the hash is `share` to the `n` unique ones.
+
+    `before` chunks were cut before these. Returns the unique chunks, and how many they are now.
+    """
+    text, records, table = found
+    for k in range(len(cuts)):
+        if cuts[k].hash & 1 != share:
+            continue
+        begin, size = cuts[k].begin, cuts[k].end - cuts[k].begin
+        if n + 1 == len(records) or records[n].begin + size > len(text):
+            text, records, table = _with_room(Found(text, records, table), n, size)
+        # 1. Look the chunk up: its slot, or a free one.
+        value, mask = np.int64(cuts[k].hash) >> 1, len(table) - 1
+        i = value & mask
+        while table[i] >= 0:
+            c = table[i] & 0xFFFFFFFF
+            there, end = records[c].begin, records[c + 1].begin
+            same = table[i] >> 32 == value and end - there == size
+            if same and _are_equal(text, there, chunks, begin, size):
+                break
+            i = (i + 1) & mask
+        # 2. Write a new one behind the others.
+        if table[i] < 0:
+            table[i] = value << 32 | n
+            start = records[n].begin
+            for j in range(size):
+                text[start + j] = chunks[begin + j]
+            records[n].place = before + k
+            n += 1
+            records[n].begin, records[n].count = start + size, 0
+        records[table[i] & 0xFFFFFFFF].count += cuts[k].times
+    return Found(text, records, table), n
+
+
+class _Chunks:
+    """Unique chunks with a share of all hashes, as they came first, and their counts."""
+
+    def __init__(self, share: int):
+        size = 1 << 12
+        records, table = np.zeros(size + 1, CHUNK), np.full(2 * size, -1, np.int64)
+        self._share, self._n, self._before = share, 0, 0
+        self._found = Found(np.empty(1 << 16, np.uint8), records, table)
+
+    def add(self, batches: list[tuple]) -> None:
+        """Count the chunks of this share in batches, as `_cut_batch` returns them."""
+        for text, cuts, _ in batches:
+            self._found, self._n = _add(text, cuts, self._before, self._share, self._found, self._n)
+            self._before += len(cuts)
 
     @property
     def memory(self) -> int:
         """The bytes that the chunks take until they are pre-token counts."""
-        return sum(CHUNK_BYTES * len(n) + TEXT_BYTES * c.nbytes for c, n in self._tables)
+        return CHUNK_BYTES * self._n + TEXT_BYTES * int(self._found.records["begin"][self._n])
 
-    def result(self) -> tuple[pa.Array, np.ndarray, np.ndarray]:
-        return *self._added_up(), self._sizes
+    def table(self) -> tuple[pa.Array, np.ndarray, np.ndarray]:
+        """The chunks, their counts, and how many were cut before the first occurrence of each."""
+        text, records, _ = self._found
+        ends = np.ascontiguousarray(records["begin"][: self._n + 1])
+        buffers = pa.py_buffer(ends), pa.py_buffer(text[: ends[-1]])
+        records = records[: self._n]
+        strings = pa.LargeStringArray.from_buffers(self._n, *buffers)
+        return strings, records["count"], records["place"]
 
 
 def count_chunks(
@@ -165,16 +238,32 @@ def count_chunks(
     >>> chunks.to_pylist(), counts.tolist(), sizes.tolist()
     (['a', 'cat', 'a  cat'], [1, 1, 2], [17, 17, 6, 3])
     """
-    counts, batches, waiting = _Counts(), iter(batches), deque()
+
+    def fresh() -> tuple[list[_Chunks], np.ndarray]:
+        return [_Chunks(share) for share in range(THREADS)], np.zeros(4, np.int64)
+
+    (shares, sizes), batches, cutting, adding = fresh(), iter(batches), [], []
     with ThreadPoolExecutor(THREADS) as pool:
-        while True:
-            for batch in islice(batches, 1 + THREADS - len(waiting)):
-                waiting.append(pool.submit(_count_batch, *batch, spaces, lines))
-            if not waiting:
-                break
-            found = waiting.popleft().result()
-            if memory is not None and counts.memory > memory:
-                yield counts.result()
-                counts = _Counts()
-            counts.add(*found)
-    yield counts.result()
+        # the next batches are made while threads cut these, and add those before
+        while (some := list(islice(batches, THREADS))) or cutting:
+            cut = _results(cutting)
+            _results(adding)
+            if memory is not None and sum(share.memory for share in shares) > memory:
+                yield _in_order(shares, sizes)
+                shares, sizes = fresh()
+            adding = [pool.submit(share.add, cut) for share in shares]
+            cutting = [pool.submit(_cut_batch, *batch, spaces, lines) for batch in some]
+            sizes += sum(of_batch for _, _, of_batch in cut)
+        _results(adding)
+    yield _in_order(shares, sizes)
+
+
+def _results(futures: list[Future]) -> list:
+    return [future.result() for future in futures]
+
+
+def _in_order(shares: list[_Chunks], sizes: np.ndarray) -> tuple[pa.Array, np.ndarray, np.ndarray]:
+    """The chunks of all shares in the order in which they came, with their counts."""
+    chunks, counts, places = zip(*(share.table() for share in shares), strict=True)
+    order = np.argsort(np.concatenate(places), kind="stable")
+    return pa.concat_arrays(chunks).take(pa.array(order)), np.concatenate(counts)[order], sizes

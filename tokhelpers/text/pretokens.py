@@ -245,7 +245,7 @@ def tally(
         yield words, counts, sizes
 
 
-def _in_bytes(weighted, first: int, size: int = 1 << 21):
+def _in_bytes(weighted, first: int, size: int = 1 << 20):
     """Documents as UTF-8 with how often each counts, in batches of about `size` bytes."""
     documents, texts, times, filled = iter(weighted), [], [], 0
     while some := list(islice(documents, 100)):

@@ -7,6 +7,8 @@ from functools import lru_cache
 import numpy as np
 import pyarrow as pa
 
+from .compiled import compiled
+
 BYTE_TOKENS = [f"<0x{byte:02X}>" for byte in range(256)]  # SentencePiece's, for byte fallback
 COMPLETIONS = 64  # characters tried for a token that holds part of one
 
@@ -45,13 +47,28 @@ def token_strings(words: Iterable[str]) -> list[str]:
 
 def strings_of_bytes(raw: np.ndarray, offsets: np.ndarray) -> pa.Array:
     """Write flat bytes (uint8), cut at offsets, with one character of ``byte_alphabet`` per byte."""
-    written = [character.encode().ljust(2) for character in byte_alphabet()]
-    pairs = np.frombuffer(b"".join(written), np.uint8).reshape(256, 2)
-    sizes = np.array([len(character.encode()) for character in byte_alphabet()], np.int8)[raw]
-    ends = np.concatenate([[0], np.cumsum(sizes)])[offsets]
-    text = pairs[raw][np.arange(2) < sizes[:, None]]
-    buffers = pa.py_buffer(ends), pa.py_buffer(text)
+    codes = np.array([ord(c) for c in byte_alphabet()], np.uint16)
+    text, ends = np.empty(2 * len(raw), np.uint8), np.zeros(len(offsets), np.int64)
+    used = _write_alphabet(raw, offsets, codes, text, ends)
+    buffers = pa.py_buffer(ends), pa.py_buffer(text[:used].copy())
     return pa.LargeStringArray.from_buffers(len(offsets) - 1, *buffers)
+
+
+@compiled
+def _write_alphabet(raw, offsets, codes, text, ends):
+    """Write the character of each byte as UTF-8, of one or two bytes; returns how many these are."""
+    n = 0
+    for w in range(len(offsets) - 1):
+        for k in range(offsets[w], offsets[w + 1]):
+            code = codes[raw[k]]
+            if code < 0x80:
+                text[n] = code
+                n += 1
+            else:
+                text[n], text[n + 1] = 0xC0 | code >> 6, 0x80 | code & 0x3F
+                n += 2
+        ends[w + 1] = n
+    return n
 
 
 def bytes_of(strings: pa.Array) -> tuple[np.ndarray, np.ndarray]:
@@ -72,9 +89,26 @@ def code_points(words: list[str] | pa.Array) -> tuple[np.ndarray, np.ndarray]:
     if not isinstance(words, pa.Array):
         words = pa.array(words, pa.large_string())
     raw, offsets = bytes_of(words)
-    codes = np.frombuffer(raw.tobytes().decode().encode("utf-32-le"), np.uint32)
-    begins = np.cumsum((raw & 0xC0) != 0x80)  # characters up to each byte
-    return codes, np.concatenate([[0], begins])[offsets]
+    codes, ends = np.empty(len(raw), np.uint32), np.zeros(len(offsets), np.int64)
+    return codes[: _decode(raw, offsets, codes, ends)].copy(), ends
+
+
+@compiled
+def _decode(raw, offsets, codes, ends):
+    """Write the code points of UTF-8, and where each word's end; returns how many these are."""
+    n = 0
+    for w in range(len(offsets) - 1):
+        for k in range(offsets[w], offsets[w + 1]):
+            byte = np.uint32(raw[k])
+            if byte & 0xC0 == 0x80:  # one more byte of the character
+                codes[n - 1] = codes[n - 1] << 6 | byte & 0x3F
+                continue
+            # the first byte: the more bytes the character has, the fewer bits of it are here
+            bits = 0x7F if byte < 0x80 else 0x1F if byte < 0xE0 else 0x0F if byte < 0xF0 else 0x07
+            codes[n] = byte & bits
+            n += 1
+        ends[w + 1] = n
+    return n
 
 
 @lru_cache(maxsize=1 << 16)  # a text's tokens are much the same at every size of an extension
