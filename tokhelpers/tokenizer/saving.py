@@ -315,11 +315,12 @@ def _text(text) -> str:
 
 
 def _table(facts: pd.Series | Mapping | None) -> list[str]:
-    """A table's lines: rows are what is measured, one column or several."""
+    """A table's lines: rows are what is measured, one column or several; lists are left out."""
     if facts is None:
         return []
     if not isinstance(facts, pd.Series | Mapping):
         raise TypeError(f"measures are a Series or a mapping, not a {type(facts).__name__}")
+    facts = {name: fact for name, fact in facts.items() if not isinstance(fact, list)}
     several = any(isinstance(fact, Mapping | pd.Series) for fact in facts.values())
     columns = facts if several else {"value": facts}
     table = pd.DataFrame({name: pd.Series(column) for name, column in columns.items()})
