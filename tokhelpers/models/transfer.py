@@ -176,12 +176,15 @@ def _named(
 ) -> dict[int, int]:
     """Which of the new tokens' rows, counted from 0, are which old rows."""
     place = {i: n for n, i in enumerate(np.flatnonzero(sources.origin == "new"))}
-    named = {place.get(new.all_ids.get(t)): old.all_ids.get(like) for t, like in rows.items()}
-    if None in named or None in named.values():
-        raise ValueError(
-            f"rows maps new tokens to tokens that the old tokenizer has, and {dict(rows)} does not: "
-            "give token strings of the two vocabularies"
-        )
+    named = {}
+    for token, like in rows.items():
+        row, old_row = place.get(new.all_ids.get(token)), old.all_ids.get(like)
+        if row is None or old_row is None:
+            raise ValueError(
+                f"rows maps new tokens to tokens that the old tokenizer has, and {token!r}: {like!r} "
+                "does not: give token strings of the two vocabularies"
+            )
+        named[row] = old_row
     return named
 
 

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import compute, parquet
 
-from ..tokenizer.checks import positive
+from ..tokenizer.checks import SURROGATE, positive
 from ..tokenizer.files import write_whole
 from . import readers
 from .file_sources import files_at
@@ -115,7 +115,7 @@ def merge_counts(files: Iterable[Path], folder: Path, memory: int) -> Iterator[p
     """
     memory, failed = max(memory, LEAST_MEMORY), []
     rows = pa.RecordBatchReader.from_batches(SCHEMA, _rows_of(files, failed))
-    place = folder if str(folder).isprintable() else None  # DuckDB cannot be told every name
+    place = None if SURROGATE.search(str(folder)) else folder  # of which DuckDB cannot be told
     with TemporaryDirectory(dir=place, ignore_cleanup_errors=True) as spilled:
         settings = {
             "memory_limit": f"{memory >> 10}KiB",

@@ -9,10 +9,8 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 
 def read_gguf(file: Path):
     """Read a GGUF file: its fields and its tensors, as the library's reader gives them."""
-    _import_gguf()
-    from gguf import GGUFReader
 
-    class Reader(GGUFReader):
+    class Reader(import_gguf().GGUFReader):
         # The library takes a slice of the file for every token, and numpy's memmap is slow to
         # slice: as a plain array, which is mapped all the same, a file is read in half the time.
         data = property(
@@ -23,19 +21,20 @@ def read_gguf(file: Path):
     return Reader(file)
 
 
-def _import_gguf() -> None:
+def import_gguf():
     """Import the library as it is where mistral_common is missing, which it would import for two seconds.
 
-    It needs that for the vocabularies of Mistral's models only.
+    It needs that for the vocabularies of Mistral's models only. Returns the library.
     """
     missing = "mistral_common" not in sys.modules
     if missing:
         sys.modules["mistral_common"] = None
     try:
-        import gguf  # noqa: F401
+        import gguf
     finally:
         if missing:
             del sys.modules["mistral_common"]
+    return gguf
 
 
 def from_gguf(file: Path) -> Tokenizer:
@@ -44,8 +43,6 @@ def from_gguf(file: Path) -> Tokenizer:
     Transformers' own reader leaves out the step that cuts numbers into digits.
     """
     fields = read_gguf(file).fields
-    from gguf import TokenType
-
     tokens, kinds, merges = (
         fields[f"tokenizer.ggml.{name}"].contents() for name in ("tokens", "token_type", "merges")
     )
@@ -55,6 +52,7 @@ def from_gguf(file: Path) -> Tokenizer:
     bytes_too = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence([by_digit, bytes_too])
     tokenizer.decoder = decoders.ByteLevel()
-    special = [t for t, kind in zip(tokens, kinds, strict=True) if kind == TokenType.CONTROL]
+    control = import_gguf().TokenType.CONTROL
+    special = [t for t, kind in zip(tokens, kinds, strict=True) if kind == control]
     tokenizer.add_special_tokens([AddedToken(t, normalized=False, special=True) for t in special])
     return tokenizer

@@ -14,7 +14,7 @@ from ..tokenizer.parts import Parts
 from ..tokenizer.segmentation import MergeTable, merge_table, segment, symbols_of
 from .merge_loop import ANSWER, MOST_SYMBOLS, merge_loop
 from .pairs import MOST_PLACES, text_of
-from .sentencepiece import has_rules, new_characters, normalised, piece_check
+from .sentencepiece import LENGTH, has_rules, new_characters, normalised, piece_check
 from .spelling import spelling_of
 
 
@@ -189,7 +189,7 @@ def learn_tokens(
     if has_rules(parts):
         texts, counts = normalised(words, parts)
         characters = new_characters(texts, counts, parts, min_frequency)[:n_tokens]
-        wider, valid = parts.with_tokens(characters), piece_check(max_token_length or 16)
+        wider, valid = parts.with_tokens(characters), piece_check(max_token_length or LENGTH)
     else:
         valid = piece_check(max_token_length, split_by_unicode_script=False, split_digits=False)
     segmented = segment(*symbols_of(texts, wider, dropping=True), wider.merge_table)

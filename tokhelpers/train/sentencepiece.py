@@ -15,12 +15,13 @@ from ..tokenizer.segmentation import sum_by_id
 from ..tokenizer.token_bytes import code_points
 
 DIGITS = frozenset("0123456789０１２３４５６７８９")  # those that sentencepiece knows
+LENGTH = 16  # characters of a piece at most, as in Llama-2, Mistral v1
 COVERAGE = 0.99995  # of a text's characters that share shall be tokens; as in Llama-2, Mistral v1
 
 
 # --- which pieces are allowed -------------------------------------------------------------------
 def piece_check(
-    max_sentencepiece_length: int | None = 16,
+    max_sentencepiece_length: int | None = LENGTH,
     split_by_unicode_script: bool = True,
     split_by_number: bool = True,
     split_digits: bool = True,
