@@ -1,18 +1,21 @@
 """Which tokens of a BPE tokenizer any text can produce, and where: one row per token."""
 
-from collections.abc import Iterable
-from itertools import product
+import re
+from collections.abc import Iterable, Iterator
+from itertools import chain, islice, product
+from unicodedata import normalize
 
 import numpy as np
 import pandas as pd
 from tokenizers import Tokenizer
 
+from ..text.pretokens import pattern_cutter
 from ..tokenizer.checks import progress
 from ..tokenizer.library import read_parts, undisturbed
 from ..tokenizer.parts import Parts
 from ..tokenizer.pretokenization import proven_pattern
 from ..tokenizer.segmentation import segment, symbols_of
-from ..tokenizer.token_bytes import BYTE_TOKENS, COMPLETIONS, byte_of, completions
+from ..tokenizer.token_bytes import BYTE_TOKENS, COMPLETIONS, byte_of, completions, token_strings
 
 MERGES = "by merges"
 SKIPPING = "only by merge skipping"
@@ -133,12 +136,22 @@ class Search:
     """
 
     def __init__(self, parts: Parts, table: pd.DataFrame):
-        self.parts, self.cut = parts, parts.cut
+        self.parts, self.proven = parts, proven_pattern(parts.rules) is not None
+        self.added = re.compile("|".join(map(re.escape, parts.added)) or "(?!)")
         self.ids, self.tokens = table.index.to_numpy(), table.token.tolist()
         self.texts, self.categories = table.text.tolist(), table.category.tolist()
         self.passed = table.self_test.fillna(False).to_numpy(bool)
         self.held = np.zeros(len(table), bool)
         self.where, self.examples = [None] * len(table), [None] * len(table)
+
+    def cut(self, texts: list[str]) -> Iterator[list[str | int]]:
+        """Cut texts as ``Parts.cut`` does, by a proven pattern in a third of the time."""
+        composed = (normalize("NFC", text) for text in texts)  # some added tokens are found there
+        if not self.proven or any(map(self.added.search, chain(texts, composed))):
+            return self.parts.cut(texts)
+        pieces = list(map(pattern_cutter(self.parts.rules), texts))
+        written = iter(token_strings(chain.from_iterable(pieces)))
+        return (list(islice(written, len(of_text))) for of_text in pieces)
 
     def try_texts(self, rows: np.ndarray, texts: list[str]) -> np.ndarray:
         """Try one text for each token: is the token in its encoding? The first is its example."""

@@ -174,16 +174,16 @@ def _by_spaces(chunks: pa.Array, rules: str) -> tuple[np.ndarray, str, Callable]
     return whole, meta, library_cutter(rules)
 
 
-def _by_pattern(chunks: pa.Array, rules: str) -> tuple[np.ndarray, str, Callable]:
-    """The same by a proven pattern, but not in the byte alphabet; the library cuts doubtful ones."""
+@lru_cache
+def pattern_cutter(rules: str) -> Callable[[str], list[str]]:
+    """A function that cuts a text by its proven pattern, the pieces not in the byte alphabet.
+
+    The library cuts text that the pattern may take otherwise.
+    """
     pattern, library_cut = proven_pattern(rules), library_cutter(rules)
     # the end of the text has another name there, at least in older versions
-    find, kinds = regex.compile(pattern.replace(r"\z", r"\Z")).findall, PATTERNS[pattern]
-    compose = NFC().normalize_str
-    form = "NFC" if json.loads(rules)["normalizer"] is not None else None
-    whole = _of_letters(
-        chunks, lambda c: unicodedata.category(c) in kinds and not is_doubtful(c), True
-    ) & _normalised(chunks, form)
+    find = regex.compile(pattern.replace(r"\z", r"\Z")).findall
+    composes, compose = json.loads(rules)["normalizer"] is not None, NFC().normalize_str
 
     def cut(chunk: str) -> list[str]:
         if chunk.isascii():
@@ -191,11 +191,21 @@ def _by_pattern(chunks: pa.Array, rules: str) -> tuple[np.ndarray, str, Callable
         if is_doubtful(chunk):
             pieces = library_cut(chunk)
             return [bytes(map(byte_of().__getitem__, piece)).decode() for piece in pieces]
-        if form and not unicodedata.is_normalized(form, chunk):
+        if composes and not unicodedata.is_normalized("NFC", chunk):
             chunk = compose(chunk)  # by the library: its Unicode is older than Python's
         return find(chunk)
 
-    return whole, "", cut
+    return cut
+
+
+def _by_pattern(chunks: pa.Array, rules: str) -> tuple[np.ndarray, str, Callable]:
+    """The same by a proven pattern, but not in the byte alphabet."""
+    kinds = PATTERNS[proven_pattern(rules)]
+    form = "NFC" if json.loads(rules)["normalizer"] is not None else None
+    whole = _of_letters(
+        chunks, lambda c: unicodedata.category(c) in kinds and not is_doubtful(c), True
+    ) & _normalised(chunks, form)
+    return whole, "", pattern_cutter(rules)
 
 
 def _pretoken_counts(chunks: pa.Array, counts: np.ndarray, rules: str) -> tuple:
