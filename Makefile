@@ -13,7 +13,8 @@ READY := .venv/ready
 SITE_READY := .venv/ready-site
 KEPT := { $(BIN)/python -c $(WORKS) && $(BIN)/pip --version >/dev/null 2>&1; }
 NO_CHECK := jupyterlab.handlers.announcements.NeverCheckForUpdate
-NBVAL := --nbval --nbval-current-env --nbval-cell-timeout 600 -n 2 --dist loadscope -o addopts=""
+NBVAL := --nbval --nbval-current-env --nbval-cell-timeout 600 -o addopts="" \
+	-n 2 --dist loadscope --no-loadscope-reorder
 # A kernel that hangs as it starts or ends holds nbval for good: seldom, but then it is begun once more.
 PATIENCE := $(if $(shell command -v timeout),timeout --foreground -k 30 1500)
 nbval = $(PATIENCE) $(BIN)/pytest $(NBVAL) $(1) || { test $$? = 124 && $(BIN)/pytest $(NBVAL) $(1); }

@@ -11,7 +11,7 @@ from strategies import examples, loaded, one_fast
 from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_tokenizers
 
 import tokhelpers as th
-from tokhelpers.measure.reachability import BEFORE, BEHIND, LETTER, PLACES, reachability
+from tokhelpers.measure.reachability import BEFORE, BEHIND, LETTER, PLACES, Search, reachability
 from tokhelpers.tokenizer.pretokenization import GPT_2, LLAMA_3, QWEN, TEKKEN
 from tokhelpers.tokenizer.token_bytes import token_strings
 
@@ -110,6 +110,22 @@ def test_split_is_exact_for_proven_patterns(pattern, texts):
     wrong = table.text[(table.category == "never: always split") == possible]
     assert wrong.tolist() == []
     assert set(table.category) <= {"never: always split", "never: merges blocked"}
+
+
+def composing(*added):
+    tokenizer = with_pattern(QWEN, [])
+    tokenizer.normalizer = normalizers.NFC()
+    tokenizer.add_tokens([AddedToken(token, normalized=True) for token in added])
+    return Search(th.read_parts(tokenizer), reachability(tokenizer))
+
+
+COMPOSING = composing(), composing("ä", "l1")
+
+
+@pytest.mark.parametrize("search", COMPOSING, ids=["no added tokens", "with added tokens"])
+@given(st.lists(SAMPLE | st.sampled_from(["a\u0308", "xl1"]), min_size=1, max_size=3))
+def test_texts_are_cut_as_by_the_library(search, texts):
+    assert list(search.cut(texts)) == list(search.parts.cut(texts))
 
 
 # --- toys -----------------------------------------------------------------------------------------
