@@ -343,15 +343,23 @@ def test_what_is_converted_anew(cache, monkeypatch, tmp_path):
     monkeypatch.setattr(vendors, "from_spm", convert)
     first = load_tokenizer("mistral-v1")
     assert load_tokenizer("mistral-v1").to_str() == first.to_str() and len(converted) == 1
-    (file,) = cache.iterdir()
+    file, merges = sorted(cache.iterdir())
     assert file.name.startswith("mistral-v1-") and file.read_text("utf-8") == first.to_str()
+    again = th.read_parts(load_tokenizer("mistral-v1"))  # its merges come from the second file
+    assert again.pairs() == th.read_parts(Tokenizer.from_str(first.to_str())).pairs()
+    assert (
+        again.settings == th.read_parts(first).settings
+        and again.vocab == th.read_parts(first).vocab
+    )
+    merges.write_bytes(merges.read_bytes()[:-1])
+    assert load_tokenizer("mistral-v1").to_str() == first.to_str() and len(converted) == 2
     monkeypatch.setattr(vendors, "source_file", lambda name: other)
     for _ in range(2):
         assert load_tokenizer("mistral-v1").get_vocab_size() == 700
-    assert len(converted) == 2 == len(list(cache.iterdir()))
+    assert len(converted) == 3 and len(list(cache.iterdir())) == 4
     monkeypatch.setattr(vendors, "CONVERSION", vendors.CONVERSION + 1)
     load_tokenizer("mistral-v1")
-    assert len(converted) == 3
+    assert len(converted) == 4
 
 
 def test_where_the_cache_is(monkeypatch, tmp_path):

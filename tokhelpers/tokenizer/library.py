@@ -88,10 +88,10 @@ class Library(Encoder):
         ids = np.fromiter((token.id for some in found for token in some), np.int32)
         return ids, np.cumsum([0, *map(len, found)])
 
-    def remember(self, serialised: str) -> None:
-        """Remember its ``tokenizer.json``, from which it is taken apart when that is asked."""
+    def remember(self, serialised: str, merges: np.ndarray) -> None:
+        """Remember what it is taken apart from when that is asked: its ``tokenizer.json``, its merges."""
         backend = self.backend_tokenizer
-        _READ[backend] = _state(backend), backend.model, serialised, None
+        _READ[backend] = _state(backend), backend.model, (serialised, merges), None
 
     def taken_apart(self) -> Parts:
         """Return its parts, which are remembered until it is changed or no longer used.
@@ -99,13 +99,13 @@ class Library(Encoder):
         Raises ValueError as ``read_parts`` does.
         """
         backend, state = self.backend_tokenizer, _state(self.backend_tokenizer)
-        before, model, serialised, parts = _READ.get(backend, (None, None, None, None))
+        before, model, known, parts = _READ.get(backend, (None, None, None, None))
         if before != state or not _is_model_of(model, backend):
-            serialised = parts = None
+            known = parts = None
         if parts is None:
             # first: the library writes one of several tokens with one id, and remembers holes
             check_ids(backend.get_vocab())
-            parts = parsed(serialised or backend.to_str(), find_special=self.find_special)
+            parts = parsed(*known or [backend.to_str()], find_special=self.find_special)
             _READ[backend] = state, backend.model, None, parts
         return parts
 
@@ -231,7 +231,7 @@ def _state(backend: Tokenizer) -> tuple:
     sample = [*range(0, size, 1 + size // 256), *range(max(0, size - 64), size)]
     model = backend.model
     return (
-        [step and step.__getstate__() for step in steps],
+        [None if step is None else step.__getstate__() for step in steps],  # an empty one is false
         (backend.truncation, backend.padding, added, size, backend.encode_special_tokens),
         repr(model.__class__),
         [getattr(model, option, None) for option in OPTIONS],

@@ -190,16 +190,23 @@ def _post_processor(rule: dict | None, new_id: np.ndarray) -> dict | None:
     return rule
 
 
-def parsed(serialised: str, *, find_special: bool = True) -> Parts:
-    """Take a tokenizer apart that is given as the text of its ``tokenizer.json``."""
+def parsed(
+    serialised: str, merges: np.ndarray | None = None, *, find_special: bool = True
+) -> Parts:
+    """Take a tokenizer apart that is given as the text of its ``tokenizer.json``.
+
+    Where ``merges`` are known as rows of ids, those in the text are left unread.
+    """
     collecting = gc.isenabled()
     gc.disable()  # a quarter of a million small lists: the collector would walk them repeatedly
     try:
+        if merges is not None:  # they come last; inside a string the quotes would be escaped
+            serialised = serialised[: serialised.rindex(',"merges":[')] + "}}"
         settings = json.loads(serialised)
         model = settings["model"]
-        vocab, merges = model.pop("vocab"), model.pop("merges", [])
+        vocab, pairs = model.pop("vocab"), model.pop("merges", [])
         check_marks(model)
-        table = merge_ids(vocab, merges)
+        table = merge_ids(vocab, pairs) if merges is None else merges
     finally:
         if collecting:
             gc.enable()

@@ -1,7 +1,7 @@
 """Real tokenizers by name, from the vendors' own PyPI packages; also from a path or the hub.
 
-The vendors' files are converted once and cached as ``tokenizer.json``, under the hash of the file
-they came from. Neither remote code nor pickles are ever run.
+The vendors' files are converted once and cached as ``tokenizer.json``, with the merges as ids beside
+it, under the hash of the file they came from. Neither remote code nor pickles are ever run.
 """
 
 import base64
@@ -13,17 +13,19 @@ import warnings
 from contextlib import suppress
 from importlib.metadata import version
 from importlib.util import find_spec
+from io import BytesIO
 from pathlib import Path
 
+import numpy as np
 from tokenizers import AddedToken, Tokenizer, normalizers
 
-from .files import CHECKOUT, read_whole, reason, write_whole
+from .files import CHECKOUT, read_whole, reason, write_all
 from .formats import from_spm
 from .gguf_file import from_gguf
-from .library import Library
+from .library import Library, read_parts
 from .pretokenization import GPT_4, GPT_4O, LLAMA_3, QWEN
 
-CONVERSION = 1  # raise it when a converter below changes: cached tokenizers are made anew
+CONVERSION = 2  # raise it when a converter below changes: cached tokenizers are made anew
 NAMES = {  # name: package, file in it
     "llama-3": ("llama_models", "llama3/tokenizer.model"),
     # Voyage's models have Qwen's vocabulary. Unpacked, the file is byte for byte the one in Qwen's
@@ -148,15 +150,17 @@ def _from_package(name: str) -> Tokenizer:
     made_by = f"{CONVERSION} {version('tokenizers')} {name}".encode()
     key = hashlib.sha256(made_by + content).hexdigest()[:16]
     cached = cache_folder() / f"{name}-{key}.json"
+    merges = cached.with_suffix(".npy")
     with suppress(Exception):  # not there, or damaged: the library raises plain Exception
         serialised = read_whole(cached).decode()
         tokenizer = Tokenizer.from_str(serialised)
-        Library(tokenizer).remember(serialised)  # for what is asked of it first
+        Library(tokenizer).remember(serialised, np.load(merges))  # for what is asked of it first
         return tokenizer
     tokenizer = _converted(name, content)
     try:
         cached.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(cached, tokenizer.to_str().encode())
+        np.save(rows := BytesIO(), read_parts(tokenizer).merges)
+        write_all({merges: rows.getvalue(), cached: tokenizer.to_str().encode()})
     except OSError as error:
         warnings.warn(
             f"{name} is not kept for the next time, as {error}: set TOKHELPERS_CACHE to a folder of "
