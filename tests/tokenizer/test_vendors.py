@@ -351,7 +351,7 @@ def test_what_is_converted_anew(cache, monkeypatch, tmp_path):
         again.settings == th.read_parts(first).settings
         and again.vocab == th.read_parts(first).vocab
     )
-    merges.write_bytes(merges.read_bytes()[:-1])
+    merges.write_bytes(merges.read_bytes()[:-12])  # a row is missing
     assert load_tokenizer("mistral-v1").to_str() == first.to_str() and len(converted) == 2
     monkeypatch.setattr(vendors, "source_file", lambda name: other)
     for _ in range(2):

@@ -13,7 +13,6 @@ import warnings
 from contextlib import suppress
 from importlib.metadata import version
 from importlib.util import find_spec
-from io import BytesIO
 from pathlib import Path
 
 import numpy as np
@@ -150,17 +149,20 @@ def _from_package(name: str) -> Tokenizer:
     made_by = f"{CONVERSION} {version('tokenizers')} {name}".encode()
     key = hashlib.sha256(made_by + content).hexdigest()[:16]
     cached = cache_folder() / f"{name}-{key}.json"
-    merges = cached.with_suffix(".npy")
+    merges = cached.with_suffix(".merges")  # how many rows there are, and the rows
     with suppress(Exception):  # not there, or damaged: the library raises plain Exception
         serialised = read_whole(cached).decode()
         tokenizer = Tokenizer.from_str(serialised)
-        Library(tokenizer).remember(serialised, np.load(merges))  # for what is asked of it first
+        ids = np.frombuffer(read_whole(merges), np.int32)
+        # for what is asked of it first
+        Library(tokenizer).remember(serialised, ids[1:].reshape(ids[0], 3).copy())
         return tokenizer
     tokenizer = _converted(name, content)
     try:
         cached.parent.mkdir(parents=True, exist_ok=True)
-        np.save(rows := BytesIO(), read_parts(tokenizer).merges)
-        write_all({merges: rows.getvalue(), cached: tokenizer.to_str().encode()})
+        rows = read_parts(tokenizer).merges
+        numbers = np.concatenate([[len(rows)], rows.ravel()], dtype=np.int32)
+        write_all({merges: numbers.tobytes(), cached: tokenizer.to_str().encode()})
     except OSError as error:
         warnings.warn(
             f"{name} is not kept for the next time, as {error}: set TOKHELPERS_CACHE to a folder of "
