@@ -4,9 +4,10 @@ import json
 from collections import Counter
 from functools import lru_cache
 
-from tokenizers import Tokenizer
+import numpy as np
+from tokenizers import Tokenizer, models
 
-from tokhelpers.tokenizer.library import undisturbed
+from tokhelpers.tokenizer.library import read_parts, undisturbed
 
 TEXTS = [
     "", " ", "  two  spaces ", "\n\r\n\t x", "Tietokoneohjelmoija söi puuroa.", "Хорошая погода!",
@@ -31,6 +32,7 @@ def keep(old: Tokenizer, new: Tokenizer, *, same_ids: bool, round_trip: bool = T
     names_are_the_same(before, after)
     again = Tokenizer.from_str(written)
     assert again.to_str() == written
+    parts_are_what_is_written(new, again)
     old, new, again = map(undisturbed, (old, new, again))
     specials_are_themselves(old, new)
     for text in TEXTS if round_trip else ():
@@ -48,6 +50,14 @@ def known(tokenizer: Tokenizer) -> tuple[str, dict, dict[str, int]]:
 
 def decoded(tokenizer, text):
     return tokenizer.decode(tokenizer.encode(text).ids, skip_special_tokens=False)
+
+
+def parts_are_what_is_written(tokenizer: Tokenizer, again: Tokenizer) -> None:
+    """What is remembered of a tokenizer that was put together is what would be read of it."""
+    if isinstance(tokenizer.model, models.BPE):
+        found, read = read_parts(tokenizer), read_parts(again)
+        assert list(found.vocab.items()) == list(read.vocab.items())
+        assert found.settings == read.settings and np.array_equal(found.merges, read.merges)
 
 
 def ids_have_no_new_holes(vocab: dict, was: dict) -> None:

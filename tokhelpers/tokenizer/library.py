@@ -160,8 +160,16 @@ def read_parts(tokenizer: Tokenizer | Parts, *, wordpiece: bool = False) -> Part
 
 
 def as_given(tokenizer, made: Parts) -> Tokenizer | Parts:
-    """Return what was made of a tokenizer put together, or as parts where parts were given."""
-    return made if isinstance(tokenizer, Encoder) else build_tokenizer(made)
+    """Return what was made of a tokenizer put together, or as parts where parts were given.
+
+    What is put together need not be read, unless added tokens were written into its vocabulary.
+    """
+    if isinstance(tokenizer, Encoder):
+        return made
+    built = build_tokenizer(made)
+    if built.get_vocab_size(with_added_tokens=False) == len(made.vocab):
+        _READ[built] = _state(built), built.model, None, made
+    return built
 
 
 def with_merge_skipping(tokenizer: Tokenizer, enabled: bool) -> Tokenizer:
