@@ -162,13 +162,12 @@ def read_parts(tokenizer: Tokenizer | Parts, *, wordpiece: bool = False) -> Part
 def as_given(tokenizer, made: Parts) -> Tokenizer | Parts:
     """Return what was made of a tokenizer put together, or as parts where parts were given.
 
-    What is put together need not be read, unless added tokens were written into its vocabulary.
+    What is put together need not be read.
     """
     if isinstance(tokenizer, Encoder):
         return made
     built = build_tokenizer(made)
-    if built.get_vocab_size(with_added_tokens=False) == len(made.vocab):
-        _READ[built] = _state(built), built.model, None, made
+    _READ[built] = _state(built), built.model, None, made.with_(vocab=made.written_vocab)
     return built
 
 

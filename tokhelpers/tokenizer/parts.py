@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
+from operator import itemgetter
 
 import numpy as np
 from tokenizers import AddedToken, Tokenizer, models
@@ -83,6 +84,15 @@ class Parts(Encoder):
     def unmerged(self) -> set[str]:
         """Tokens that no merge uses or builds: added ones, the unknown token, bytes."""
         return ({self.unk_token} - {None}).union(self.added, BYTE_TOKENS)
+
+    @cached_property
+    def written_vocab(self) -> dict[str, int]:
+        """The vocabulary, in order of ids, with the added tokens that lie below its largest id."""
+        top = max(self.vocab.values(), default=-1)
+        below = {token: i for token, i in self.added.items() if i < top}
+        if below.keys() <= self.vocab.keys():
+            return self.vocab
+        return dict(sorted((self.vocab | below).items(), key=itemgetter(1)))
 
     @cached_property
     def next_id(self) -> int:
@@ -247,9 +257,7 @@ def build_tokenizer(parts: Parts) -> Tokenizer:
     >>> build_tokenizer(th.read_parts(old)).to_str() == old.to_str()
     True
     """
-    settings = parts.settings
-    top = max(parts.vocab.values(), default=-1)
-    vocab = parts.vocab | {content: i for content, i in parts.added.items() if i < top}
+    settings, vocab = parts.settings, parts.written_vocab
     options = {k: v for k, v in settings["model"].items() if k != "type" and v is not None}
     # vocabulary and merges go in as objects: written as JSON and read again they take twice as long
     empty = {"type": "BPE", "vocab": {}, "merges": []}
