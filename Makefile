@@ -16,7 +16,7 @@ NO_CHECK := jupyterlab.handlers.announcements.NeverCheckForUpdate
 NBVAL := --nbval --nbval-current-env --nbval-cell-timeout 600 -o addopts="" \
 	-n 2 --dist loadscope --no-loadscope-reorder
 # A kernel that hangs as it starts or ends holds nbval for good: seldom, but then it is begun once more.
-PATIENCE := $(if $(shell command -v timeout),timeout --foreground -k 30 1500)
+PATIENCE := $(if $(shell command -v timeout),timeout --foreground -k 30 2400)
 nbval = $(PATIENCE) $(BIN)/pytest $(NBVAL) $(1) || { test $$? = 124 && $(BIN)/pytest $(NBVAL) $(1); }
 COMPILED := train/test_merge_loop train/test_unigram text/test_pretokens
 SMALL := merge_loop or textbook or librarys or their_definition
