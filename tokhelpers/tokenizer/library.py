@@ -1,7 +1,7 @@
 """A tokenizer is opened once: taken apart where that is possible, else asked through the library."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cached_property
 from threading import Lock
 from weakref import WeakKeyDictionary
@@ -88,10 +88,10 @@ class Library(Encoder):
         ids = np.fromiter((token.id for some in found for token in some), np.int32)
         return ids, np.cumsum([0, *map(len, found)])
 
-    def remember(self, serialised: str, merges: np.ndarray) -> None:
-        """Remember what it is taken apart from when that is asked: its ``tokenizer.json``, its merges."""
+    def remember(self, read: Callable[[], Parts]) -> None:
+        """Remember a function by which it is taken apart when that is asked, as long as it stays as it is."""
         backend = self.backend_tokenizer
-        _READ[backend] = _state(backend), backend.model, (serialised, merges), None
+        _READ[backend] = _state(backend), backend.model, read
 
     def taken_apart(self) -> Parts:
         """Return its parts, which are remembered until it is changed or no longer used.
@@ -99,15 +99,17 @@ class Library(Encoder):
         Raises ValueError as ``read_parts`` does.
         """
         backend, state = self.backend_tokenizer, _state(self.backend_tokenizer)
-        before, model, known, parts = _READ.get(backend, (None, None, None, None))
+        before, model, read = _READ.get(backend, (None, None, None))
         if before != state or not _is_model_of(model, backend):
-            known = parts = None
-        if parts is None:
-            # first: the library writes one of several tokens with one id, and remembers holes
-            check_ids(backend.get_vocab())
-            parts = parsed(*known or [backend.to_str()], find_special=self.find_special)
-            _READ[backend] = state, backend.model, None, parts
+            read = self._read
+        parts = read()
+        _READ[backend] = state, backend.model, parts.taken_apart
         return parts
+
+    def _read(self) -> Parts:
+        # first: the library writes one of several tokens with one id, and remembers holes
+        check_ids(self.backend_tokenizer.get_vocab())
+        return parsed(self.backend_tokenizer.to_str(), find_special=self.find_special)
 
 
 # --- opening -------------------------------------------------------------------------------------
@@ -167,7 +169,7 @@ def as_given(tokenizer, made: Parts) -> Tokenizer | Parts:
     if isinstance(tokenizer, Encoder):
         return made
     built = build_tokenizer(made)
-    _READ[built] = _state(built), built.model, None, made.with_(vocab=made.written_vocab)
+    Library(built).remember(lambda: made.with_(vocab=made.written_vocab))
     return built
 
 

@@ -11,6 +11,7 @@ import json
 import os
 import warnings
 from contextlib import suppress
+from functools import partial
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -22,6 +23,7 @@ from .files import CHECKOUT, read_whole, reason, write_all
 from .formats import from_spm
 from .gguf_file import from_gguf
 from .library import Library, read_parts
+from .parts import parsed
 from .pretokenization import GPT_4, GPT_4O, LLAMA_3, QWEN
 
 CONVERSION = 2  # raise it when a converter below changes: cached tokenizers are made anew
@@ -154,8 +156,8 @@ def _from_package(name: str) -> Tokenizer:
         serialised = read_whole(cached).decode()
         tokenizer = Tokenizer.from_str(serialised)
         ids = np.frombuffer(read_whole(merges), np.int32)
-        # for what is asked of it first
-        Library(tokenizer).remember(serialised, ids[1:].reshape(ids[0], 3).copy())
+        rows = ids[1:].reshape(ids[0], 3).copy()
+        Library(tokenizer).remember(partial(parsed, serialised, rows))
         return tokenizer
     tokenizer = _converted(name, content)
     try:
