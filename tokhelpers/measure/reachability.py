@@ -9,11 +9,10 @@ import numpy as np
 import pandas as pd
 from tokenizers import Tokenizer
 
-from ..text.pretokens import pattern_cutter
 from ..tokenizer.checks import progress
 from ..tokenizer.library import read_parts, undisturbed
 from ..tokenizer.parts import Parts
-from ..tokenizer.pretokenization import proven_pattern
+from ..tokenizer.pretokenization import pattern_cutter, proven_pattern
 from ..tokenizer.segmentation import segment, symbols_of
 from ..tokenizer.token_bytes import BYTE_TOKENS, COMPLETIONS, byte_of, completions, token_strings
 

@@ -16,9 +16,7 @@ from itertools import islice
 
 import numpy as np
 import pyarrow as pa
-import regex
 from pyarrow import compute
-from tokenizers.normalizers import NFC
 
 from ..tokenizer.checks import SURROGATE
 from ..tokenizer.pretokenization import (
@@ -26,9 +24,10 @@ from ..tokenizer.pretokenization import (
     PATTERNS,
     is_doubtful,
     library_cutter,
+    pattern_cutter,
     proven_pattern,
 )
-from ..tokenizer.token_bytes import byte_of, bytes_of, code_points, strings_of_bytes
+from ..tokenizer.token_bytes import bytes_of, code_points, strings_of_bytes
 from .chunks import count_chunks
 
 PRETOKEN_BYTES = 250  # what a pre-token and its count take in a mapping (measured)
@@ -172,30 +171,6 @@ def _by_spaces(chunks: pa.Array, rules: str) -> tuple[np.ndarray, str, Callable]
         kept = _kept_ascii(rules) if not meta and later <= AT_MARKS else ()
         whole = _of_letters(chunks, kept.__contains__, False)
     return whole, meta, library_cutter(rules)
-
-
-@lru_cache
-def pattern_cutter(rules: str) -> Callable[[str], list[str]]:
-    """A function that cuts a text by its proven pattern, the pieces not in the byte alphabet.
-
-    The library cuts text that the pattern may take otherwise.
-    """
-    pattern, library_cut = proven_pattern(rules), library_cutter(rules)
-    # the end of the text has another name there, at least in older versions
-    find = regex.compile(pattern.replace(r"\z", r"\Z")).findall
-    composes, compose = json.loads(rules)["normalizer"] is not None, NFC().normalize_str
-
-    def cut(chunk: str) -> list[str]:
-        if chunk.isascii():
-            return find(chunk)
-        if is_doubtful(chunk):
-            pieces = library_cut(chunk)
-            return [bytes(map(byte_of().__getitem__, piece)).decode() for piece in pieces]
-        if composes and not unicodedata.is_normalized("NFC", chunk):
-            chunk = compose(chunk)  # by the library: its Unicode is older than Python's
-        return find(chunk)
-
-    return cut
 
 
 def _by_pattern(chunks: pa.Array, rules: str) -> tuple[np.ndarray, str, Callable]:

@@ -1,4 +1,4 @@
-"""How a tokenizer cuts text before its model sees it: its patterns, its rules, and a cutter.
+"""How a tokenizer cuts text before its model sees it: its patterns, its rules, and cutters.
 
 ``PATTERNS`` are the patterns by which the ``regex`` module cuts as the library does
 (tests/text/test_pretokens.py goes through every code point).
@@ -10,7 +10,11 @@ import unicodedata
 from collections.abc import Callable
 from functools import lru_cache
 
+import regex
 from tokenizers import Tokenizer, models
+from tokenizers.normalizers import NFC
+
+from .token_bytes import byte_of
 
 LLAMA_3 = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}"
@@ -120,6 +124,30 @@ def library_cutter(rules: str) -> Callable[[str], list[str]]:
         if pre_tokenizer is not None:
             pieces = [piece for piece, _ in pre_tokenizer.pre_tokenize_str(text)]
         return [word for piece in pieces for word in BEFORE_META.split(piece)] if whole else pieces
+
+    return cut
+
+
+@lru_cache
+def pattern_cutter(rules: str) -> Callable[[str], list[str]]:
+    """A function that cuts a text by its proven pattern, the pieces not in the byte alphabet.
+
+    The library cuts text that the pattern may take otherwise.
+    """
+    pattern, library_cut = proven_pattern(rules), library_cutter(rules)
+    # the end of the text has another name there, at least in older versions
+    find = regex.compile(pattern.replace(r"\z", r"\Z")).findall
+    composes, compose = json.loads(rules)["normalizer"] is not None, NFC().normalize_str
+
+    def cut(chunk: str) -> list[str]:
+        if chunk.isascii():
+            return find(chunk)
+        if is_doubtful(chunk):
+            pieces = library_cut(chunk)
+            return [bytes(map(byte_of().__getitem__, piece)).decode() for piece in pieces]
+        if composes and not unicodedata.is_normalized("NFC", chunk):
+            chunk = compose(chunk)  # by the library: its Unicode is older than Python's
+        return find(chunk)
 
     return cut
 
