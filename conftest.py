@@ -14,5 +14,7 @@ def names_in_examples(doctest_namespace):
 def pytest_collection_modifyitems(items):
     """Begin with the notebooks that take longest: two workers end together, neither with one alone."""
     if any(item.path.suffix == ".ipynb" for item in items):
-        seconds = th.measured("notebooks").set_index("notebook").seconds
-        items.sort(key=lambda item: -seconds.get(item.path.stem, 0))
+        from run_notebooks import expected_seconds
+
+        seconds = expected_seconds([item.path for item in items])
+        items.sort(key=lambda item: -seconds[item.path])
