@@ -159,9 +159,10 @@ def test_exact_counts_equal_wordfreq():
 
 @pytest.fixture
 def few_words(monkeypatch):
-    """wordfreq has three words, of which one is too rare to count; nothing is remembered of them."""
-    frequencies = {"a": 5e-9, "b": 3e-9, "c": 2e-9, "rare": 4e-10}
-    monkeypatch.setattr(wordfreq, "get_frequency_dict", cache(lambda *_: frequencies))
+    """wordfreq has four words, of which one is too rare to count; nothing is remembered of them."""
+    centibels = {"a": 830, "b": 852, "c": 870, "rare": 940}  # 5, 3, 2 and 0.4 of 10^9 words
+    steps = [[word for word in centibels if centibels[word] == step] for step in range(941)]
+    monkeypatch.setattr(wordfreq, "get_frequency_list", cache(lambda *_: steps))
     word_lists._word_table.cache_clear()
     yield
     word_lists._word_table.cache_clear()

@@ -56,7 +56,10 @@ def obo_texts(lines: Iterable[str]) -> Iterator[str]:
         if line.startswith("def: "):
             yield _obo_quoted(line)
         elif line.startswith("comment: "):
-            yield _obo_unescaped(re.sub(r"\s*(?<!\\)\{[^{}]*\}$", "", line[9:].strip()))
+            value = line[9:].strip()
+            if value.endswith("}"):
+                value = re.sub(r"\s*(?<!\\)\{[^{}]*\}$", "", value)
+            yield _obo_unescaped(value)
 
 
 def obo_names(lines: Iterable[str]) -> Iterator[str]:
@@ -72,10 +75,12 @@ def obo_names(lines: Iterable[str]) -> Iterator[str]:
 
 
 def _obo_quoted(line: str) -> str:
-    return _obo_unescaped(re.match(r'\w+: "((?:[^"\\]|\\.)*)"', line)[1])
+    return _obo_unescaped(re.match(r'\w+: "((?:[^"\\]++|\\.)*+)"', line)[1])
 
 
 def _obo_unescaped(value: str) -> str:
+    if "\\" not in value:
+        return value
     letters = {"n": "\n", "t": "\t", "W": " "}
     return re.sub(r"\\(.)", lambda match: letters.get(match[1], match[1]), value)
 

@@ -1,6 +1,6 @@
 """Lists of words with their frequencies: as counts, or as documents whose words are drawn by them."""
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterator
 from functools import lru_cache
 from importlib import metadata
@@ -62,11 +62,13 @@ class Wordfreq(WordList):
             return None
         import wordfreq
 
-        found = wordfreq.get_frequency_dict(self.rest, "best")
-        counts = {f" {word}": count for word, f in found.items() if (count := round(f * 1e9))}
-        for read in (wordfreq.get_frequency_dict, wordfreq.get_frequency_list):
-            if hasattr(read, "cache_clear"):  # they keep every list: many languages, many gigabytes
-                read.cache_clear()
+        # words of one frequency, of the next lower one, and so on
+        steps = wordfreq.get_frequency_list(self.rest, "best")
+        shares = [round(1e9 * wordfreq.cB_to_freq(-step)) for step in range(len(steps))]
+        found = zip(steps, shares, strict=True)
+        counts = {f" {word}": count for words, count in found if count for word in words}
+        if hasattr(wordfreq.get_frequency_list, "cache_clear"):
+            wordfreq.get_frequency_list.cache_clear()  # it keeps every list: many gigabytes
         return counts
 
 
@@ -103,7 +105,7 @@ class Training(WordList):
 @lru_cache(maxsize=2)
 def _word_table(name: str) -> tuple[list[str], np.ndarray]:
     """The words of a list, and their counts added up: making it takes as long as a short sample."""
-    words = Counter()
+    words = defaultdict(int)
     for chunk, count in source_of(name).counts("train").items():
         words[chunk.removeprefix(" ")] += count
     return list(words), np.cumsum(np.fromiter(words.values(), np.uint64))
