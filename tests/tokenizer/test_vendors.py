@@ -344,7 +344,7 @@ def test_what_is_converted_anew(cache, monkeypatch, tmp_path):
     first = load_tokenizer("mistral-v1")
     assert load_tokenizer("mistral-v1").to_str() == first.to_str() and len(converted) == 1
     file, merges = sorted(cache.iterdir())
-    assert file.name.startswith("mistral-v1-") and file.read_text("utf-8") == first.to_str()
+    assert file.name.startswith("mistral-v1-") and merges.stem == file.stem
     again = th.read_parts(load_tokenizer("mistral-v1"))  # its merges come from the second file
     assert again.pairs() == th.read_parts(Tokenizer.from_str(first.to_str())).pairs()
     assert (

@@ -162,14 +162,14 @@ def read_parts(tokenizer: Tokenizer | Parts, *, wordpiece: bool = False) -> Part
 
 
 def as_given(tokenizer, made: Parts) -> Tokenizer | Parts:
-    """Return what was made of a tokenizer put together, or as parts where parts were given.
+    """Return what was made of a tokenizer put together, or as parts where parts were given."""
+    return made if isinstance(tokenizer, Encoder) else put_together(made)
 
-    What is put together need not be read.
-    """
-    if isinstance(tokenizer, Encoder):
-        return made
-    built = build_tokenizer(made)
-    Library(built).remember(lambda: made.with_(vocab=made.written_vocab))
+
+def put_together(parts: Parts) -> Tokenizer:
+    """Put a tokenizer together from its parts, which need not be read from it then."""
+    built = build_tokenizer(parts)
+    Library(built).remember(lambda: parts.with_(vocab=parts.written_vocab))
     return built
 
 

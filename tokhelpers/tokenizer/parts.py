@@ -106,8 +106,9 @@ class Parts(Encoder):
 
     def pairs(self) -> list[tuple[str, str]]:
         """The merges as pairs of tokens."""
-        left, right = (map(self.tokens.__getitem__, self.merges[:, i].tolist()) for i in (0, 1))
-        return list(zip(left, right, strict=True))
+        names = np.empty(self.next_id, object)
+        names[list(self.vocab.values())] = list(self.vocab)
+        return list(zip(*names[self.merges[:, :2].T].tolist(), strict=True))
 
     def segment(self, words: list[str]) -> tuple[np.ndarray, np.ndarray]:
         if not self.merge_skipping:
@@ -205,13 +206,11 @@ def parsed(
 ) -> Parts:
     """Take a tokenizer apart that is given as the text of its ``tokenizer.json``.
 
-    Where ``merges`` are known as rows of ids, those in the text are left unread.
+    ``merges``: its merges as rows of ids, where they are not in the text.
     """
     collecting = gc.isenabled()
     gc.disable()  # a quarter of a million small lists: the collector would walk them repeatedly
     try:
-        if merges is not None:  # they come last; inside a string the quotes would be escaped
-            serialised = serialised[: serialised.rindex(',"merges":[')] + "}}"
         settings = json.loads(serialised)
         model = settings["model"]
         vocab, pairs = model.pop("vocab"), model.pop("merges", [])

@@ -11,7 +11,6 @@ import json
 import os
 import warnings
 from contextlib import suppress
-from functools import partial
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -22,11 +21,11 @@ from tokenizers import AddedToken, Tokenizer, normalizers
 from .files import CHECKOUT, read_whole, reason, write_all
 from .formats import from_spm
 from .gguf_file import from_gguf
-from .library import Library, read_parts
+from .library import put_together, read_parts
 from .parts import parsed
 from .pretokenization import GPT_4, GPT_4O, LLAMA_3, QWEN
 
-CONVERSION = 2  # raise it when a converter below changes: cached tokenizers are made anew
+CONVERSION = 3  # raise it when a converter below changes: cached tokenizers are made anew
 NAMES = {  # name: package, file in it
     "llama-3": ("llama_models", "llama3/tokenizer.model"),
     # Voyage's models have Qwen's vocabulary. Unpacked, the file is byte for byte the one in Qwen's
@@ -150,21 +149,22 @@ def _from_package(name: str) -> Tokenizer:
     content = gzip.decompress(packed) if file.suffix == ".gz" else packed
     made_by = f"{CONVERSION} {version('tokenizers')} {name}".encode()
     key = hashlib.sha256(made_by + content).hexdigest()[:16]
+    # the tokenizer without its merges, and these as ids: how many rows there are, and the rows
     cached = cache_folder() / f"{name}-{key}.json"
-    merges = cached.with_suffix(".merges")  # how many rows there are, and the rows
+    merges = cached.with_suffix(".merges")
     with suppress(Exception):  # not there, or damaged: the library raises plain Exception
-        serialised = read_whole(cached).decode()
-        tokenizer = Tokenizer.from_str(serialised)
         ids = np.frombuffer(read_whole(merges), np.int32)
         rows = ids[1:].reshape(ids[0], 3).copy()
-        Library(tokenizer).remember(partial(parsed, serialised, rows))
-        return tokenizer
+        return put_together(parsed(read_whole(cached).decode(), rows))
     tokenizer = _converted(name, content)
+    serialised = tokenizer.to_str()
     try:
         cached.parent.mkdir(parents=True, exist_ok=True)
         rows = read_parts(tokenizer).merges
         numbers = np.concatenate([[len(rows)], rows.ravel()], dtype=np.int32)
-        write_all({merges: numbers.tobytes(), cached: tokenizer.to_str().encode()})
+        # they come last; inside a string the quotes would be escaped
+        rest = serialised[: serialised.rindex(',"merges":[')] + "}}"
+        write_all({merges: numbers.tobytes(), cached: rest.encode()})
     except OSError as error:
         warnings.warn(
             f"{name} is not kept for the next time, as {error}: set TOKHELPERS_CACHE to a folder of "
