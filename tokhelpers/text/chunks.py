@@ -153,20 +153,22 @@ def _with_room(found, n, size):
 
 
 @compiled
-def _add(chunks, cuts, before, share, found, n):
-    """Add the chunks of which the lowest bit of the hash is `share` to the `n` unique ones.
+def _add_fitting(chunks, cuts, k, before, share, text, records, table, n):
+    """Add chunks from the `k`-th on as far as they fit into the arrays, as `_add` does.
 
-    `before` chunks were cut before these. Returns the unique chunks, and how many they are now.
+    Returns the first that does not fit, and how many unique ones there are. (An array that a loop
+    replaces has its references counted in each round.)
     """
-    text, records, table = found
-    for k in range(len(cuts)):
+    mask = len(table) - 1
+    while k < len(cuts):
         if cuts[k].hash & 1 != share:
+            k += 1
             continue
         begin, size = cuts[k].begin, cuts[k].end - cuts[k].begin
         if n + 1 == len(records) or records[n].begin + size > len(text):
-            text, records, table = _with_room(Found(text, records, table), n, size)
+            break
         # 1. Look the chunk up: its slot, or a free one.
-        value, mask = np.int64(cuts[k].hash) >> 1, len(table) - 1
+        value = np.int64(cuts[k].hash) >> 1
         i = value & mask
         while table[i] >= 0:
             c = table[i] & 0xFFFFFFFF
@@ -185,7 +187,23 @@ def _add(chunks, cuts, before, share, found, n):
             n += 1
             records[n].begin, records[n].count = start + size, 0
         records[table[i] & 0xFFFFFFFF].count += cuts[k].times
-    return Found(text, records, table), n
+        k += 1
+    return k, n
+
+
+@compiled
+def _add(chunks, cuts, before, share, found, n):
+    """Add the chunks of which the lowest bit of the hash is `share` to the `n` unique ones.
+
+    `before` chunks were cut before these. Returns the unique chunks, and how many they are now.
+    """
+    k = 0
+    while k < len(cuts):
+        text, records, table = found
+        k, n = _add_fitting(chunks, cuts, k, before, share, text, records, table, n)
+        if k < len(cuts):
+            found = _with_room(found, n, cuts[k].end - cuts[k].begin)
+    return found, n
 
 
 class _Chunks:

@@ -33,31 +33,34 @@ def merge_table(merges: np.ndarray | MergeTable) -> MergeTable:
     return MergeTable(index_keys(keys, len(keys), size), keys, np.ascontiguousarray(merges[:, 2]))
 
 
+# In the loops below the arrays of a table are variables: in a tuple, each use counts a reference, which
+# took half of the time.
 @compiled
-def _rank(merges, left, right):
+def _rank(table, keys, left, right):
     """The rank of a pair's merge, or NO_MERGE."""
-    rank = merges.table[slot_of(merges.table, merges.keys, pair_key(left, right))]
+    rank = table[slot_of(table, keys, pair_key(left, right))]
     return rank if rank >= 0 else NO_MERGE
 
 
 @compiled
 def ranks_of(rows, merges):
     """The rank that each row's pair has among merges, NO_MERGE for pairs that are not among them."""
+    table, keys, _ = merges
     ranks = np.empty(len(rows), np.int64)
     for i in range(len(rows)):
-        ranks[i] = _rank(merges, rows[i, 0], rows[i, 1])
+        ranks[i] = _rank(table, keys, rows[i, 0], rows[i, 1])
     return ranks
 
 
 @compiled
-def _merge_short(symbol, n, rank, merges):
+def _merge_short(symbol, n, rank, table, keys, results):
     """Merge in the first `n` of `symbol`: how many are left, and the last merge's rank or -1.
 
     `rank[j]` is that of the pair at `j`; the best is looked for from left to right each time.
     """
     last = -1
     for j in range(n - 1):
-        rank[j] = _rank(merges, symbol[j], symbol[j + 1])
+        rank[j] = _rank(table, keys, symbol[j], symbol[j + 1])
     while n > 1:
         best = 0
         for j in range(1, n - 1):
@@ -67,23 +70,23 @@ def _merge_short(symbol, n, rank, merges):
             break
         last = rank[best]
         n -= 1
-        symbol[best] = merges.results[last]
+        symbol[best] = results[last]
         for j in range(best + 1, n):
             symbol[j], rank[j - 1] = symbol[j + 1], rank[j]
         if best > 0:
-            rank[best - 1] = _rank(merges, symbol[best - 1], symbol[best])
+            rank[best - 1] = _rank(table, keys, symbol[best - 1], symbol[best])
         if best < n - 1:
-            rank[best] = _rank(merges, symbol[best], symbol[best + 1])
+            rank[best] = _rank(table, keys, symbol[best], symbol[best + 1])
     return n, last
 
 
 @compiled
-def _merge_long(symbol, n, merges):
+def _merge_long(symbol, n, table, keys, results):
     """As `_merge_short`, with a heap: the time grows little faster than the word."""
     before, after = np.arange(n) - 1, np.arange(n) + 1  # neighbours that are left
     heap = [np.int64(0) for _ in range(0)]  # of rank and position, some out of date
     for j in range(n - 1):
-        heapq.heappush(heap, _rank(merges, symbol[j], symbol[j + 1]) << 32 | j)
+        heapq.heappush(heap, _rank(table, keys, symbol[j], symbol[j + 1]) << 32 | j)
     last = -1
     while len(heap) > 0:
         top = heapq.heappop(heap)
@@ -91,15 +94,15 @@ def _merge_long(symbol, n, merges):
         if rank == NO_MERGE:
             break
         k = after[j]
-        if symbol[j] < 0 or k == n or rank != _rank(merges, symbol[j], symbol[k]):
+        if symbol[j] < 0 or k == n or rank != _rank(table, keys, symbol[j], symbol[k]):
             continue
         last = rank
-        symbol[j], symbol[k], after[j] = merges.results[rank], -1, after[k]
+        symbol[j], symbol[k], after[j] = results[rank], -1, after[k]
         if after[j] < n:
             before[after[j]] = j
-            heapq.heappush(heap, _rank(merges, symbol[j], symbol[after[j]]) << 32 | j)
+            heapq.heappush(heap, _rank(table, keys, symbol[j], symbol[after[j]]) << 32 | j)
         if before[j] >= 0:
-            heapq.heappush(heap, _rank(merges, symbol[before[j]], symbol[j]) << 32 | before[j])
+            heapq.heappush(heap, _rank(table, keys, symbol[before[j]], symbol[j]) << 32 | before[j])
     m = 0
     for j in range(n):
         if symbol[j] >= 0:
@@ -115,6 +118,7 @@ def _segment(symbols, offsets, merges, out, lengths, last):
     Writes the tokens into `out`, how many each word has into `lengths`, and into `last` the rank of
     the last merge in each, or -1.
     """
+    table, keys, results = merges
     rank, written = np.empty(SHORT, np.int64), 0
     for w in range(len(offsets) - 1):
         n = offsets[w + 1] - offsets[w]
@@ -122,9 +126,9 @@ def _segment(symbols, offsets, merges, out, lengths, last):
         for j in range(n):
             symbol[j] = symbols[offsets[w] + j]
         if n <= SHORT:
-            lengths[w], last[w] = _merge_short(symbol, n, rank, merges)
+            lengths[w], last[w] = _merge_short(symbol, n, rank, table, keys, results)
         else:
-            lengths[w], last[w] = _merge_long(symbol, n, merges)
+            lengths[w], last[w] = _merge_long(symbol, n, table, keys, results)
         written += lengths[w]
     return written
 

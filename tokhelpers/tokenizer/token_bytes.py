@@ -90,7 +90,7 @@ def code_points(words: list[str] | pa.Array) -> tuple[np.ndarray, np.ndarray]:
         words = pa.array(words, pa.large_string())
     raw, offsets = bytes_of(words)
     codes, ends = np.empty(len(raw), np.uint32), np.zeros(len(offsets), np.int64)
-    return codes[: _decode(raw, offsets, codes, ends)].copy(), ends
+    return codes[: _decode(raw, offsets, codes, ends)], ends
 
 
 @compiled

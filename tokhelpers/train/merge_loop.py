@@ -42,10 +42,10 @@ BESIDE = np.dtype((np.record, [("count", np.int64), ("seen", np.int64), ("next",
 ANSWER = np.dtype((np.record, [("becomes", np.int64), ("ends", np.bool_)]))
 MOST_SYMBOLS = 2**52  # priorities are float64, which has all whole numbers up to 2**53
 
-Merge = namedtuple("Merge", "row new single")
-# `beside`: what is noted of each neighbour; `whom` and `where`: neighbours as they were met, and the
-# sighting of their new pair
-Notes = namedtuple("Notes", "beside whom where")
+Merge = namedtuple("Merge", "row left right new single")
+# `beside`: what is noted of each neighbour; `touched`: those of whom something is; `whom` and `where`:
+# neighbours as they were met, and the sighting of their new pair
+Notes = namedtuple("Notes", "beside touched whom where")
 
 
 # --- what merging starts from -------------------------------------------------------------------
@@ -73,101 +73,102 @@ def _complete(pairs, scores, spelling, known, had):
 
 # --- which pair is next -------------------------------------------------------------------------
 @compiled
-def _priority(pairs, frequency, i):
+def _priority(keys, counts, rows, frequency, i):
     """A pair's count, or with symbol frequencies its score: the count over the product of these.
 
     A known merge goes before all counts, that of the lowest rank first.
     """
-    if pairs.rows[i].rank > 0:
-        return 2.0 * MOST_SYMBOLS - pairs.rows[i].rank
+    if rows[i].rank > 0:
+        return 2.0 * MOST_SYMBOLS - rows[i].rank
     if len(frequency) == 0:
-        return np.float64(pairs.counts[i])
-    left, right = both_symbols(pairs.keys[i])
-    return pairs.counts[i] / (np.float64(frequency[left]) * np.float64(frequency[right]))
+        return np.float64(counts[i])
+    left, right = both_symbols(keys[i])
+    return counts[i] / (np.float64(frequency[left]) * np.float64(frequency[right]))
 
 
 @compiled
-def _push(heap, pairs, frequency, i, least, limit):
-    if is_candidate(pairs, i, least):
-        priority = _priority(pairs, frequency, i)
-        if priority >= limit:
-            heapq.heappush(heap, (-priority, pairs.rows[i].tie, np.int64(i)))
+def _push(heap, pairs, frequency, some, least, limit):
+    """Push those of some rows that are candidates and have at least the priority `limit`."""
+    keys, counts, rows = pairs.keys, pairs.counts, pairs.rows
+    for i in some:
+        if is_candidate(counts, rows, i, least):
+            priority = _priority(keys, counts, rows, frequency, i)
+            if priority >= limit:
+                heapq.heappush(heap, (-priority, rows[i].tie, np.int64(i)))
 
 
 @compiled
 def _fill(heap, pairs, frequency, least):
     """Push all candidates, and return 0; where symbol frequencies decide, push only those at least
     half as good as the best, and return the priority from which they are."""
-    limit = 0.0
+    keys, counts, rows, limit = pairs.keys, pairs.counts, pairs.rows, 0.0
     for i in range(pairs.filled[0] if len(frequency) else 0):
-        if is_candidate(pairs, i, least):
-            limit = max(limit, _priority(pairs, frequency, i) / 2)
-    for i in range(pairs.filled[0]):
-        _push(heap, pairs, frequency, i, least, limit)
+        if is_candidate(counts, rows, i, least):
+            limit = max(limit, _priority(keys, counts, rows, frequency, i) / 2)
+    _push(heap, pairs, frequency, range(pairs.filled[0]), least, limit)
     return limit
 
 
 @compiled
 def _best(heap, pairs, scores, spelling, least, limit):
     """The row of the best pair, or -1 when none is left, and the priority from which pairs wait."""
+    keys, counts, rows, frequency = pairs.keys, pairs.counts, pairs.rows, scores.frequency
     while len(heap) > 0 or limit > 0:
         if len(heap) == 0:  # 0 comes back when all pairs are in it, and when none is left
-            limit = _fill(heap, pairs, scores.frequency, least)
+            limit = _fill(heap, pairs, frequency, least)
             continue
         priority, _, i = heapq.heappop(heap)
-        if not is_candidate(pairs, i, least):
+        if not is_candidate(counts, rows, i, least):
             continue
-        now = _priority(pairs, scores.frequency, i)
+        now = _priority(keys, counts, rows, frequency, i)
         if now == -priority:
             if len(spelling.ranks):
                 i = first_spelled(heap, pairs, spelling, i, priority)
             return i, limit
-        if now < -priority:  # it became rarer since; one that rose has been pushed again already
-            _push(heap, pairs, scores.frequency, i, least, limit)
+        if limit <= now < -priority:  # it became rarer; one that rose was pushed again already
+            heapq.heappush(heap, (-now, rows[i].tie, np.int64(i)))
     return np.int64(-1), limit
 
 
 # --- one merge ----------------------------------------------------------------------------------
 @compiled
-def _replace(pairs, text, notes, merge, touched):
-    """Replace a pair wherever it was seen, and note what stands beside it there.
+def _replace(text, found, merge, beside, touched, whom, where):
+    """Replace a pair wherever it was found, and note what stands beside it there.
 
-    Lists in `touched` the neighbours of which there are notes. Returns the notes, how many sightings
-    are in them, and how many occurrences were replaced.
+    Returns how many neighbours are in `touched`, how many sightings were noted, and how many
+    occurrences were replaced.
     """
-    # as variables: in a tuple, each use would count a reference, which took half of the time
-    beside, whom, where = notes
-    left, right = both_symbols(pairs.keys[merge.row])
-    found = sightings_of(pairs, merge.row)
-    if 2 * len(found) > len(whom):
-        whom, where = np.empty(3 * len(found), np.int32), np.empty(3 * len(found), np.int64)
-    n, replaced, done = 0, np.int64(0), np.int64(-1)
+    t, n, replaced, done = 0, 0, np.int64(0), np.int64(-1)
     for k in range(len(found)):
         sighting = found[k]
         # 1. Find the two symbols, which end before `middle` and `behind`, if they are still there.
         begin = sighting >> PLACE_BITS
         at = begin + (sighting & PLACE_MASK)
-        if text[at] != left or (merge.single and begin == done):
+        if text[at] != merge.left or (merge.single and begin == done):
             continue
         middle = _next(text, at)
-        if text[middle] != right:
+        if text[middle] != merge.right:
             continue
         behind = _next(text, middle)
         weight = weight_of(text, begin)
         # 2. Note their neighbours, with the places of the new pairs.
         if text[at - 1] > BOUNDARY:
             before = at + text[at - 1] if text[at - 1] < 0 else at - 1
-            neighbour, place = 2 * text[before] + BEFORE, begin << PLACE_BITS | (before - begin)
-            n = _note(beside, whom, where, n, touched, neighbour, place, weight)
+            neighbour = 2 * np.int64(text[before]) + BEFORE
+            t = _note(beside, touched, t, neighbour, weight)
+            whom[n], where[n] = neighbour, begin << PLACE_BITS | (before - begin)
+            n += 1
         if text[behind] > BOUNDARY:
-            neighbour = 2 * text[behind] + BEHIND
-            n = _note(beside, whom, where, n, touched, neighbour, sighting, weight)
+            neighbour = 2 * np.int64(text[behind]) + BEHIND
+            t = _note(beside, touched, t, neighbour, weight)
+            whom[n], where[n] = neighbour, sighting
+            n += 1
         # 3. Write the merged symbol in their place.
         text[middle] = text[at + 1] = text[behind - 1] = at - behind
         text[at] = merge.new
         replaced += weight
         done = begin
-    return Notes(beside, whom, where), n, replaced
+    return t, n, replaced
 
 
 @compiled(inline="always")
@@ -178,56 +179,68 @@ def _next(text, at):
 
 
 @compiled(inline="always")
-def _note(beside, whom, where, n, touched, neighbour, place, weight):
-    """Note who stands beside a replaced occurrence; returns the new number of notes."""
+def _note(beside, touched, t, neighbour, weight):
+    """Note who stands beside a replaced occurrence; returns the new number of those touched."""
     if beside[neighbour].seen == 0:
-        touched.append(np.int64(neighbour))
+        touched[t] = neighbour
+        t += 1
     beside[neighbour].count += weight
     beside[neighbour].seen += 1
-    whom[n], where[n] = neighbour, place
-    return n + 1
+    return t
 
 
 @compiled
-def _recount(pairs, notes, merge, touched, n):
+def _recount(pairs, merge, beside, touched, whom, where):
     """Change the counts of the pairs beside the replaced ones by the notes, and write the sightings
-    of those that hold the merged symbol. Returns the pairs, and the rows that may have risen."""
-    beside, whom, where = notes
-    left, right = both_symbols(pairs.keys[merge.row])
-    pairs = reserve(pairs, 2 * len(touched), n)
-    table, keys, counts, rows, _, sightings, filled = pairs
-    risen = no_numbers()
-    for neighbour in touched:
+    of those that hold the merged symbol. In `touched` the rows of these take the neighbours' place."""
+    table, keys, counts, rows, blocks, sightings, filled = pairs
+    for t in range(len(touched)):
+        neighbour = touched[t]
         symbol, side = neighbour >> 1, neighbour & 1
         if side == BEFORE:
-            old, new = pair_key(symbol, left), pair_key(symbol, merge.new)
+            old, new = pair_key(symbol, merge.left), pair_key(symbol, merge.new)
         else:
-            old, new = pair_key(right, symbol), pair_key(merge.new, symbol)
+            old, new = pair_key(merge.right, symbol), pair_key(merge.new, symbol)
         counts[row_of(table, keys, counts, rows, filled, old)] -= beside[neighbour].count
-        i = row_of(table, keys, counts, rows, filled, new)
+        touched[t] = i = row_of(table, keys, counts, rows, filled, new)
         counts[i] += beside[neighbour].count
-        beside[neighbour].next = open_block(pairs, i, beside[neighbour].seen)
+        beside[neighbour].next = open_block(rows, blocks, filled, i, beside[neighbour].seen)
         beside[neighbour].count = beside[neighbour].seen = 0
-        risen.append(i)
-    for k in range(n):
+    for k in range(len(whom)):
         sightings[beside[whom[k]].next] = where[k]
         beside[whom[k]].next += 1
-    return pairs, risen
+
+
+@compiled
+def _with_room(notes, new, seen):
+    """The same notes in arrays into which symbol `new` and so many sightings fit."""
+    beside, touched, whom, where = notes
+    size = len(beside)
+    if 2 * new >= size:
+        beside = grown(beside, 4 * new)
+        for i in range(size, len(beside)):
+            beside[i].count = beside[i].seen = 0
+    if 2 * seen > len(whom):  # on either side of each
+        touched, where = np.empty(3 * seen, np.int64), np.empty(3 * seen, np.int64)
+        whom = np.empty(3 * seen, np.int32)
+    return Notes(beside, touched, whom, where)
 
 
 @compiled
 def _merge_pair(pairs, text, scores, spelling, known, notes, merge, least):
     """Replace a pair in all words: the state after it, and the rows that may have risen."""
     had, key = pairs.filled[0], pairs.keys[merge.row]
-    (frequency, newest, older), (beside, whom, where) = scores, notes
-    size = len(beside)
-    if 2 * merge.new >= size:
-        beside = grown(beside, 4 * merge.new)
-        for i in range(size, len(beside)):
-            beside[i].count = beside[i].seen = 0
-    touched = no_numbers()
-    notes, n, replaced = _replace(pairs, text, Notes(beside, whom, where), merge, touched)
-    pairs, risen = _recount(pairs, notes, merge, touched, n)
+    found = sightings_of(pairs, merge.row)
+    notes = _with_room(notes, merge.new, len(found))
+    # The loops are functions of arrays: a tuple's items, lists, and arrays that a loop replaces have
+    # their references counted at each use, which took half of the time
+    beside, touched, whom, where = notes
+    t, n, replaced = _replace(text, found, merge, beside, touched, whom, where)
+    pairs = reserve(pairs, 2 * t, n)
+    _recount(pairs, merge, beside, touched[:t], whom[:n], where)
+    risen = no_numbers()
+    for i in touched[:t]:
+        risen.append(i)
     pairs.counts[merge.row] -= replaced
     if merge.single:
         risen.append(merge.row)
@@ -235,6 +248,7 @@ def _merge_pair(pairs, text, scores, spelling, known, notes, merge, least):
         pairs.rows[merge.row].block = -1
     if len(spelling.ranks):
         spelling = spell(spelling, key, merge.new)
+    frequency, newest, older = scores
     size = len(frequency)
     if 0 < size <= merge.new:
         frequency, newest = grown(frequency, 2 * merge.new), grown(newest, 4 * merge.new)
@@ -277,7 +291,8 @@ def merge_loop(text, spelling, known, scored, new_from, least, answer):
     pairs = all_pairs(text)
     scores = _complete(pairs, start_scores(text, scored), spelling, known, 0)
     beside = np.zeros(2 * max(1, 1 + text.max()), BESIDE)
-    notes = Notes(beside, np.empty(1024, np.int32), np.empty(1024, np.int64))
+    none = np.empty(0, np.int64)
+    notes = Notes(beside, none, np.empty(0, np.int32), none)
     heap = [(0.0, np.int64(0), np.int64(0)) for _ in range(0)]
     rank, newest = np.int64(len(known.results)), np.int64(new_from - 1)
     i, limit = _best(heap, pairs, scores, spelling, least, np.inf)
@@ -296,12 +311,12 @@ def merge_loop(text, spelling, known, scored, new_from, least, answer):
         # 2. Replace it in the words, and push what rose. A merge into an older symbol is a single
         #    one: that symbol may at once be merged with what stands beside it.
         if new >= 0:
-            merge = Merge(i, new, new_from >= 0 and new <= newest)
+            left, right = both_symbols(pairs.keys[i])
+            merge = Merge(i, left, right, new, new_from >= 0 and new <= newest)
             newest = max(newest, np.int64(new))
             pairs, scores, spelling, notes, risen = _merge_pair(
                 pairs, text, scores, spelling, known, notes, merge, least
             )
-            for k in risen:
-                _push(heap, pairs, scores.frequency, k, least, limit)
+            _push(heap, pairs, scores.frequency, risen, least, limit)
         # 3. Look for the next.
         i, limit = _best(heap, pairs, scores, spelling, least, limit)

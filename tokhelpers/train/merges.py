@@ -27,7 +27,7 @@ def alike_together(
     neighbours, so that the processor's cache has what is needed next: a third of the time less.
     """
     bits = int(symbols.max(initial=1)).bit_length()
-    order = np.argsort(_beginnings(symbols, offsets, bits), kind="stable")
+    order = np.argsort(_beginnings(symbols, offsets, bits))
     sizes = np.diff(offsets)[order]
     gathered = _gather(symbols, offsets, order)
     return gathered, np.concatenate([[0], np.cumsum(sizes)]), counts[order]
@@ -192,9 +192,10 @@ def learn_tokens(
         wider, valid = parts.with_tokens(characters), piece_check(max_token_length or LENGTH)
     else:
         valid = piece_check(max_token_length, split_by_unicode_script=False, split_digits=False)
-    segmented = segment(*symbols_of(texts, wider, dropping=True), wider.merge_table)
+    symbols, offsets, counts = alike_together(*symbols_of(texts, wider, dropping=True), counts)
     tokens, merges, frequencies = learn_vocabulary(
-        *alike_together(*segmented, counts),
+        *segment(symbols, offsets, wider.merge_table),
+        counts,
         wider.vocab,
         n_tokens - len(characters),
         known=wider.merge_table,

@@ -49,10 +49,19 @@ Pairs = namedtuple("Pairs", "table keys counts rows blocks sightings filled")
 
 
 # --- words --------------------------------------------------------------------------------------
+def text_of(symbols: np.ndarray, offsets: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """The words as the merge loop takes them, with their headers, in an array of their own.
+
+    numpy makes it, which asks for large pages of memory; compiled code does not.
+    """
+    text = np.empty(len(symbols) + HEADER * len(offsets), np.int32)
+    _write_words(text, symbols, offsets, counts)
+    return text
+
+
 @compiled
-def text_of(symbols, offsets, counts):
-    """The words as the merge loop takes them, with their headers, in an array of their own."""
-    text, at = np.empty(len(symbols) + HEADER * len(offsets), np.int32), 0
+def _write_words(text, symbols, offsets, counts):
+    at = 0
     for w in range(len(counts)):
         text[at] = BOUNDARY - (counts[w] >> WEIGHT_BITS)
         text[at + 1] = BOUNDARY - (counts[w] & WEIGHT_MASK)
@@ -61,7 +70,6 @@ def text_of(symbols, offsets, counts):
             text[at] = symbols[j]
             at += 1
     text[at : at + HEADER] = BOUNDARY
-    return text
 
 
 @compiled(inline="always")
@@ -121,14 +129,13 @@ def row_of(table, keys, counts, rows, filled, key):
 
 
 @compiled
-def open_block(pairs, i, seen):
+def open_block(rows, blocks, filled, i, seen):
     """Give pair `i` a block for so many sightings, and return where it begins."""
-    b, begin = pairs.filled[1], pairs.filled[2]
-    pairs.blocks[b].begin, pairs.blocks[b].end = begin, begin + seen
-    pairs.blocks[b].before = pairs.rows[i].block
-    pairs.rows[i].block = b
-    pairs.filled[1] += 1
-    pairs.filled[2] += seen
+    b, begin = filled[1], filled[2]
+    blocks[b].begin, blocks[b].end, blocks[b].before = begin, begin + seen, rows[i].block
+    rows[i].block = b
+    filled[1] += 1
+    filled[2] += seen
     return begin
 
 
@@ -148,45 +155,51 @@ def sightings_of(pairs, i):
 
 
 @compiled
-def all_pairs(text):
-    """The pairs of all words, with their counts and sightings."""
-    # 1. Number the pairs as they come, and count them. `places`: the row of the pair at each place.
-    table, filled = np.full(4096, -1, np.int32), np.zeros(3, np.int64)
-    keys = np.empty(2048, np.int64)
-    counts, seen = np.empty(2048, np.int64), np.empty(2048, np.int64)
-    places, begin = np.empty(len(text), np.int32), HEADER
+def _number_pairs(text, begin, table, keys, counts, seen, places, n):
+    """Number the pairs as they come, behind the `n` that are known, and count them.
+
+    `places` gets the number of the pair at each place. Stops before a word that might not fit into the
+    arrays, and returns where it begins and how many pairs there are. (An array that is replaced in a
+    loop has its references counted in each round, which took nine tenths of the time.)
+    """
     while begin < len(text):
         weight, end = weight_of(text, begin), end_of(text, begin)
+        if n + end - begin > len(keys):
+            break
         for j in range(begin, end - 1):
             key = pair_key(text[j], text[j + 1])
             slot = slot_of(table, keys, key)
             if table[slot] < 0:
-                if filled[0] == len(keys):
-                    size = 2 * filled[0]
-                    keys, counts, seen = (
-                        grown(keys, size),
-                        grown(counts, size),
-                        grown(seen, size),
-                    )
-                    table = _table_for(keys, filled[0], size)
-                    slot = slot_of(table, keys, key)
-                table[slot], keys[filled[0]] = filled[0], key
-                counts[filled[0]] = seen[filled[0]] = 0
-                filled[0] += 1
+                table[slot], keys[n], counts[n], seen[n] = n, key, 0, 0
+                n += 1
             i = table[slot]
             places[j] = i
             counts[i] += weight
             seen[i] += 1
         begin = end + HEADER
+    return begin, n
+
+
+@compiled
+def all_pairs(text):
+    """The pairs of all words, with their counts and sightings."""
+    # 1. Number the pairs as they come, and count them.
+    keys, counts, seen = (np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int64))
+    places, begin, n = np.empty(len(text), np.int32), HEADER, 0
+    table = _table_for(keys, 0, 0)
+    while begin < len(text):
+        size = 2048 + 2 * (n + end_of(text, begin) - begin)
+        keys, counts, seen = grown(keys[:n], size), grown(counts[:n], size), grown(seen[:n], size)
+        table = _table_for(keys, n, size)
+        begin, n = _number_pairs(text, begin, table, keys, counts, seen, places, n)
     # 2. Write the sightings into blocks. `seen` now says where the next one of a pair goes.
-    size = MORE * filled[0]
-    rows, blocks = np.empty(size, PAIR), np.empty(size, BLOCK)
-    sightings = np.empty(MORE * seen[: filled[0]].sum(), np.int64)
-    keys, counts = grown(keys[: filled[0]], size), grown(counts[: filled[0]], size)
-    pairs = Pairs(table, keys, counts, rows, blocks, sightings, filled)
-    for i in range(filled[0]):
+    filled = np.array((n, 0, 0))
+    rows, blocks = np.empty(MORE * n, PAIR), np.empty(MORE * n, BLOCK)
+    sightings = np.empty(MORE * seen[:n].sum(), np.int64)
+    keys, counts = grown(keys[:n], MORE * n), grown(counts[:n], MORE * n)
+    for i in range(n):
         rows[i].block, rows[i].rank, rows[i].result = -1, 0, 0
-        seen[i] = open_block(pairs, i, seen[i])
+        seen[i] = open_block(rows, blocks, filled, i, seen[i])
     begin = HEADER
     while begin < len(text):
         end = end_of(text, begin)
@@ -195,10 +208,10 @@ def all_pairs(text):
             sightings[seen[i]] = np.int64(begin) << PLACE_BITS | (j - begin)
             seen[i] += 1
         begin = end + HEADER
-    return pairs
+    return Pairs(table, keys, counts, rows, blocks, sightings, filled)
 
 
 @compiled
-def is_candidate(pairs, i, least):
+def is_candidate(counts, rows, i, least):
     """Whether a pair occurs often enough; one whose merge is known is merged wherever it occurs."""
-    return pairs.counts[i] >= (least if pairs.rows[i].rank == 0 else 1)
+    return counts[i] >= (least if rows[i].rank == 0 else 1)
