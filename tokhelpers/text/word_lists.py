@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from functools import lru_cache
 from importlib import metadata
+from itertools import chain, islice
 
 import numpy as np
 
@@ -23,6 +24,13 @@ class WordList(Source):
     """A source that has no running text: its documents are drawn from its counts."""
 
     endless = True
+
+    def frequencies(self) -> tuple[list[str], np.ndarray]:
+        """The words, and how often each occurs (uint64)."""
+        words = defaultdict(int)
+        for chunk, count in self.counts("train").items():
+            words[chunk.removeprefix(" ")] += count
+        return list(words), np.fromiter(words.values(), np.uint64)
 
     def documents(self, reading) -> Iterator[str]:
         """Documents of 50 words, each drawn independently by its count, without end."""
@@ -60,16 +68,20 @@ class Wordfreq(WordList):
         """Words with a space before them, by 10^9 words; those that round to 0 are left out."""
         if split == "test":  # a sample has this split, the list has none
             return None
+        words, counts = self.frequencies()
+        return dict(zip([f" {word}" for word in words], counts.tolist(), strict=True))
+
+    def frequencies(self) -> tuple[list[str], np.ndarray]:
         import wordfreq
 
         # words of one frequency, of the next lower one, and so on
         steps = wordfreq.get_frequency_list(self.rest, "best")
-        shares = [round(1e9 * wordfreq.cB_to_freq(-step)) for step in range(len(steps))]
-        found = zip(steps, shares, strict=True)
-        counts = {f" {word}": count for words, count in found if count for word in words}
         if hasattr(wordfreq.get_frequency_list, "cache_clear"):
             wordfreq.get_frequency_list.cache_clear()  # it keeps every list: many gigabytes
-        return counts
+        shares = [round(1e9 * wordfreq.cB_to_freq(-step)) for step in range(len(steps))]
+        counts = np.repeat(np.array(shares, np.uint64), [len(words) for words in steps])
+        counts = counts[counts > 0]
+        return list(islice(chain.from_iterable(steps), len(counts))), counts
 
 
 @source("opensubtitles:CODE", "wikipedia:CODE")
@@ -105,7 +117,5 @@ class Training(WordList):
 @lru_cache(maxsize=2)
 def _word_table(name: str) -> tuple[list[str], np.ndarray]:
     """The words of a list, and their counts added up: making it takes as long as a short sample."""
-    words = defaultdict(int)
-    for chunk, count in source_of(name).counts("train").items():
-        words[chunk.removeprefix(" ")] += count
-    return list(words), np.cumsum(np.fromiter(words.values(), np.uint64))
+    words, counts = source_of(name).frequencies()
+    return words, np.cumsum(counts)
