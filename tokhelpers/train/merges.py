@@ -23,8 +23,8 @@ def alike_together(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Put words that begin alike side by side.
 
-    The result of learning does not depend on the order. But most pairs then occur in words that are
-    neighbours, so that the processor's cache has what is needed next: a third of the time less.
+    Neither segmentation nor learning depends on the order. But most pairs then occur in words that are
+    neighbours, so that the processor's cache has what is needed next: a tenth of the time less.
     """
     bits = int(symbols.max(initial=1)).bit_length()
     order = np.argsort(_beginnings(symbols, offsets, bits))
@@ -193,8 +193,10 @@ def learn_tokens(
     else:
         valid = piece_check(max_token_length, split_by_unicode_script=False, split_digits=False)
     symbols, offsets, counts = alike_together(*symbols_of(texts, wider, dropping=True), counts)
+    symbols, offsets = segment(symbols, offsets, wider.merge_table)
     tokens, merges, frequencies = learn_vocabulary(
-        *segment(symbols, offsets, wider.merge_table),
+        symbols,
+        offsets,
         counts,
         wider.vocab,
         n_tokens - len(characters),
