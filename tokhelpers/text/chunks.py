@@ -156,8 +156,7 @@ def _with_room(found, n, size):
 def _add_fitting(chunks, cuts, k, before, share, text, records, table, n):
     """Add chunks from the `k`-th on as far as they fit into the arrays, as `_add` does.
 
-    Returns the first that does not fit, and how many unique ones there are. (An array that a loop
-    replaces has its references counted in each round.)
+    Returns the first that does not fit, and how many unique ones there are.
     """
     mask = len(table) - 1
     while k < len(cuts):

@@ -33,8 +33,6 @@ def merge_table(merges: np.ndarray | MergeTable) -> MergeTable:
     return MergeTable(index_keys(keys, len(keys), size), keys, np.ascontiguousarray(merges[:, 2]))
 
 
-# In the loops below the arrays of a table are variables: in a tuple, each use counts a reference, which
-# took half of the time.
 @compiled
 def _rank(table, keys, left, right):
     """The rank of a pair's merge, or NO_MERGE."""

@@ -232,8 +232,6 @@ def _merge_pair(pairs, text, scores, spelling, known, notes, merge, least):
     had, key = pairs.filled[0], pairs.keys[merge.row]
     found = sightings_of(pairs, merge.row)
     notes = _with_room(notes, merge.new, len(found))
-    # The loops are functions of arrays: a tuple's items, lists, and arrays that a loop replaces have
-    # their references counted at each use, which took half of the time
     beside, touched, whom, where = notes
     t, n, replaced = _replace(text, found, merge, beside, touched, whom, where)
     pairs = reserve(pairs, 2 * t, n)

@@ -159,8 +159,7 @@ def _number_pairs(text, begin, table, keys, counts, seen, places, n):
     """Number the pairs as they come, behind the `n` that are known, and count them.
 
     `places` gets the number of the pair at each place. Stops before a word that might not fit into the
-    arrays, and returns where it begins and how many pairs there are. (An array that is replaced in a
-    loop has its references counted in each round, which took nine tenths of the time.)
+    arrays, and returns where it begins and how many pairs there are.
     """
     while begin < len(text):
         weight, end = weight_of(text, begin), end_of(text, begin)
@@ -184,7 +183,7 @@ def _number_pairs(text, begin, table, keys, counts, seen, places, n):
 def all_pairs(text):
     """The pairs of all words, with their counts and sightings."""
     # 1. Number the pairs as they come, and count them.
-    keys, counts, seen = (np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int64))
+    keys = counts = seen = np.empty(0, np.int64)
     places, begin, n = np.empty(len(text), np.int32), HEADER, 0
     table = _table_for(keys, 0, 0)
     while begin < len(text):
