@@ -157,14 +157,14 @@ def _from_package(name: str) -> Tokenizer:
         rows = ids[1:].reshape(ids[0], 3).copy()
         return put_together(parsed(read_whole(cached).decode(), rows))
     tokenizer = _converted(name, content)
-    serialised = tokenizer.to_str()
     try:
         cached.parent.mkdir(parents=True, exist_ok=True)
-        rows = read_parts(tokenizer).merges
-        numbers = np.concatenate([[len(rows)], rows.ravel()], dtype=np.int32)
-        # they come last; inside a string the quotes would be escaped
-        rest = serialised[: serialised.rindex(',"merges":[')] + "}}"
-        write_all({merges: numbers.tobytes(), cached: rest.encode()})
+        parts = read_parts(tokenizer)
+        numbers = np.concatenate([[len(parts.merges)], parts.merges.ravel()], dtype=np.int32)
+        model = {**parts.settings["model"], "vocab": parts.vocab}
+        rest = {**parts.settings, "model": model}
+        written = json.dumps(rest, ensure_ascii=False, separators=(",", ":"))
+        write_all({merges: numbers.tobytes(), cached: written.encode()})
     except OSError as error:
         warnings.warn(
             f"{name} is not kept for the next time, as {error}: set TOKHELPERS_CACHE to a folder of "
