@@ -229,7 +229,7 @@ def _with_room(notes, new, seen):
 @compiled
 def _merge_pair(pairs, text, scores, spelling, known, notes, merge, least):
     """Replace a pair in all words: the state after it, and the rows that may have risen."""
-    had, key = pairs.filled[0], pairs.keys[merge.row]
+    had = pairs.filled[0]
     found = sightings_of(pairs, merge.row)
     notes = _with_room(notes, merge.new, len(found))
     beside, touched, whom, where = notes
@@ -245,7 +245,7 @@ def _merge_pair(pairs, text, scores, spelling, known, notes, merge, least):
     else:
         pairs.rows[merge.row].block = -1
     if len(spelling.ranks):
-        spelling = spell(spelling, key, merge.new)
+        spelling = spell(spelling, pairs.keys[merge.row], merge.new)
     frequency, newest, older = scores
     size = len(frequency)
     if 0 < size <= merge.new:
@@ -258,7 +258,7 @@ def _merge_pair(pairs, text, scores, spelling, known, notes, merge, least):
         for i in risen:
             link(scores.newest, scores.older, pairs.keys[i], i)
         frequency[merge.new] += replaced
-        for symbol in both_symbols(key):
+        for symbol in (merge.left, merge.right):
             frequency[symbol] -= replaced
             raise_pairs(pairs, scores, symbol, least, risen)
     return pairs, scores, spelling, notes, risen
@@ -297,8 +297,8 @@ def merge_loop(text, spelling, known, scored, new_from, least, answer):
     while i >= 0:
         # 1. Ask what the pair becomes, unless its merge is known.
         new = pairs.rows[i].result
+        left, right = both_symbols(pairs.keys[i])
         if pairs.rows[i].rank == 0:
-            left, right = both_symbols(pairs.keys[i])
             yield left, right, pairs.counts[i]
             if answer[0].ends:
                 return
@@ -309,7 +309,6 @@ def merge_loop(text, spelling, known, scored, new_from, least, answer):
         # 2. Replace it in the words, and push what rose. A merge into an older symbol is a single
         #    one: that symbol may at once be merged with what stands beside it.
         if new >= 0:
-            left, right = both_symbols(pairs.keys[i])
             merge = Merge(i, left, right, new, new_from >= 0 and new <= newest)
             newest = max(newest, np.int64(new))
             pairs, scores, spelling, notes, risen = _merge_pair(
