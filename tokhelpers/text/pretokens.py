@@ -27,7 +27,7 @@ from ..tokenizer.pretokenization import (
     pattern_cutter,
     proven_pattern,
 )
-from ..tokenizer.token_bytes import bytes_of, code_points, strings_of_bytes
+from ..tokenizer.token_bytes import bytes_of, characters_of, have_only, strings_of_bytes
 from .chunks import count_chunks
 
 PRETOKEN_BYTES = 250  # what a pre-token and its count take in a mapping (measured)
@@ -133,15 +133,11 @@ def word_rules(rules: str) -> tuple[str, list[str], set[str]] | None:
 # --- from chunks to pre-tokens ---------------------------------------------------------------------
 def _of_letters(chunks: pa.Array, is_letter: Callable[[str], bool], spaces: bool) -> np.ndarray:
     """Which chunks have letters only, behind one space at most if they may have `spaces`."""
-    codes, offsets = code_points(chunks)
-    letter = np.zeros(0x110000, bool)
-    letter[codes] = True
+    raw, offsets = bytes_of(chunks)
+    letter = characters_of(raw)
     for code in np.flatnonzero(letter).tolist():
         letter[code] = is_letter(chr(code))
-    fits, begins = letter[codes], offsets[:-1]
-    if spaces:
-        fits[begins] |= codes[begins] == 32
-    return np.logical_and.reduceat(fits, begins)
+    return have_only(raw, offsets, letter, 32 * spaces)
 
 
 def _normalised(chunks: pa.Array, form: str | None = None) -> np.ndarray:
@@ -192,8 +188,10 @@ def _pretoken_counts(chunks: pa.Array, counts: np.ndarray, rules: str) -> tuple:
     for chunk, n in zip(others, counts[~whole].tolist(), strict=True):
         for piece in cut(chunk):
             pieces[piece] += n
-    prefix, end = (pa.scalar(text, chunks.type) for text in (prefix, ""))
-    plain = compute.binary_join_element_wise(prefix, chunks.filter(whole), end)
+    plain = chunks.filter(whole)
+    if prefix:
+        prefix, end = (pa.scalar(text, chunks.type) for text in (prefix, ""))
+        plain = compute.binary_join_element_wise(prefix, plain, end)
     words, counts = _with_pieces(plain, counts[whole], pieces)
     return strings_of_bytes(*bytes_of(words)) if proven else words, counts
 

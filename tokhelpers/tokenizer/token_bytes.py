@@ -98,17 +98,53 @@ def _decode(raw, offsets, codes, ends):
     """Write the code points of UTF-8, and where each word's end; returns how many these are."""
     n = 0
     for w in range(len(offsets) - 1):
-        for k in range(offsets[w], offsets[w + 1]):
-            byte = np.uint32(raw[k])
-            if byte & 0xC0 == 0x80:  # one more byte of the character
-                codes[n - 1] = codes[n - 1] << 6 | byte & 0x3F
-                continue
-            # the first byte: the more bytes the character has, the fewer bits of it are here
-            bits = 0x7F if byte < 0x80 else 0x1F if byte < 0xE0 else 0x0F if byte < 0xF0 else 0x07
-            codes[n] = byte & bits
+        k = offsets[w]
+        while k < offsets[w + 1]:
+            codes[n], k = _character_at(raw, k)
             n += 1
         ends[w + 1] = n
     return n
+
+
+@compiled(inline="always")
+def _character_at(raw, k):
+    """The code point of the character that begins at byte `k`, and where the next one begins."""
+    code = np.int64(raw[k])
+    if code < 0x80:
+        return code, k + 1
+    # the first byte says how many there are, and leaves the fewer bits to the character the more
+    size = 2 if code < 0xE0 else 3 if code < 0xF0 else 4
+    code &= 0xFF >> (size + 1)
+    for j in range(k + 1, k + size):
+        code = code << 6 | raw[j] & 0x3F
+    return code, k + size
+
+
+@compiled
+def characters_of(raw):
+    """Which code points occur in UTF-8: a bool for each that there is."""
+    occurs, k = np.zeros(0x110000, np.bool_), 0
+    while k < len(raw):
+        code, k = _character_at(raw, k)
+        occurs[code] = True
+    return occurs
+
+
+@compiled
+def have_only(raw, offsets, allowed, first):
+    """Which words consist of allowed characters; the first one may also be `first`, if that is not 0."""
+    fits = np.zeros(len(offsets) - 1, np.bool_)
+    for w in range(len(fits)):
+        k, end = offsets[w], offsets[w + 1]
+        if first and k < end and raw[k] == first:
+            k += 1
+        while k < end:
+            code, after = _character_at(raw, k)
+            if not allowed[code]:
+                break
+            k = after
+        fits[w] = k == end
+    return fits
 
 
 @lru_cache(maxsize=1 << 16)  # a text's tokens are much the same at every size of an extension

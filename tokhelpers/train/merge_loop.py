@@ -8,8 +8,8 @@ Again and again the best pair of neighbouring symbols becomes one symbol. Four i
 - A merge changes the counts of the pairs on either side of what it replaces. All of them hold one
   of its own symbols, so their changes are added up by the other symbol, and looked up once.
 - Pairs wait in a heap. An entry whose pair became rarer stays there until it comes up; then it is
-  checked against the pair's count of now. A pair that rose is pushed once more. For WordPiece's
-  score, which rises for many pairs at each merge, only the better half waits in the heap.
+  checked against the pair's count of now. A pair that rose is pushed once more. Only the best pairs
+  wait there, down to a fixed share of the highest priority; then the heap is filled anew.
 """
 
 import heapq
@@ -23,7 +23,6 @@ from .pairs import (
     PLACE_BITS,
     PLACE_MASK,
     REFUSED,
-    all_pairs,
     is_candidate,
     open_block,
     reserve,
@@ -40,6 +39,7 @@ BESIDE = np.dtype((np.record, [("count", np.int64), ("seen", np.int64), ("next",
 # What is answered to the best pair: the symbol that it becomes (below zero: it is refused for good),
 # or that no other is wanted
 ANSWER = np.dtype((np.record, [("becomes", np.int64), ("ends", np.bool_)]))
+SPAN = 16.0  # the best pairs in the heap: those at most so many times below the highest priority
 MOST_SYMBOLS = 2**52  # priorities are float64, which has all whole numbers up to 2**53
 
 Merge = namedtuple("Merge", "row left right new single")
@@ -53,14 +53,14 @@ Notes = namedtuple("Notes", "beside touched whom where")
 def _complete(pairs, scores, spelling, known, had):
     """Write into the rows from `had` on what decides a tie and whether their merge is known, and
     link them to the other pairs of their symbols. Returns the scores, which hold the links."""
-    keys, rows, (frequency, newest, older) = pairs.keys, pairs.rows, scores
+    rows, (frequency, newest, older) = pairs.rows, scores
     size = len(older)
     if len(newest) and size < 2 * len(rows):
         older = grown(older, 2 * len(rows))
         for i in range(size, len(older)):
             older[i] = UNLISTED
     for i in range(had, pairs.filled[0]):
-        key = keys[i]
+        key = rows[i].key
         rows[i].tie = spelling_order(spelling, key) if len(spelling.ranks) else key
         if len(known.results):
             rank = known.table[slot_of(known.table, known.keys, key)]
@@ -73,7 +73,7 @@ def _complete(pairs, scores, spelling, known, had):
 
 # --- which pair is next -------------------------------------------------------------------------
 @compiled
-def _priority(keys, counts, rows, frequency, i):
+def _priority(rows, frequency, i):
     """A pair's count, or with symbol frequencies its score: the count over the product of these.
 
     A known merge goes before all counts, that of the lowest rank first.
@@ -81,49 +81,48 @@ def _priority(keys, counts, rows, frequency, i):
     if rows[i].rank > 0:
         return 2.0 * MOST_SYMBOLS - rows[i].rank
     if len(frequency) == 0:
-        return np.float64(counts[i])
-    left, right = both_symbols(keys[i])
-    return counts[i] / (np.float64(frequency[left]) * np.float64(frequency[right]))
+        return np.float64(rows[i].count)
+    left, right = both_symbols(rows[i].key)
+    return rows[i].count / (np.float64(frequency[left]) * np.float64(frequency[right]))
 
 
 @compiled
 def _push(heap, pairs, frequency, some, least, limit):
     """Push those of some rows that are candidates and have at least the priority `limit`."""
-    keys, counts, rows = pairs.keys, pairs.counts, pairs.rows
+    rows = pairs.rows
     for i in some:
-        if is_candidate(counts, rows, i, least):
-            priority = _priority(keys, counts, rows, frequency, i)
+        if is_candidate(rows, i, least):
+            priority = _priority(rows, frequency, i)
             if priority >= limit:
                 heapq.heappush(heap, (-priority, rows[i].tie, np.int64(i)))
 
 
 @compiled
 def _fill(heap, pairs, frequency, least):
-    """Push all candidates, and return 0; where symbol frequencies decide, push only those at least
-    half as good as the best, and return the priority from which they are."""
-    keys, counts, rows, limit = pairs.keys, pairs.counts, pairs.rows, 0.0
-    for i in range(pairs.filled[0] if len(frequency) else 0):
-        if is_candidate(counts, rows, i, least):
-            limit = max(limit, _priority(keys, counts, rows, frequency, i) / 2)
-    _push(heap, pairs, frequency, range(pairs.filled[0]), least, limit)
-    return limit
+    """Push the candidates of the highest priorities, and return the limit down to which they go."""
+    rows, best = pairs.rows, 0.0
+    for i in range(pairs.filled[0]):
+        if is_candidate(rows, i, least):
+            best = max(best, _priority(rows, frequency, i))
+    _push(heap, pairs, frequency, range(pairs.filled[0]), least, best / SPAN)
+    return best / SPAN
 
 
 @compiled
 def _best(heap, pairs, scores, spelling, least, limit):
     """The row of the best pair, or -1 when none is left, and the priority from which pairs wait."""
-    keys, counts, rows, frequency = pairs.keys, pairs.counts, pairs.rows, scores.frequency
+    rows, frequency = pairs.rows, scores.frequency
     while len(heap) > 0 or limit > 0:
-        if len(heap) == 0:  # 0 comes back when all pairs are in it, and when none is left
+        if len(heap) == 0:  # the limit is 0 when none is left
             limit = _fill(heap, pairs, frequency, least)
             continue
         priority, _, i = heapq.heappop(heap)
-        if not is_candidate(counts, rows, i, least):
+        if not is_candidate(rows, i, least):
             continue
-        now = _priority(keys, counts, rows, frequency, i)
+        now = _priority(rows, frequency, i)
         if now == -priority:
             if len(spelling.ranks):
-                i = first_spelled(heap, pairs, spelling, i, priority)
+                i = first_spelled(heap, rows, spelling, i, priority, limit)
             return i, limit
         if limit <= now < -priority:  # it became rarer; one that rose was pushed again already
             heapq.heappush(heap, (-now, rows[i].tie, np.int64(i)))
@@ -193,7 +192,7 @@ def _note(beside, touched, t, neighbour, weight):
 def _recount(pairs, merge, beside, touched, whom, where):
     """Change the counts of the pairs beside the replaced ones by the notes, and write the sightings
     of those that hold the merged symbol. In `touched` the rows of these take the neighbours' place."""
-    table, keys, counts, rows, blocks, sightings, filled = pairs
+    table, rows, blocks, sightings, filled = pairs
     for t in range(len(touched)):
         neighbour = touched[t]
         symbol, side = neighbour >> 1, neighbour & 1
@@ -201,9 +200,9 @@ def _recount(pairs, merge, beside, touched, whom, where):
             old, new = pair_key(symbol, merge.left), pair_key(symbol, merge.new)
         else:
             old, new = pair_key(merge.right, symbol), pair_key(merge.new, symbol)
-        counts[row_of(table, keys, counts, rows, filled, old)] -= beside[neighbour].count
-        touched[t] = i = row_of(table, keys, counts, rows, filled, new)
-        counts[i] += beside[neighbour].count
+        rows[row_of(table, rows, filled, old)].count -= beside[neighbour].count
+        touched[t] = i = row_of(table, rows, filled, new)
+        rows[i].count += beside[neighbour].count
         beside[neighbour].next = open_block(rows, blocks, filled, i, beside[neighbour].seen)
         beside[neighbour].count = beside[neighbour].seen = 0
     for k in range(len(whom)):
@@ -239,13 +238,13 @@ def _merge_pair(pairs, text, scores, spelling, known, notes, merge, least):
     risen = no_numbers()
     for i in touched[:t]:
         risen.append(i)
-    pairs.counts[merge.row] -= replaced
+    pairs.rows[merge.row].count -= replaced
     if merge.single:
         risen.append(merge.row)
     else:
         pairs.rows[merge.row].block = -1
     if len(spelling.ranks):
-        spelling = spell(spelling, pairs.keys[merge.row], merge.new)
+        spelling = spell(spelling, pairs.rows[merge.row].key, merge.new)
     frequency, newest, older = scores
     size = len(frequency)
     if 0 < size <= merge.new:
@@ -256,7 +255,7 @@ def _merge_pair(pairs, text, scores, spelling, known, notes, merge, least):
     scores = _complete(pairs, Scores(frequency, newest, older), spelling, known, had)
     if size:  # the parts are rarer now, so every pair with one of them scores higher
         for i in risen:
-            link(scores.newest, scores.older, pairs.keys[i], i)
+            link(scores.newest, scores.older, pairs.rows[i].key, i)
         frequency[merge.new] += replaced
         for symbol in (merge.left, merge.right):
             frequency[symbol] -= replaced
@@ -272,13 +271,13 @@ def _remember(pairs, i, result, rank):
     A function of its own: what the generator writes into rows itself is lost (numba 0.68.1).
     """
     if result < 0:
-        pairs.counts[i] = REFUSED
+        pairs.rows[i].count = REFUSED
     elif rank > 0:
         pairs.rows[i].rank, pairs.rows[i].result = rank, result
 
 
 @compiled
-def merge_loop(text, spelling, known, scored, new_from, least, answer):
+def merge_loop(pairs, text, spelling, known, scored, new_from, least, answer):
     """Yield the best pair and its count, again and again; the `answer` says what it becomes.
 
     The last answer must be that it ends: numba frees what the loop holds only when it returns. Best
@@ -286,7 +285,6 @@ def merge_loop(text, spelling, known, scored, new_from, least, answer):
     `new_from` at least 0, symbols from there on are new; see `learn_merges` for what a merge into an
     older one brings with it.
     """
-    pairs = all_pairs(text)
     scores = _complete(pairs, start_scores(text, scored), spelling, known, 0)
     beside = np.zeros(2 * max(1, 1 + text.max()), BESIDE)
     none = np.empty(0, np.int64)
@@ -297,9 +295,9 @@ def merge_loop(text, spelling, known, scored, new_from, least, answer):
     while i >= 0:
         # 1. Ask what the pair becomes, unless its merge is known.
         new = pairs.rows[i].result
-        left, right = both_symbols(pairs.keys[i])
+        left, right = both_symbols(pairs.rows[i].key)
         if pairs.rows[i].rank == 0:
-            yield left, right, pairs.counts[i]
+            yield left, right, pairs.rows[i].count
             if answer[0].ends:
                 return
             new = np.int32(answer[0].becomes)

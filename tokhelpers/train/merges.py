@@ -13,7 +13,7 @@ from ..tokenizer.compiled import compiled
 from ..tokenizer.parts import Parts
 from ..tokenizer.segmentation import MergeTable, merge_table, segment, symbols_of
 from .merge_loop import ANSWER, MOST_SYMBOLS, merge_loop
-from .pairs import MOST_PLACES, text_of
+from .pairs import MOST_PLACES, all_pairs, text_of
 from .sentencepiece import LENGTH, has_rules, new_characters, normalised, piece_check
 from .spelling import spelling_of
 
@@ -104,7 +104,8 @@ def learn_merges(
     spelling = spelling_of(symbols if best == "token" else symbols[:0])
     known = merge_table(np.empty((0, 3), np.int32) if known is None else known)
     answer, least = np.zeros(1, ANSWER), max(1, min_frequency)
-    loop = merge_loop(text, spelling, known, best == "score", new_from, least, answer)
+    told = spelling, known, best == "score", new_from, least, answer
+    loop = merge_loop(all_pairs(text), text, *told)
     try:
         for a, b, count in loop:
             answer["becomes"] = result = becomes(a, b)

@@ -7,7 +7,7 @@ from collections import namedtuple
 
 import numpy as np
 
-from ..tokenizer.compiled import compiled, grown, index_keys, pair_key, slot_of
+from ..tokenizer.compiled import compiled, fill_table, grown, index_keys, pair_key, slot_of
 
 # All words stand one after the other in one int32 array. A symbol is an id from 0 on. Before each
 # word, and behind the last one, stands a header of two numbers at BOUNDARY or below, which hold how
@@ -27,6 +27,8 @@ MOST_PLACES = PLACE_MASK  # symbols of a word
 
 PAIR = np.dtype(
     [
+        ("key", np.int64),  # the left symbol in the upper half, the right one in the lower
+        ("count", np.int64),  # how often it occurs now
         ("tie", np.int64),  # of equal priorities the smaller goes first
         ("block", np.int32),  # its newest block of sightings; -1: none
         ("rank", np.int32),  # of its merge, from 1 on, if that is known; else 0
@@ -42,10 +44,8 @@ BLOCK = np.dtype((np.record, [("begin", np.int64), ("end", np.int64), ("before",
 MORE = 4  # times as much as there is fits into new arrays: what is not written to takes no memory
 REFUSED = -(2**62)  # as a count: the pair is never merged
 
-# A pair has a row: its key (the left symbol in the upper half, the right one in the lower) is in
-# `keys`, how often it occurs now in `counts`, all else in `rows`. `table` leads from a key to the row;
-# `filled`: how many rows, blocks and sightings there are.
-Pairs = namedtuple("Pairs", "table keys counts rows blocks sightings filled")
+# `table` leads from a key to the pair's row; `filled`: how many rows, blocks and sightings there are.
+Pairs = namedtuple("Pairs", "table rows blocks sightings filled")
 
 
 # --- words --------------------------------------------------------------------------------------
@@ -101,31 +101,36 @@ def _table_for(keys, n, size):
 @compiled
 def reserve(pairs, n, seen):
     """The same pairs in arrays into which `n` more pairs and blocks and `seen` sightings fit."""
-    table, keys, counts, rows, blocks, sightings, filled = pairs
+    table, rows, blocks, sightings, filled = pairs
     if filled[0] + n > len(rows):
-        size = 2 * (filled[0] + n)
-        keys, counts, rows = grown(keys, size), grown(counts, size), grown(rows, size)
+        rows = grown(rows, 2 * (filled[0] + n))
     if 2 * (filled[0] + n) > len(table):
-        table = _table_for(keys, filled[0], filled[0] + n)
+        table = _table_for(rows["key"], filled[0], filled[0] + n)
     if filled[1] + n > len(blocks):
         blocks = grown(blocks, 2 * (filled[1] + n))
     if filled[2] + seen > len(sightings):
         sightings = grown(sightings[: filled[2]], 2 * (filled[2] + seen))
-    return Pairs(table, keys, counts, rows, blocks, sightings, filled)
+    return Pairs(table, rows, blocks, sightings, filled)
 
 
 @compiled
-def row_of(table, keys, counts, rows, filled, key):
+def row_of(table, rows, filled, key):
     """The row of a pair: the one it has, or a new one."""
-    slot = slot_of(table, keys, key)
+    slot = slot_of(table, rows["key"], key)
     i = np.int64(table[slot])
     if i < 0:
         i = filled[0]
         filled[0] += 1
         table[slot] = i
-        keys[i], counts[i] = key, 0
-        rows[i].block, rows[i].rank, rows[i].result = -1, 0, 0
+        start_row(rows, i, key, 0)
     return i
+
+
+@compiled
+def start_row(rows, i, key, count):
+    """Write what is known of a pair when it is first seen; its tie comes later."""
+    rows[i].key, rows[i].count = key, count
+    rows[i].block, rows[i].rank, rows[i].result = -1, 0, 0
 
 
 @compiled
@@ -158,12 +163,12 @@ def sightings_of(pairs, i):
 def _number_pairs(text, begin, table, keys, counts, seen, places, n):
     """Number the pairs as they come, behind the `n` that are known, and count them.
 
-    `places` gets the number of the pair at each place. Stops before a word that might not fit into the
-    arrays, and returns where it begins and how many pairs there are.
+    `places` gets the number of the pair at each place. Stops before a word that might fill more than
+    half of the table, and returns where it begins and how many pairs there are.
     """
     while begin < len(text):
         weight, end = weight_of(text, begin), end_of(text, begin)
-        if n + end - begin > len(keys):
+        if 2 * (n + end - begin) > len(table):
             break
         for j in range(begin, end - 1):
             key = pair_key(text[j], text[j + 1])
@@ -180,37 +185,50 @@ def _number_pairs(text, begin, table, keys, counts, seen, places, n):
 
 
 @compiled
-def all_pairs(text):
-    """The pairs of all words, with their counts and sightings."""
-    # 1. Number the pairs as they come, and count them.
-    keys = counts = seen = np.empty(0, np.int64)
-    places, begin, n = np.empty(len(text), np.int32), HEADER, 0
-    table = _table_for(keys, 0, 0)
-    while begin < len(text):
-        size = 2048 + 2 * (n + end_of(text, begin) - begin)
-        keys, counts, seen = grown(keys[:n], size), grown(counts[:n], size), grown(seen[:n], size)
-        table = _table_for(keys, n, size)
-        begin, n = _number_pairs(text, begin, table, keys, counts, seen, places, n)
-    # 2. Write the sightings into blocks. `seen` now says where the next one of a pair goes.
-    filled = np.array((n, 0, 0))
-    rows, blocks = np.empty(MORE * n, PAIR), np.empty(MORE * n, BLOCK)
-    sightings = np.empty(MORE * seen[:n].sum(), np.int64)
-    keys, counts = grown(keys[:n], MORE * n), grown(counts[:n], MORE * n)
-    for i in range(n):
-        rows[i].block, rows[i].rank, rows[i].result = -1, 0, 0
+def _start_rows(rows, blocks, filled, keys, counts, seen):
+    """Write the rows of the pairs and open a block for what was seen of each.
+
+    `seen` then says where a pair's first sighting goes.
+    """
+    for i in range(len(seen)):
+        start_row(rows, i, keys[i], counts[i])
         seen[i] = open_block(rows, blocks, filled, i, seen[i])
+
+
+@compiled
+def _write_sightings(text, places, following, sightings):
+    """Write the sightings into the pairs' blocks. `following`: where the next one of a pair goes."""
     begin = HEADER
     while begin < len(text):
         end = end_of(text, begin)
         for j in range(begin, end - 1):
             i = places[j]
-            sightings[seen[i]] = np.int64(begin) << PLACE_BITS | (j - begin)
-            seen[i] += 1
+            sightings[following[i]] = np.int64(begin) << PLACE_BITS | (j - begin)
+            following[i] += 1
         begin = end + HEADER
-    return Pairs(table, keys, counts, rows, blocks, sightings, filled)
+
+
+def all_pairs(text: np.ndarray) -> Pairs:
+    """The pairs of all words, with their counts and sightings.
+
+    numpy makes the arrays, too: in large pages of memory these are reached faster in any order.
+    """
+    keys, counts, seen = np.empty((3, len(text)), np.int64)
+    places, begin, n = np.empty(len(text), np.int32), HEADER, 0
+    while begin < len(text):
+        power = (4 * (n + end_of(text, begin) - begin)).bit_length()
+        table = np.full(1 << max(12, power), -1, np.int32)
+        fill_table(table, keys, n)
+        begin, n = _number_pairs(text, begin, table, keys, counts, seen, places, n)
+    size = min(MORE * n, len(text))
+    rows, blocks, filled = np.empty(size, PAIR), np.empty(size, BLOCK), np.array((n, 0, 0))
+    _start_rows(rows, blocks, filled, keys, counts, seen[:n])
+    sightings = np.empty(MORE * filled[2], np.int64)
+    _write_sightings(text, places, seen, sightings)
+    return Pairs(table, rows, blocks, sightings, filled)
 
 
 @compiled
-def is_candidate(counts, rows, i, least):
+def is_candidate(rows, i, least):
     """Whether a pair occurs often enough; one whose merge is known is merged wherever it occurs."""
-    return counts[i] >= (least if rows[i].rank == 0 else 1)
+    return rows[i].count >= (least if rows[i].rank == 0 else 1)

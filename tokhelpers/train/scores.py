@@ -44,12 +44,12 @@ def link(newest, older, key, i):
 @compiled
 def raise_pairs(pairs, scores, symbol, least, risen):
     """Add the pairs with a symbol to those that have risen; what is too rare leaves its lists."""
-    (_, newest, older), counts, rows = scores, pairs.counts, pairs.rows
+    (_, newest, older), rows = scores, pairs.rows
     for side in range(2):
         last, i = np.int64(-1), np.int64(newest[2 * symbol + side])
         while i >= 0:
             following = np.int64(older[2 * i + side])
-            if is_candidate(counts, rows, i, least):
+            if is_candidate(rows, i, least):
                 risen.append(i)
                 last = i
             else:

@@ -63,16 +63,16 @@ def _character(spelling, left, right, j):
 
 
 @compiled
-def first_spelled(heap, pairs, spelling, i, priority):
+def first_spelled(heap, rows, spelling, i, priority, limit):
     """Of the pairs that tie with `i` so far, the one spelled first; the others go back."""
-    tie, passed = pairs.rows[i].tie, no_numbers()
+    tie, passed = rows[i].tie, no_numbers()
     while len(heap) > 0 and heap[0][0] == priority and heap[0][1] == tie:
         k = heapq.heappop(heap)[2]
-        if k == i or np.float64(-pairs.counts[k]) != priority:
-            if k != i and pairs.counts[k] > 0:
-                heapq.heappush(heap, (np.float64(-pairs.counts[k]), tie, k))
+        if k == i or np.float64(-rows[k].count) != priority:
+            if k != i and rows[k].count >= limit:
+                heapq.heappush(heap, (np.float64(-rows[k].count), tie, k))
             continue
-        (a, b), (c, d) = both_symbols(pairs.keys[k]), both_symbols(pairs.keys[i])
+        (a, b), (c, d) = both_symbols(rows[k].key), both_symbols(rows[i].key)
         for j in range(tie >> 62 - LENGTH_BITS):
             difference = _character(spelling, a, b, j) - _character(spelling, c, d, j)
             if difference != 0:
