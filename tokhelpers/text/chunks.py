@@ -32,6 +32,12 @@ CHUNK = np.dtype((np.record, [("begin", np.int64), ("count", np.int64), ("place"
 Found = namedtuple("Found", "text records table")
 
 
+# Bytes that are part of a word wherever they stand: they begin neither white space nor ``▁``
+IN_WORDS = np.ones(256, np.bool_)
+IN_WORDS[[*range(33), 0xC2, 0xE1, 0xE2, 0xE3]] = False
+NOTHING = np.uint64(0xCBF29CE484222325)  # the hash of no bytes
+
+
 @compiled
 def _kind(text, i):
     """Whether white space (as Python sees it), ``▁``, or anything else begins at byte `i`."""
@@ -65,21 +71,18 @@ def _line_ends(text, i, end):
 
 # --- one pass over the text ---------------------------------------------------------------------
 @compiled
-def _hash(text, begin, end):
-    """FNV-1a of 64 bits, folded into 32."""
-    value = np.uint64(0xCBF29CE484222325)
-    for k in range(begin, end):
-        value = (value ^ np.uint64(text[k])) * np.uint64(0x100000001B3)
-    return np.uint32((value ^ value >> np.uint64(32)) & np.uint64(0xFFFFFFFF))
+def _mixed(value, byte):
+    """FNV-1a of 64 bits: the hash of some bytes and one more."""
+    return (value ^ np.uint64(byte)) * np.uint64(0x100000001B3)
 
 
 @compiled
-def _end_chunk(text, cuts, n, begin, end, times):
+def _end_chunk(cuts, n, begin, end, times, value):
     """Write a chunk behind the `n` that were cut, unless it is empty; returns how many they are now."""
     if end == begin:
         return n
     cuts[n].begin, cuts[n].end, cuts[n].times = begin, end, times
-    cuts[n].hash = _hash(text, begin, end)
+    cuts[n].hash = np.uint32((value ^ value >> np.uint64(32)) & np.uint64(0xFFFFFFFF))
     return n + 1
 
 
@@ -93,25 +96,34 @@ def _cut(text, offsets, weights, spaces, lines, cuts):
     n, sizes = 0, np.zeros(4, np.int64)
     for d in range(len(weights)):
         begin = i = offsets[d]
-        end, before, chars, words = offsets[d + 1], SPACE, 0, 0
+        end, before, chars, words, value = offsets[d + 1], SPACE, 0, 0, NOTHING
         while i < end:
             b = text[i]
-            kind = WORD if 32 < b < 128 else _kind(text, i)
-            if b == 32 and before == WORD and i + 1 < end and _kind(text, i + 1) == WORD:
-                n = _end_chunk(text, cuts, n, begin, i, weights[d])
-                begin = i if spaces else i + 1
+            if IN_WORDS[b]:
+                value, before = _mixed(value, b), WORD
+                chars += b & 0xC0 != 0x80
+                i += 1
+                continue
+            kind, after = _kind(text, i), i + 1
+            if b == 32 and before == WORD and after < end and _kind(text, after) == WORD:
+                n = _end_chunk(cuts, n, begin, i, weights[d], value)
+                begin, value = i if spaces else after, NOTHING
             chars += 1
             words += kind == SPACE and before != SPACE
             before = kind
-            i += 1
-            while i < end and text[i] & 0xC0 == 0x80:  # the other bytes of the character
-                i += 1
+            while after < end and text[after] & 0xC0 == 0x80:  # the other bytes of the character
+                after += 1
+            for k in range(max(i, begin), after):
+                value = _mixed(value, text[k])
+            i = after
             if lines and (b == 10 or b == 13) and _line_ends(text, i, end):
-                n = _end_chunk(text, cuts, n, begin, i, weights[d])
-                begin = i
-        n = _end_chunk(text, cuts, n, begin, end, weights[d])
-        size = np.array((chars, end - offsets[d], words + (before != SPACE), 1))
-        sizes += weights[d] * size
+                n = _end_chunk(cuts, n, begin, i, weights[d], value)
+                begin, value = i, NOTHING
+        n = _end_chunk(cuts, n, begin, end, weights[d], value)
+        sizes[0] += weights[d] * chars
+        sizes[1] += weights[d] * (end - offsets[d])
+        sizes[2] += weights[d] * (words + (before != SPACE))
+        sizes[3] += weights[d]
     return n, sizes
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from .compiled import compiled, index_keys, pair_key, slot_of
-from .token_bytes import BYTE_TOKENS, code_points
+from .token_bytes import BYTE_TOKENS, code_points, look_up
 
 # --- applying merges ----------------------------------------------------------------------------
 MANY = 20_000  # words, from which on two threads are faster than one
@@ -193,21 +193,20 @@ def symbols_of(words: list[str] | pa.Array, parts, *, dropping: bool = False):
     >>> [array.tolist() for array in symbols_of(["ab", "bbc"], parts, dropping=True)]
     [[0, 1, 1, 1], [0, 2, 4]]
     """
-    codes, offsets = code_points(words)
-    sizes = np.diff(offsets)
-    last = max(map(ord, parts.alphabet), default=0)
-    table = np.full(1 + max(last, int(codes.max(initial=0))), -1, np.int32)
+    table = np.full(1 + max(map(ord, parts.alphabet), default=0), -1, np.int32)
     for character, i in parts.alphabet.items():
         table[ord(character)] = i
-    ids = table[codes]
+    ids, offsets = look_up(words, table)
     unknown = np.flatnonzero(ids < 0)
-    if len(unknown):
-        ids, sizes = _fall_back(codes, ids, sizes, unknown, parts, dropping)
+    if not len(unknown):
+        return ids, offsets
+    ids, sizes = _fall_back(words, ids, np.diff(offsets), unknown, parts, dropping)
     return ids, np.concatenate([[0], np.cumsum(sizes)])
 
 
-def _fall_back(codes, ids, sizes, unknown, parts, dropping):
+def _fall_back(words, ids, sizes, unknown, parts, dropping):
     """Replace characters the vocabulary lacks by byte tokens, by the unknown token, or by nothing."""
+    codes, _ = code_points(words)
     pieces = {code: _instead(chr(code), parts) for code in np.unique(codes[unknown]).tolist()}
     word = np.repeat(np.arange(len(sizes)), sizes)
     lost = [chr(code) for code, piece in pieces.items() if not piece]

@@ -85,22 +85,34 @@ def bytes_of(strings: pa.Array) -> tuple[np.ndarray, np.ndarray]:
 
 
 def code_points(words: list[str] | pa.Array) -> tuple[np.ndarray, np.ndarray]:
-    """Return the characters of words (uint32, flat) and the words' offsets (int64, one more)."""
+    """Return the characters of words (int32, flat) and the words' offsets (int64, one more)."""
+    return look_up(words, None)
+
+
+def look_up(words: list[str] | pa.Array, table: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    """Return what a table (int32) has for each character of words, and the words' offsets (int64).
+
+    It goes by code points; what is not in it gives -1. Without a table the code points come back.
+    """
     if not isinstance(words, pa.Array):
         words = pa.array(words, pa.large_string())
     raw, offsets = bytes_of(words)
-    codes, ends = np.empty(len(raw), np.uint32), np.zeros(len(offsets), np.int64)
-    return codes[: _decode(raw, offsets, codes, ends)], ends
+    found, ends = np.empty(len(raw), np.int32), np.zeros(len(offsets), np.int64)
+    return found[: _decode(raw, offsets, table, found, ends)], ends
 
 
 @compiled
-def _decode(raw, offsets, codes, ends):
-    """Write the code points of UTF-8, and where each word's end; returns how many these are."""
+def _decode(raw, offsets, table, found, ends):
+    """Write what the table has for each character of UTF-8, or the character itself, and where each
+    word's end; returns how many these are."""
     n = 0
     for w in range(len(offsets) - 1):
-        k = offsets[w]
-        while k < offsets[w + 1]:
-            codes[n], k = _character_at(raw, k)
+        k, end = offsets[w], offsets[w + 1]
+        while k < end:
+            code, k = _character_at(raw, k)
+            if table is not None:
+                code = np.int64(table[code]) if code < len(table) else -1
+            found[n] = code
             n += 1
         ends[w + 1] = n
     return n

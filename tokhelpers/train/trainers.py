@@ -25,7 +25,13 @@ from ..text.counting import counted
 from ..text.pretokens import Pretokens
 from ..tokenizer.checks import SURROGATE, positive, whole_number
 from ..tokenizer.formats import SPACED_WORDS, spaced_decoder, spaced_steps
-from ..tokenizer.token_bytes import BYTE_TOKENS, byte_alphabet, code_points
+from ..tokenizer.token_bytes import (
+    BYTE_TOKENS,
+    byte_alphabet,
+    bytes_of,
+    characters_of,
+    look_up,
+)
 from .merges import alike_together, learn_vocabulary
 from .sentencepiece import piece_check
 from .unigram import learn_unigram
@@ -294,10 +300,13 @@ def _grown(
 ) -> tuple[dict[str, int], list[tuple[str, str]]]:
     """The vocabulary and merges that the words lead to, from the tokens in `start` and characters."""
     positive("min_frequency", min_frequency, 0)
-    characters, places, offsets = _characters(words, prefix)
+    first = compute.utf8_slice_codeunits(words, 0, 1)
+    inside = compute.utf8_slice_codeunits(words, 1) if prefix else words
+    characters = sorted({*_characters(first), *(prefix + c for c in _characters(inside))})
     size = _checked_size(vocab_size, start, set(characters))
     vocab = {token: i for i, token in enumerate(dict.fromkeys([*start, *characters]))}
-    symbols = np.array([vocab[c] for c in characters], np.int32)[places]
+    symbols, offsets = look_up(words, _by_code_point(vocab, prefix))
+    symbols[offsets[:-1]] = look_up(first, _by_code_point(vocab, ""))[0]
     flat, wanted = alike_together(symbols, offsets, counts), size - len(vocab)
     options = {"prefix": prefix, "valid": valid, "apart": {*start} - {*characters}, "best": best}
     tokens, merges, _ = learn_vocabulary(
@@ -313,19 +322,16 @@ def _grown(
     return vocab | {token: len(vocab) + i for i, token in enumerate(tokens)}, merges
 
 
-def _characters(words: pa.Array, prefix: str) -> tuple[list[str], np.ndarray, np.ndarray]:
-    """The characters of words as tokens, sorted, with the prefix inside words; the number of each
-    character's token; and the offsets of the words."""
-    codes, offsets = code_points(words)
-    inside = np.full(len(codes), bool(prefix))
-    inside[offsets[:-1]] = False
-    keys = 2 * codes.astype(np.int64) + inside
-    present = np.flatnonzero(np.bincount(keys))
-    tokens = [prefix * (key & 1) + chr(key >> 1) for key in present.tolist()]
-    order = sorted(range(len(tokens)), key=tokens.__getitem__)
-    place = np.zeros(1 + int(keys.max()), np.int32)
-    place[present[order]] = np.arange(len(order))
-    return [tokens[i] for i in order], place[keys], offsets
+def _characters(strings: pa.Array) -> list[str]:
+    return [chr(code) for code in np.flatnonzero(characters_of(bytes_of(strings)[0])).tolist()]
+
+
+def _by_code_point(vocab: dict[str, int], prefix: str) -> np.ndarray:
+    """The ids of the tokens that are the prefix and one character, by its code point."""
+    found = {ord(token[-1]): i for token, i in vocab.items() if token[:-1] == prefix and token}
+    table = np.full(1 + max(found, default=0), -1, np.int32)
+    table[[*found]] = [*found.values()]
+    return table
 
 
 def _finished(shell: Tokenizer, special: list[str], asked: int | None, least: int = 1) -> Tokenizer:
