@@ -110,33 +110,34 @@ def _merge_long(symbol, n, table, keys, results):
 
 
 @compiled
-def _segment(symbols, offsets, merges, out, lengths, last):
-    """Merge within each word, always the pair of best rank, the leftmost of equals.
+def _segment(symbols, offsets, order, merges, out, lengths, last):
+    """Merge within each word, in this order, always the pair of best rank, the leftmost of equals.
 
     Writes the tokens into `out`, how many each word has into `lengths`, and into `last` the rank of
     the last merge in each, or -1.
     """
     table, keys, results = merges
     rank, written = np.empty(SHORT, np.int64), 0
-    for w in range(len(offsets) - 1):
-        n = offsets[w + 1] - offsets[w]
+    for k in range(len(order)):
+        begin = offsets[order[k]]
+        n = offsets[order[k] + 1] - begin
         symbol = out[written : written + n]
         for j in range(n):
-            symbol[j] = symbols[offsets[w] + j]
+            symbol[j] = symbols[begin + j]
         if n <= SHORT:
-            lengths[w], last[w] = _merge_short(symbol, n, rank, table, keys, results)
+            lengths[k], last[k] = _merge_short(symbol, n, rank, table, keys, results)
         else:
-            lengths[w], last[w] = _merge_long(symbol, n, table, keys, results)
-        written += lengths[w]
+            lengths[k], last[k] = _merge_long(symbol, n, table, keys, results)
+        written += lengths[k]
     return written
 
 
-def segment(symbols, offsets, merges) -> tuple[np.ndarray, np.ndarray]:
+def segment(symbols, offsets, merges, order=None) -> tuple[np.ndarray, np.ndarray]:
     """Apply merges to every word and return the tokens, flat, with their offsets.
 
     ``symbols`` (int32) and ``offsets`` (int64, one more than words) are the words; ``merges`` is a
-    ``MergeTable`` or an int32 array of rows left, right, result. The tokens are those of the
-    library's BPE with merge skipping off.
+    ``MergeTable`` or an int32 array of rows left, right, result. With an ``order`` (numbers of words)
+    the words come in it. The tokens are those of the library's BPE with merge skipping off.
 
     >>> import numpy as np
     >>> ids, offsets = segment(np.array([0, 1, 0], np.int32), np.array([0, 3]),
@@ -144,31 +145,31 @@ def segment(symbols, offsets, merges) -> tuple[np.ndarray, np.ndarray]:
     >>> ids.tolist(), offsets.tolist()
     ([2, 0], [0, 2])
     """
-    ids, offsets, _ = segment_tracing(symbols, offsets, merges)
+    ids, offsets, _ = segment_tracing(symbols, offsets, merges, order)
     return ids, offsets
 
 
-def segment_tracing(symbols, offsets, merges) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def segment_tracing(
+    symbols, offsets, merges, order=None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Apply merges as ``segment`` does, and return each word's last merge rank (-1 if none) as well."""
     merges = merge_table(merges)
     symbols = np.ascontiguousarray(symbols, np.int32)
     offsets = np.ascontiguousarray(offsets, np.int64)
-    lengths = np.zeros(len(offsets) - 1, np.int64)
-    last = np.full(len(lengths), -1, np.int32)
+    order = np.arange(len(offsets) - 1) if order is None else order
+    lengths, last = np.zeros(len(order), np.int64), np.full(len(order), -1, np.int32)
 
     def part(first: int, end: int) -> np.ndarray:
-        out = np.empty(offsets[end] - offsets[first], np.int32)
-        n = _segment(
-            symbols, offsets[first : end + 1], merges, out, lengths[first:end], last[first:end]
-        )
+        out, some = np.empty(len(symbols), np.int32), slice(first, end)
+        n = _segment(symbols, offsets, order[some], merges, out, lengths[some], last[some])
         return out[:n]
 
-    if len(lengths) < MANY:
-        tokens = part(0, len(lengths))
+    if len(order) < MANY:
+        tokens = part(0, len(order))
     else:
-        middle = len(lengths) // 2
+        middle = len(order) // 2
         with ThreadPoolExecutor(2) as pool:  # the compiled loop lets go of the interpreter's lock
-            tokens = np.concatenate([*pool.map(part, (0, middle), (middle, len(lengths)))])
+            tokens = np.concatenate([*pool.map(part, (0, middle), (middle, len(order)))])
     return tokens, np.concatenate([[0], np.cumsum(lengths)]), last
 
 

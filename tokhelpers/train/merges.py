@@ -18,19 +18,13 @@ from .sentencepiece import LENGTH, has_rules, new_characters, normalised, piece_
 from .spelling import spelling_of
 
 
-def alike_together(
-    symbols: np.ndarray, offsets: np.ndarray, counts: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Put words that begin alike side by side.
+def alike_together(symbols: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    """The order in which words that begin alike stand side by side.
 
     Neither segmentation nor learning depends on the order. But most pairs then occur in words that are
-    neighbours, so that the processor's cache has what is needed next: a tenth of the time less.
+    neighbours, so that the processor's cache has what is needed next: some hundredths of the time less.
     """
-    bits = int(symbols.max(initial=1)).bit_length()
-    order = np.argsort(_beginnings(symbols, offsets, bits))
-    sizes = np.diff(offsets)[order]
-    gathered = _gather(symbols, offsets, order)
-    return gathered, np.concatenate([[0], np.cumsum(sizes)]), counts[order]
+    return np.argsort(_beginnings(symbols, offsets, int(symbols.max(initial=1)).bit_length()))
 
 
 @compiled
@@ -45,17 +39,6 @@ def _beginnings(symbols, offsets, bits):
             numbers[w] |= np.int64(symbols[j]) << free
             free -= bits
     return numbers
-
-
-@compiled
-def _gather(symbols, offsets, order):
-    """The symbols of the words in this order."""
-    ordered, at = np.empty_like(symbols), 0
-    for w in order:
-        for j in range(offsets[w], offsets[w + 1]):
-            ordered[at] = symbols[j]
-            at += 1
-    return ordered
 
 
 def learn_merges(
@@ -193,12 +176,13 @@ def learn_tokens(
         wider, valid = parts.with_tokens(characters), piece_check(max_token_length or LENGTH)
     else:
         valid = piece_check(max_token_length, split_by_unicode_script=False, split_digits=False)
-    symbols, offsets, counts = alike_together(*symbols_of(texts, wider, dropping=True), counts)
-    symbols, offsets = segment(symbols, offsets, wider.merge_table)
+    symbols, offsets = symbols_of(texts, wider, dropping=True)
+    order = alike_together(symbols, offsets)
+    symbols, offsets = segment(symbols, offsets, wider.merge_table, order)
     tokens, merges, frequencies = learn_vocabulary(
         symbols,
         offsets,
-        counts,
+        counts[order],
         wider.vocab,
         n_tokens - len(characters),
         known=wider.merge_table,

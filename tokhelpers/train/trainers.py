@@ -32,7 +32,7 @@ from ..tokenizer.token_bytes import (
     characters_of,
     look_up,
 )
-from .merges import alike_together, learn_vocabulary
+from .merges import learn_vocabulary
 from .sentencepiece import piece_check
 from .unigram import learn_unigram
 
@@ -307,7 +307,7 @@ def _grown(
     vocab = {token: i for i, token in enumerate(dict.fromkeys([*start, *characters]))}
     symbols, offsets = look_up(words, _by_code_point(vocab, prefix))
     symbols[offsets[:-1]] = look_up(first, _by_code_point(vocab, ""))[0]
-    flat, wanted = alike_together(symbols, offsets, counts), size - len(vocab)
+    flat, wanted = (symbols, offsets, counts), size - len(vocab)
     options = {"prefix": prefix, "valid": valid, "apart": {*start} - {*characters}, "best": best}
     tokens, merges, _ = learn_vocabulary(
         *flat, vocab, wanted, min_frequency=min_frequency, **options
