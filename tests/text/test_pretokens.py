@@ -199,8 +199,12 @@ def test_counts_equal_the_librarys_on_random_mixtures(kind):
 
 
 def is_alike(c):
-    """An ideograph or a Hangul syllable: 104,000, of which `regex` and the library think the same."""
-    return 0x3400 <= ord(c) < 0xA000 or 0xAC00 <= ord(c) < 0xD7A4 or 0x20000 <= ord(c) < 0x32000
+    """An ideograph or a Hangul syllable: 104,000, of which `regex` and the library think the same.
+
+    Not those for compatibility, which Unicode's forms write as others, each as its own.
+    """
+    alike = (0x3400, 0xA000), (0xAC00, 0xD7A4), (0x20000, 0x2F800), (0x30000, 0x32000)
+    return any(begin <= ord(c) < end for begin, end in alike)
 
 
 def around(c):

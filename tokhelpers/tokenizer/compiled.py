@@ -73,15 +73,9 @@ def slot_of(table, keys, key):
 def index_keys(keys, n, size):
     """A table over the first `n` keys; of equal keys the last wins, as in the library."""
     table = np.full(size, -1, np.int32)
-    fill_table(table, keys, n)
-    return table
-
-
-@compiled
-def fill_table(table, keys, n):
-    """Write the first `n` keys into an empty table."""
     for i in range(n):
         table[slot_of(table, keys, keys[i])] = i
+    return table
 
 
 # --- arrays and lists that grow -----------------------------------------------------------------

@@ -194,10 +194,7 @@ def symbols_of(words: list[str] | pa.Array, parts, *, dropping: bool = False):
     >>> [array.tolist() for array in symbols_of(["ab", "bbc"], parts, dropping=True)]
     [[0, 1, 1, 1], [0, 2, 4]]
     """
-    table = np.full(1 + max(map(ord, parts.alphabet), default=0), -1, np.int32)
-    for character, i in parts.alphabet.items():
-        table[ord(character)] = i
-    ids, offsets = look_up(words, table)
+    ids, offsets = look_up(words, parts.alphabet)
     unknown = np.flatnonzero(ids < 0)
     if not len(unknown):
         return ids, offsets

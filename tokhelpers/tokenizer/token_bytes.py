@@ -86,14 +86,19 @@ def bytes_of(strings: pa.Array) -> tuple[np.ndarray, np.ndarray]:
 
 def code_points(words: list[str] | pa.Array) -> tuple[np.ndarray, np.ndarray]:
     """Return the characters of words (int32, flat) and the words' offsets (int64, one more)."""
-    return look_up(words, None)
+    return _decoded(words, None)
 
 
-def look_up(words: list[str] | pa.Array, table: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-    """Return what a table (int32) has for each character of words, and the words' offsets (int64).
+def look_up(words: list[str] | pa.Array, ids: dict[str, int]) -> tuple[np.ndarray, np.ndarray]:
+    """Return the id of each character of words (int32, flat; -1 for one without) and the offsets."""
+    table = np.full(1 + max(map(ord, ids), default=0), -1, np.int32)
+    for character, i in ids.items():
+        table[ord(character)] = i
+    return _decoded(words, table)
 
-    It goes by code points; what is not in it gives -1. Without a table the code points come back.
-    """
+
+def _decoded(words, table: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    """The characters of words, or what a table has for their code points, and the offsets."""
     if not isinstance(words, pa.Array):
         words = pa.array(words, pa.large_string())
     raw, offsets = bytes_of(words)

@@ -87,8 +87,9 @@ def learn_merges(
     spelling = spelling_of(symbols if best == "token" else symbols[:0])
     known = merge_table(np.empty((0, 3), np.int32) if known is None else known)
     answer, least = np.zeros(1, ANSWER), max(1, min_frequency)
-    told = spelling, known, best == "score", new_from, least, answer
-    loop = merge_loop(all_pairs(text), text, *told)
+    loop = merge_loop(
+        all_pairs(text), text, spelling, known, best == "score", new_from, least, answer
+    )
     try:
         for a, b, count in loop:
             answer["becomes"] = result = becomes(a, b)

@@ -7,7 +7,7 @@ from collections import namedtuple
 
 import numpy as np
 
-from ..tokenizer.compiled import compiled, fill_table, grown, index_keys, pair_key, slot_of
+from ..tokenizer.compiled import compiled, grown, index_keys, pair_key, slot_of
 
 # All words stand one after the other in one int32 array. A symbol is an id from 0 on. Before each
 # word, and behind the last one, stands a header of two numbers at BOUNDARY or below, which hold how
@@ -211,14 +211,12 @@ def _write_sightings(text, places, following, sightings):
 def all_pairs(text: np.ndarray) -> Pairs:
     """The pairs of all words, with their counts and sightings.
 
-    numpy makes the arrays, too: in large pages of memory these are reached faster in any order.
+    numpy makes most arrays, too: in large pages of memory these are reached faster in any order.
     """
     keys, counts, seen = np.empty((3, len(text)), np.int64)
     places, begin, n = np.empty(len(text), np.int32), HEADER, 0
     while begin < len(text):
-        power = (4 * (n + end_of(text, begin) - begin)).bit_length()
-        table = np.full(1 << max(12, power), -1, np.int32)
-        fill_table(table, keys, n)
+        table = _table_for(keys, n, 2 * (n + end_of(text, begin) - begin))
         begin, n = _number_pairs(text, begin, table, keys, counts, seen, places, n)
     size = min(MORE * n, len(text))
     rows, blocks, filled = np.empty(size, PAIR), np.empty(size, BLOCK), np.array((n, 0, 0))

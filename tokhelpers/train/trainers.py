@@ -301,12 +301,13 @@ def _grown(
     """The vocabulary and merges that the words lead to, from the tokens in `start` and characters."""
     positive("min_frequency", min_frequency, 0)
     first = compute.utf8_slice_codeunits(words, 0, 1)
-    inside = compute.utf8_slice_codeunits(words, 1) if prefix else words
-    characters = sorted({*_characters(first), *(prefix + c for c in _characters(inside))})
+    begin = _characters(first)
+    inside = _characters(compute.utf8_slice_codeunits(words, 1) if prefix else words)
+    characters = sorted({*begin, *(prefix + c for c in inside)})
     size = _checked_size(vocab_size, start, set(characters))
     vocab = {token: i for i, token in enumerate(dict.fromkeys([*start, *characters]))}
-    symbols, offsets = look_up(words, _by_code_point(vocab, prefix))
-    symbols[offsets[:-1]] = look_up(first, _by_code_point(vocab, ""))[0]
+    symbols, offsets = look_up(words, {c: vocab[prefix + c] for c in inside})
+    symbols[offsets[:-1]], _ = look_up(first, {c: vocab[c] for c in begin})
     flat, wanted = (symbols, offsets, counts), size - len(vocab)
     options = {"prefix": prefix, "valid": valid, "apart": {*start} - {*characters}, "best": best}
     tokens, merges, _ = learn_vocabulary(
@@ -323,15 +324,8 @@ def _grown(
 
 
 def _characters(strings: pa.Array) -> list[str]:
+    """The characters that occur, in order of their code points."""
     return [chr(code) for code in np.flatnonzero(characters_of(bytes_of(strings)[0])).tolist()]
-
-
-def _by_code_point(vocab: dict[str, int], prefix: str) -> np.ndarray:
-    """The ids of the tokens that are the prefix and one character, by its code point."""
-    found = {ord(token[-1]): i for token, i in vocab.items() if token[:-1] == prefix and token}
-    table = np.full(1 + max(found, default=0), -1, np.int32)
-    table[[*found]] = [*found.values()]
-    return table
 
 
 def _finished(shell: Tokenizer, special: list[str], asked: int | None, least: int = 1) -> Tokenizer:
