@@ -124,9 +124,8 @@ $(READY): requirements.txt pyproject.toml
 	$(INSTALL) -r requirements.txt
 	$(INSTALL) --no-deps --no-build-isolation -e .
 	@$(MAKE) -s model
-	cd .venv && { bin/python -m compileall -qq -j 0 -x '/tests?/' lib || true; }
-	@echo "compiling the loops of the trainers, once: about a minute"
-	@$(BIN)/python tools/compile.py
+	@echo "compiling the libraries and the loops of the trainers, once: about a minute"
+	@(cd .venv && bin/python -m compileall -qq -j 0 -x '/tests?/' lib) & $(BIN)/python tools/compile.py && wait
 	touch $(READY)
 
 # Without its dependencies, which compile a program to run the model with. Where it is not to be had, the

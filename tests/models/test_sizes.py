@@ -4,11 +4,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from tokenizers import Tokenizer
+from torch.utils.flop_counter import FlopCounterMode
 
 import tokhelpers as th
-from tokhelpers.models.architectures import configuration
-from tokhelpers.models.costs import training_memory
-from tokhelpers.models.sizes import training_operations
+from tokhelpers.models.architectures import configuration, new_model
+from tokhelpers.models.costs import inputs_for, trainable, training_memory
+from tokhelpers.models.sizes import Operations, training_operations
 
 STEP = {"head": "causal-lm", "batch": 2, "length": 64}
 FEW = {"sizes": [50], "batch": 1, "length": 16}
@@ -85,6 +86,24 @@ def test_time_and_cost_are_those_on_paper(table):
     tokens = table.bytes_per_token[0] / table.bytes_per_token
     assert table.net_cost.tolist() == pytest.approx(slower * tokens)
     assert table.near_least.equals(table.net_cost <= 1.01 * table.net_cost.min())
+
+
+@pytest.mark.parametrize(
+    ("name", "head", "length"),
+    [
+        ("small-llama", "causal-lm", 100),
+        ("small-bert", "masked-lm", 100),
+        ("small-bert", "text-classification", 7),
+    ],
+)
+def test_operations_are_those_of_torchs_counter(name, head, length):
+    config = trainable(name, 1_000, head, 1, length)
+    model = new_model(config, head=head, device="meta")
+    inputs = inputs_for(config, head, 1, length, "meta")
+    with FlopCounterMode(display=False) as counter, Operations() as operations:
+        model(**inputs).loss.backward()
+    found = {str(kind): n for kind, n in counter.get_flop_counts()["Global"].items()}
+    assert operations.found == found != {}
 
 
 def test_a_classifier_pays_no_time_for_tokens(base, texts):

@@ -24,9 +24,10 @@ each_figure = pytest.mark.parametrize("path", DRAWN, ids=lambda path: path.stem)
 
 @cache
 def extent(text, size, weight):
-    """Left, right, bottom and top of a text that begins at the origin."""
-    box = TextPath((0, 0), text, size, prop=FontProperties(family="DejaVu Sans", weight=weight))
-    return box.get_extents().extents[[0, 2, 1, 3]]
+    """Left, right, bottom and top of a text that begins at the origin, by its curves' corners."""
+    font = FontProperties(family="DejaVu Sans", weight=weight)
+    corners = TextPath((0, 0), text, size, prop=font).vertices
+    return np.array([corners.min(axis=0), corners.max(axis=0)]).T.ravel()
 
 
 def texts(path):

@@ -7,12 +7,14 @@ from unicodedata import normalize
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 from tokenizers import Tokenizer
 
+from ..text.pretokens import by_pattern
 from ..tokenizer.checks import progress
 from ..tokenizer.library import read_parts, undisturbed
 from ..tokenizer.parts import Parts
-from ..tokenizer.pretokenization import pattern_cutter, proven_pattern
+from ..tokenizer.pretokenization import proven_pattern
 from ..tokenizer.segmentation import segment, symbols_of
 from ..tokenizer.token_bytes import BYTE_TOKENS, COMPLETIONS, byte_of, completions, token_strings
 
@@ -144,11 +146,13 @@ class Search:
         self.where, self.examples = [None] * len(table), [None] * len(table)
 
     def cut(self, texts: list[str]) -> Iterator[list[str | int]]:
-        """Cut texts as ``Parts.cut`` does, by a proven pattern in a third of the time."""
-        composed = (normalize("NFC", text) for text in texts)  # some added tokens are found there
-        if not self.proven or any(map(self.added.search, chain(texts, composed))):
+        """Cut texts as ``Parts.cut`` does, by a proven pattern in less time."""
+        text = "\n".join(texts)
+        # some added tokens are found in what is composed
+        if not self.proven or any(map(self.added.search, (text, normalize("NFC", text)))):
             return self.parts.cut(texts)
-        pieces = list(map(pattern_cutter(self.parts.rules), texts))
+        whole, _, cut = by_pattern(pa.array(texts, pa.large_string()), self.parts.rules)
+        pieces = [[t] if alone else cut(t) for t, alone in zip(texts, whole.tolist(), strict=True)]
         written = iter(token_strings(chain.from_iterable(pieces)))
         return (list(islice(written, len(of_text))) for of_text in pieces)
 
@@ -209,8 +213,10 @@ def _places(search: Search, rows: np.ndarray, proven: bool) -> dict[int, str]:
     cores = {i: search.texts[i].removeprefix(" ") for i in rows}
     found = {i: [] for i in rows}
     for place, contexts in PLACES.items():
-        # by a proven pattern, a space of the token is a space of the text
-        missing = rows[~spaced] if proven and place != "after a space" else rows
+        missing = rows
+        if proven:  # a space of the token is one of the text, and begins a pre-token anywhere
+            contexts = [" "] if place == "after a space" else contexts
+            missing = rows if place == "after a space" else rows[~spaced]
         for before, behind in product(contexts, ["", LETTER]):
             made = search.try_texts(missing, [before + cores[i] + behind for i in missing])
             for i in missing[made]:

@@ -107,7 +107,7 @@ def focus_weights(
         raise ValueError(
             "the text holds no new token: give corpus= the text they were learned from"
         )
-    old = np.array([sources.pieces[i][0] for i in ids[known]])
+    old = np.array([piece[0] for piece in sources.pieces[ids[known]]])
     found = {}
     for some in np.array_split(wanted, -(-len(wanted) // 1_000)):
         weights = sparsemax(vectors[some] @ vectors[known].T).numpy()

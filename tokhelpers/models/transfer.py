@@ -242,7 +242,7 @@ def _new_rows(rows, found, mean, sources: pd.DataFrame, spare, n: int) -> torch.
     copied, new, unused = (
         np.flatnonzero(sources.origin == origin).tolist() for origin in ("copied", "new", "unused")
     )
-    made[copied] = rows[[sources.pieces[i][0] for i in copied]]
+    made[copied] = rows[[piece[0] for piece in sources.pieces[copied]]]
     made[new] = found.to(made.dtype)
     unused += range(len(sources), n)
     old = rows[[spare[i % len(spare)] for i in range(len(unused))]] if spare else mean

@@ -169,8 +169,11 @@ def _by_spaces(chunks: pa.Array, rules: str) -> tuple[np.ndarray, str, Callable]
     return whole, meta, library_cutter(rules)
 
 
-def _by_pattern(chunks: pa.Array, rules: str) -> tuple[np.ndarray, str, Callable]:
-    """The same by a proven pattern, but not in the byte alphabet."""
+def by_pattern(chunks: pa.Array, rules: str) -> tuple[np.ndarray, str, Callable]:
+    """Which chunks are pre-tokens by a proven pattern, no prefix, and what cuts the others.
+
+    None is in the byte alphabet.
+    """
     kinds = PATTERNS[proven_pattern(rules)]
     form = "NFC" if json.loads(rules)["normalizer"] is not None else None
     whole = _of_letters(
@@ -182,7 +185,7 @@ def _by_pattern(chunks: pa.Array, rules: str) -> tuple[np.ndarray, str, Callable
 def _pretoken_counts(chunks: pa.Array, counts: np.ndarray, rules: str) -> tuple:
     """Pre-token counts of unique chunks: only those are cut that are not known to be one each."""
     proven = proven_pattern(rules) is not None
-    whole, prefix, cut = (_by_pattern if proven else _by_spaces)(chunks, rules)
+    whole, prefix, cut = (by_pattern if proven else _by_spaces)(chunks, rules)
     pieces = Counter()
     others = chunks.filter(~whole).to_pylist()
     for chunk, n in zip(others, counts[~whole].tolist(), strict=True):

@@ -9,7 +9,7 @@ import numpy as np
 
 from .pretokenization import BEFORE_META, UNKNOWN, cuts_text, shell
 from .segmentation import sum_by_id
-from .token_bytes import BYTE_TOKENS, byte_of, raw_byte_level
+from .token_bytes import BYTE_TOKENS, byte_of, raw_bytes
 
 BATCH = 1_000  # texts that are cut at a time
 
@@ -92,7 +92,7 @@ class Encoder:
         alphabet, as in special tokens, stand for themselves.
         """
         if self.byte_level:
-            return [raw_byte_level(token) for token in tokens]
+            return raw_bytes(tokens)
         byte = {t: bytes([i]) for i, t in enumerate(BYTE_TOKENS)} if self.byte_fallback else {}
         return [byte.get(token) or token.replace("▁", " ").encode() for token in tokens]
 

@@ -3,6 +3,7 @@
 from codecs import getincrementaldecoder
 from collections.abc import Iterable
 from functools import lru_cache
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -97,6 +98,22 @@ def look_up(words: list[str] | pa.Array, ids: dict[str, int]) -> tuple[np.ndarra
     return _decoded(words, table)
 
 
+def raw_bytes(tokens: Iterable[str]) -> list[bytes]:
+    """The bytes of token strings with one character per byte, or their own, as in special tokens.
+
+    >>> raw_bytes(["Ġcat", "<你>"])
+    [b' cat', b'<\\xe4\\xbd\\xa0>']
+    """
+    tokens = list(tokens)
+    found, ends = look_up(tokens, byte_of())
+    text = found.astype(np.uint8).tobytes()
+    raw = [text[begin:end] for begin, end in pairwise(ends.tolist())]
+    outside = np.searchsorted(ends, np.flatnonzero(found < 0), "right") - 1
+    for k in np.unique(outside).tolist():
+        raw[k] = tokens[k].encode()
+    return raw
+
+
 def _decoded(words, table: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
     """The characters of words, or what a table has for their code points, and the offsets."""
     if not isinstance(words, pa.Array):
@@ -162,15 +179,6 @@ def have_only(raw, offsets, allowed, first):
             k = after
         fits[w] = k == end
     return fits
-
-
-@lru_cache(maxsize=1 << 16)  # a text's tokens are much the same at every size of an extension
-def raw_byte_level(token: str) -> bytes:
-    """The bytes of a token string with one character per byte, or its own, as in special tokens."""
-    try:
-        return bytes(map(byte_of().__getitem__, token))
-    except KeyError:
-        return token.encode()
 
 
 @lru_cache(maxsize=1 << 17)  # the same tokens are asked about for every text and size
