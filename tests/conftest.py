@@ -1,5 +1,6 @@
 """Fixtures that several tests share."""
 
+import gc
 import os
 from pathlib import Path
 
@@ -32,6 +33,11 @@ def pytest_collection_modifyitems(config, items):
         if is_hypothesis_test(getattr(item, "obj", None)):
             item.add_marker("long")
     items.sort(key=lambda item: item.get_closest_marker("first") is None)
+
+
+def pytest_collection_finish(session):
+    """What is imported stays: the collector, which tests wait for, need not walk it each time."""
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")
