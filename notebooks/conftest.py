@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.run_notebooks import environment
+from tools.run_notebooks import environment, expected_seconds
 
 OFFLINE = Path(__file__).resolve().parents[1] / "tests" / "offline"
 LOG = "ASKED_OF_THE_NETWORK"  # the file in which each attempt is noted
@@ -17,6 +17,12 @@ if LOG not in os.environ:  # else it is a worker's, of the process that reads th
     os.environ["PYTHONPATH"] = os.pathsep.join(
         [str(OFFLINE), os.environ.get("PYTHONPATH", "")]
     )
+
+
+def pytest_collection_modifyitems(items):
+    """What takes longest comes first, so that no worker ends long before the others."""
+    seconds = expected_seconds({item.path for item in items})
+    items.sort(key=lambda item: -seconds[item.path])
 
 
 def pytest_sessionfinish(session):
