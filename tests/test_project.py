@@ -152,7 +152,7 @@ def test_one_version_everywhere():
 def test_ci_runs_the_test_command():
     script = ROOT / ".ci" / "run"
     assert os.access(script, os.X_OK)
-    assert script.read_text().splitlines()[-2:] == ["make test", "make test-all"]
+    assert script.read_text().splitlines()[-3:] == ["make test", "wait", "make test-all"]
 
 
 def test_documented_commands_exist():
