@@ -6,7 +6,7 @@ PYTHON ?= $(shell for p in python3.14 python3.13 python3.12 python3.11 python3; 
 	$$p -c $(WORKS) && { echo $$p; break; }; done)
 GPU ?=
 PIP := .venv/bin/pip --disable-pip-version-check
-# pip compiles to bytecode on one processor, the libraries' own tests, too: done on all, half a minute
+# pip compiles on one processor, the libraries' own tests, too: set-up does it on all, beside the loops
 INSTALL := $(PIP) install -q --no-compile
 TORCH := $(shell sed -n 's/^torch==\([0-9.]*\).*/\1/p' requirements.txt)
 CPU_INDEX := https://download.pytorch.org/whl/cpu
