@@ -21,7 +21,7 @@ if LOG not in os.environ:  # else it is a worker's, of the process that reads th
 
 def pytest_collection_modifyitems(items):
     """What takes longest comes first, so that no worker ends long before the others."""
-    seconds = expected_seconds({item.path for item in items})
+    seconds = expected_seconds([item.path for item in items])
     items.sort(key=lambda item: -seconds[item.path])
 
 

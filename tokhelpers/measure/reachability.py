@@ -184,10 +184,9 @@ def _find_texts(search: Search, own: list[str]) -> None:
     """Find texts and categories of the tokens that are text; ``own`` are letters to try beside them."""
     rows = np.array([i for i, kind in enumerate(search.categories) if kind is None], np.int64)
     texts = search.texts
-    proven = proven_pattern(search.parts.rules) is not None
-    places = _places(search, rows, proven)
+    places = _places(search, rows)
     missing = np.array([i for i in rows if search.examples[i] is None], np.int64)
-    more = [] if proven else own  # by a proven pattern no other context would do
+    more = [] if search.proven else own  # by a proven pattern no other context would do
     beside_own = [
         pair for letter in more for pair in ((letter, ""), ("", letter), (letter, letter))
     ]
@@ -207,16 +206,17 @@ def _find_texts(search: Search, own: list[str]) -> None:
             search.categories[i] = NOT_FOUND if search.passed[i] else BLOCKED
 
 
-def _places(search: Search, rows: np.ndarray, proven: bool) -> dict[int, str]:
+def _places(search: Search, rows: np.ndarray) -> dict[int, str]:
     """Where each token is found, in words."""
     spaced = np.array([search.texts[i][:1] == " " for i in rows], bool)
     cores = {i: search.texts[i].removeprefix(" ") for i in rows}
     found = {i: [] for i in rows}
     for place, contexts in PLACES.items():
         missing = rows
-        if proven:  # a space of the token is one of the text, and begins a pre-token anywhere
-            contexts = [" "] if place == "after a space" else contexts
-            missing = rows if place == "after a space" else rows[~spaced]
+        if search.proven and place == "after a space":
+            contexts = [" "]  # it begins a pre-token, whatever stands before it
+        elif search.proven:
+            missing = rows[~spaced]  # a space of the token is one of the text
         for before, behind in product(contexts, ["", LETTER]):
             made = search.try_texts(missing, [before + cores[i] + behind for i in missing])
             for i in missing[made]:

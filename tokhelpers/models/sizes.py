@@ -114,11 +114,11 @@ def training_operations(architecture, vocab_size: int, head: str, length: int) -
     model = new_model(config, head=head, device="meta")
     with Operations() as operations:
         model(**inputs_for(config, head, 1, length, "meta")).loss.backward()
-    total = operations.found.total()
+    found = operations.found
+    total = found.total()
     if getattr(config, "is_decoder", True) is False:  # an encoder
         return total
-    found = operations.found.items()
-    attention = sum(n for kind, n in found if "bmm" in kind or "attention" in kind)
+    attention = sum(n for kind, n in found.items() if "bmm" in kind or "attention" in kind)
     return total - attention * (length - 1) // (2 * length)
 
 
@@ -134,9 +134,10 @@ class Operations(TorchDispatchMode):
         self.found = Counter()
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-        made, kind = function(*args, **(kwargs or {})), function.overloadpacket
+        kwargs, kind = kwargs or {}, function.overloadpacket
+        made = function(*args, **kwargs)
         if formula := flop_registry.get(kind):
-            self.found[str(kind)] += formula(*args, **(kwargs or {}), out_val=made)
+            self.found[str(kind)] += formula(*args, **kwargs, out_val=made)
         return made
 
 

@@ -7,7 +7,7 @@ from functools import lru_cache
 from importlib import metadata
 from pathlib import Path
 
-from .sources import Source, digest, source
+from .sources import Source, digest, source, source_of
 
 
 class PackagedText(Source):
@@ -20,13 +20,13 @@ class PackagedText(Source):
         return self.licence, f"{self.content} in the package {self.package} {version}"
 
     def documents(self, reading) -> Iterator[str]:
-        return iter(_in_order(type(self), self.name, reading.seed))
+        return iter(_in_order(self.name, reading.seed))
 
 
 @lru_cache(maxsize=4)  # the same text is read for several tokenizers, and for each of its splits
-def _in_order(kind: type[PackagedText], name: str, seed: int) -> list[str]:
+def _in_order(name: str, seed: int) -> list[str]:
     """All documents, in an order that is the hash's: a prefix is a fair sample everywhere."""
-    return sorted(kind(name).texts(), key=lambda text: digest(f"{seed} {text}"))
+    return sorted(source_of(name).texts(), key=lambda text: digest(f"{seed} {text}"))
 
 
 @source("hpo", "hpo-names")
