@@ -6,10 +6,12 @@ PYTHON ?= $(shell for p in python3.14 python3.13 python3.12 python3.11 python3; 
 	$$p -c $(WORKS) && { echo $$p; break; }; done)
 GPU ?=
 PIP := .venv/bin/pip --disable-pip-version-check
-# pip compiles on one processor, the libraries' own tests, too: set-up does it on all, beside the loops
+# pip compiles on one processor, tests and transformers' 500 models, too: set-up does the rest on all
 INSTALL := $(PIP) install -q --no-compile
 TORCH := $(shell sed -n 's/^torch==\([0-9.]*\).*/\1/p' requirements.txt)
 CPU_INDEX := https://download.pytorch.org/whl/cpu
+# What training imports: its loops are compiled while pip, which needs one processor, gets the others
+TRAINERS := numba tokenizers regex lazy_loader pandas pyarrow tiktoken
 BIN := .venv/bin
 READY := .venv/ready
 SITE_READY := .venv/ready-site
@@ -20,6 +22,9 @@ NBVAL := --nbval --nbval-current-env --nbval-cell-timeout 600 -o addopts="" \
 # A kernel that hangs as it starts or ends holds nbval for good: seldom, but then it is begun once more.
 PATIENCE := $(if $(shell command -v timeout),timeout --foreground -k 30 2400)
 nbval = $(PATIENCE) $(BIN)/pytest $(NBVAL) $(1) || { test $$? = 124 && $(BIN)/pytest $(NBVAL) $(1); }
+BROWSER := $(and $(shell command -v chromium),$(shell command -v npm))
+BUILD_SITE = $(MAKE) -s site
+TEST_BROWSER := $(BIN)/pytest -n 2 --dist worksteal -p no:nbval tests/browser
 COMPILED := train/test_merge_loop train/test_unigram text/test_pretokens
 SMALL := merge_loop or textbook or librarys or their_definition
 export PYTHONHASHSEED := 0
@@ -42,17 +47,14 @@ test: $(READY)  ## ruff, the tests of what must not break, and nbval over all ch
 	$(BIN)/pytest -n 2 --dist worksteal -m "not long" -p no:nbval --ignore tests/browser
 	$(call nbval,notebooks/[0-9]*.ipynb)
 
+# The site is built on one processor: while the solutions run
 test-all: $(READY)  ## the rest, after make test: long tests, solutions, wheel, browser
 	$(BIN)/pytest -n 2 --dist worksteal -m long -p no:nbval --ignore tests/browser
-	$(call nbval,notebooks/solutions)
-	@if ! command -v chromium >/dev/null; then \
-		echo "browser tests not run: chromium is not installed (Debian: apt-get install chromium)"; \
-	elif ! command -v npm >/dev/null; then \
-		echo "browser tests not run: npm is not installed (Debian: apt-get install npm)"; \
-	else $(MAKE) test-browser; fi
+	@$(if $(BROWSER),$(BUILD_SITE),true) & site=$$!; $(call nbval,notebooks/solutions) && wait $$site
+	$(if $(BROWSER),$(TEST_BROWSER),@echo "browser tests not run: chromium or npm (Node.js) is not installed")
 
 test-browser: site  ## the built site and JupyterLab in Chromium
-	$(BIN)/pytest -n 2 --dist worksteal -p no:nbval tests/browser
+	$(TEST_BROWSER)
 
 screenshot: site  ## the landing page for the README, as site/_static/landing.png
 	$(BIN)/python tools/screenshot.py
@@ -120,12 +122,13 @@ $(READY): requirements.txt pyproject.toml
 		else echo "Python 3.11 or later is needed, and $(or $(PYTHON),none of python3.14 to python3)" \
 			"is not one that runs: install it, or name yours with PYTHON=..."; fi >&2; exit 1; }
 	@$(KEPT) || $(PYTHON) -m venv --clear .venv
-	@$(MAKE) -s torch
-	$(INSTALL) -r requirements.txt
+	$(INSTALL) -c requirements.txt $(TRAINERS)
+	@echo "installing the others and compiling the trainers' loops, once: two minutes"
+	@PYTHONPATH=. $(BIN)/python tools/compile.py & loops=$$!; \
+		$(MAKE) -s torch && $(INSTALL) -r requirements.txt && wait $$loops
 	$(INSTALL) --no-deps --no-build-isolation -e .
 	@$(MAKE) -s model
-	@echo "compiling the libraries and the loops of the trainers, once: about a minute"
-	@(cd .venv && bin/python -m compileall -qq -j 0 -x '/tests?/' lib) & $(BIN)/python tools/compile.py && wait
+	@cd .venv && bin/python -m compileall -qq -j 0 -x '/tests?/|transformers/models/' lib || true
 	touch $(READY)
 
 # Without its dependencies, which compile a program to run the model with. Where it is not to be had, the
