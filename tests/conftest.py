@@ -36,8 +36,9 @@ def pytest_collection_modifyitems(config, items):
 
 
 def pytest_collection_finish(session):
-    """What is imported stays: the collector, which tests wait for, need not walk it each time."""
+    """What is imported stays, and tests make objects by the 100,000: the collector need not come each 700."""
     gc.freeze()
+    gc.set_threshold(100_000, 50, 50)
 
 
 @pytest.fixture(scope="session")
