@@ -6,11 +6,11 @@ PYTHON ?= $(shell for p in python3.14 python3.13 python3.12 python3.11 python3; 
 	$$p -c $(WORKS) && { echo $$p; break; }; done)
 GPU ?=
 PIP := .venv/bin/pip --disable-pip-version-check
-# pip compiles on one processor, tests and transformers' 500 models, too: set-up does the rest on all
+# pip compiles on one processor: set-up does on all, but for tests and transformers' models, 500 of them
 INSTALL := $(PIP) install -q --no-compile
 TORCH := $(shell sed -n 's/^torch==\([0-9.]*\).*/\1/p' requirements.txt)
 CPU_INDEX := https://download.pytorch.org/whl/cpu
-# What training imports: its loops are compiled while pip, which needs one processor, gets the others
+# What training imports: its loops are compiled while pip, on the other processor, gets the rest
 TRAINERS := numba tokenizers regex lazy_loader pandas pyarrow tiktoken
 BIN := .venv/bin
 READY := .venv/ready
@@ -47,7 +47,7 @@ test: $(READY)  ## ruff, the tests of what must not break, and nbval over all ch
 	$(BIN)/pytest -n 2 --dist worksteal -m "not long" -p no:nbval --ignore tests/browser
 	$(call nbval,notebooks/[0-9]*.ipynb)
 
-# The site is built on one processor: while the solutions run
+# The site, which is built on one processor, is built while the solutions run.
 test-all: $(READY)  ## the rest, after make test: long tests, solutions, wheel, browser
 	$(BIN)/pytest -n 2 --dist worksteal -m long -p no:nbval --ignore tests/browser
 	@$(if $(BROWSER),$(BUILD_SITE),true) & site=$$!; $(call nbval,notebooks/solutions) && wait $$site
