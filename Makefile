@@ -23,7 +23,9 @@ NBVAL := --nbval --nbval-current-env --nbval-cell-timeout 600 -o addopts="" \
 PATIENCE := $(if $(shell command -v timeout),timeout --foreground -k 30 2400)
 nbval = $(PATIENCE) $(BIN)/pytest $(NBVAL) $(1) || { test $$? = 124 && $(BIN)/pytest $(NBVAL) $(1); }
 BROWSER := $(and $(shell command -v chromium),$(shell command -v npm))
+# Named here: `make -n` runs each line of a recipe in which $(MAKE) itself stands.
 BUILD_SITE = $(MAKE) -s site
+NO_BROWSER := @echo "browser tests not run: they need chromium and npm (Debian: apt-get install chromium npm)"
 TEST_BROWSER := $(BIN)/pytest -n 2 --dist worksteal -p no:nbval tests/browser
 COMPILED := train/test_merge_loop train/test_unigram text/test_pretokens
 SMALL := merge_loop or textbook or librarys or their_definition
@@ -51,7 +53,7 @@ test: $(READY)  ## ruff, the tests of what must not break, and nbval over all ch
 test-all: $(READY)  ## the rest, after make test: long tests, solutions, wheel, browser
 	$(BIN)/pytest -n 2 --dist worksteal -m long -p no:nbval --ignore tests/browser
 	@$(if $(BROWSER),$(BUILD_SITE),true) & site=$$!; $(call nbval,notebooks/solutions) && wait $$site
-	$(if $(BROWSER),$(TEST_BROWSER),@echo "browser tests not run: chromium or npm (Node.js) is not installed")
+	$(if $(BROWSER),$(TEST_BROWSER),$(NO_BROWSER))
 
 test-browser: site  ## the built site and JupyterLab in Chromium
 	$(TEST_BROWSER)
