@@ -37,7 +37,7 @@ except ImportError:  # modules are imported by their names below, so its names n
 
 from benchmarks.steps import measure_runs, thesis_runs
 from tokhelpers.models.architectures import new_model
-from tokhelpers.notebook.records import published, record_measured
+from tokhelpers.notebook.records import load_published, record_measured
 
 EXTENSIONS = ("none", "Auto-50000", "Auto-10000", "Crawled-1")
 BATCHES = {"BERT": [32, 128, 512], "MobileLLM": [2, 8, 32], "SmolLM2": [2, 8, 32]}
@@ -52,7 +52,7 @@ def points(small: bool) -> list[tuple[pd.DataFrame, list[int]]]:
         run |= {"extension": "none", "head": "causal-lm", "length": 64}
         sizes = [{**run, "added": n, "vocab_size": 1_000 + n} for n in (0, 4_000)]
         return [(pd.DataFrame(sizes), [1])]
-    runs = thesis_runs(published("thesis_table_06"))
+    runs = thesis_runs(load_published("thesis_table_06"))
     runs = runs[runs.extension.isin(EXTENSIONS)]
     llama = [{**LLAMA, "added": n, "vocab_size": 128_256 + n} for n in ADDED]
     llama = pd.DataFrame(llama).assign(model="Llama-3.2-1B", stage="pretraining", extension="-")
@@ -63,7 +63,7 @@ def slopes(table: pd.DataFrame) -> pd.DataFrame:
     """Fit a line through all steps of a model, stage and batch, with a 95 % interval.
 
     ``percent_per_token`` is the slope of the seconds in percent of the line's start, ``half`` half of
-    its interval, by the normal distribution; ``modelled`` and ``measured`` are bytes of memory per
+    its interval, by the normal distribution; ``modelled`` and ``load_measured`` are bytes of memory per
     added token.
     """
     rows = []

@@ -13,7 +13,7 @@ from measuring import asked, compare, print_ratio, stored
 
 import tokhelpers as th
 from tokhelpers import textbook
-from tokhelpers.tokenizer.library import read_parts
+from tokhelpers.tokenizer.spec import TokenizerSpec
 
 WORDS = 100
 
@@ -46,7 +46,7 @@ def library(texts: list[str], n_tokens: int) -> dict[str, float]:
 
 def by_the_book(texts: list[str], n_tokens: int) -> dict[str, float]:
     llama, naive = _extension(texts, n_tokens)
-    parts = read_parts(th.extend(llama, naive, how="regenerate"))
+    parts = TokenizerSpec.from_tokenizer(th.extend(llama, naive, how="regenerate"))
     words = th.count_pretokens(texts, llama)
     some = words.words[:: len(words) // WORDS][:WORDS]
     pairs = parts.pairs()

@@ -25,7 +25,7 @@ from measuring import asked, compare, stored
 
 import tokhelpers as th
 from tokhelpers.text.pretokens import tally
-from tokhelpers.tokenizer.library import cutting_rules
+from tokhelpers.tokenizer.library import pretokenizer_config_of
 
 SHARD = 1 << 25
 LANGUAGES = ["fi", "ru", "de", "hi", "el", "tr"]
@@ -84,7 +84,7 @@ def spilling(workers: int, corpus, tokenizer) -> tuple[int, int]:
 
 
 def shipping(workers: int, corpus, tokenizer) -> tuple[int, int]:
-    rules, total, size = cutting_rules(tokenizer), Counter(), 0
+    rules, total, size = pretokenizer_config_of(tokenizer), Counter(), 0
     with pool(workers) as executor:
         tasks = [executor.submit(counter, part, rules) for part in corpus.parts(SHARD)]
         for task in tasks:

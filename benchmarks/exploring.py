@@ -33,7 +33,9 @@ def seconds(function, *arguments) -> float:
 if __name__ == "__main__":
     tokenizers = {name: th.load_tokenizer(name) for name in NAMES}
     print(f"premium, {len(NAMES)} tokenizers: {seconds(premium, tokenizers):.1f} s")
-    parts = {name: th.read_parts(tokenizer) for name, tokenizer in tokenizers.items()}
+    parts = {
+        name: th.TokenizerSpec.from_tokenizer(tokenizer) for name, tokenizer in tokenizers.items()
+    }
     print(f"overlap of all pairs: {seconds(th.measure.overlap, parts):.1f} s")
     three = [(name, tokenizers[name]) for name in NAMES[:3]]
     ranks = {name: merge_ranks(tokenizer) for name, tokenizer in three}

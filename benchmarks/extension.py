@@ -104,11 +104,11 @@ def main() -> None:
 
 def load_and_test() -> None:
     """Loading Llama-3 from its cache, and its Self-Tokenization Test."""
-    th.unreachable(th.train_byte_level_bpe(["compile or load the kernels"], vocab_size=257))
+    th.unreachable_tokens(th.train_byte_level_bpe(["compile or load the kernels"], vocab_size=257))
     began = time.perf_counter()
     llama = th.load_tokenizer("llama-3")
     loaded = time.perf_counter()
-    n = len(th.unreachable(llama))
+    n = len(th.unreachable_tokens(llama))
     print(
         f"load llama-3: {loaded - began:.2f} s; unreachable ({n}): {time.perf_counter() - loaded:.2f} s"
     )

@@ -19,8 +19,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
 import tokhelpers as th
 from tokhelpers.measure.languages import SIZES
-from tokhelpers.tokenizer.library import read_parts
-from tokhelpers.tokenizer.parts import build_tokenizer
+from tokhelpers.tokenizer.spec import TokenizerSpec, build_tokenizer
 
 WORDFREQ = {"fin_Latn": "fi", "rus_Cyrl": "ru", "hin_Deva": "hi", "deu_Latn": "de"}
 CHARS = 3_500_000  # to learn from
@@ -68,11 +67,11 @@ def build_each_size(tokenizer: Tokenizer, language: str) -> None:
     naive = th.naive_extension(tokenizer, supplement)
     with warnings.catch_warnings(action="ignore"):  # of a list that yields fewer
         continued = th.continue_bpe(tokenizer, train, max(SIZES))
-    base = read_parts(tokenizer)
+    base = TokenizerSpec.from_tokenizer(tokenizer)
     for extension, how in ((naive, "regenerate"), (continued, "append")):
         for size in (n for n in SIZES if n <= len(extension.tokens)):
             longer = build_tokenizer(th.extend(base, extension, size, how=how))
-            th.unreachable(longer, extension.tokens[:size])
+            th.unreachable_tokens(longer, extension.tokens[:size])
             for encoding in longer.encode_batch_fast(test):
                 _ = encoding.ids
 

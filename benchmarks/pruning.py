@@ -16,14 +16,14 @@ from measuring import alone, asked, compare, print_ratio, stored
 
 import tokhelpers as th
 from tokhelpers.adapt.pruning import ORDERS, prunable
-from tokhelpers.tokenizer.library import read_parts
+from tokhelpers.tokenizer.spec import TokenizerSpec
 
 
 def ours(texts: list[str], curve: bool = False) -> dict[str, float]:
     llama = th.load_tokenizer("llama-3")
     small = th.train_byte_level_bpe(["compile or load"], vocab_size=258)
     th.prune(small, th.pruning_order(small, ["load"], by="leaf-frequency"), 1)
-    read_parts(llama)
+    TokenizerSpec.from_tokenizer(llama)
     began = time.perf_counter()
     words = th.count_pretokens(texts, llama)
     order = th.pruning_order(llama, words, by="leaf-frequency")
@@ -36,15 +36,17 @@ def ours(texts: list[str], curve: bool = False) -> dict[str, float]:
         for by in ORDERS:
             order = th.pruning_order(llama, words, by=by)
             for share in np.linspace(0, 0.9, 10):
-                small = th.prune(read_parts(llama), order, int(share * len(order)))
-                th.evaluate(small, words), th.unreachable(small)
+                small = th.prune(
+                    TokenizerSpec.from_tokenizer(llama), order, int(share * len(order))
+                )
+                th.evaluate(small, words), th.unreachable_tokens(small)
         found["curve"] = time.perf_counter() - began
     return found
 
 
 def by_library(texts: list[str]) -> dict[str, float]:
     llama = th.with_merge_skipping(th.load_tokenizer("llama-3"), False)
-    parts = read_parts(llama)
+    parts = TokenizerSpec.from_tokenizer(llama)
     began = time.perf_counter()
     counts = Counter()
     for start in range(0, len(texts), 1_000):

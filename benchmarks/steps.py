@@ -28,7 +28,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from benchmarks.measuring import forget_peak, peak_megabytes, timed
 from tokhelpers.models.architectures import configuration, new_model
 from tokhelpers.models.costs import dtype_of, inputs_for, trainable, training_memory
-from tokhelpers.notebook.records import processor, published, record_measured
+from tokhelpers.notebook.records import load_published, processor, record_measured
 
 MEASURED = ("seconds", "processor_seconds", "memory")
 KB = 1_024_000  # bytes in what `measuring` calls a MB: the kernel counts in 1,024 bytes
@@ -169,7 +169,7 @@ KEPT = Path(__file__).parents[1] / "runs" / "smollm2_steps.csv"
 
 def thesis() -> pd.DataFrame:
     """Measure a step of each of the thesis' models with each tokenizer: 128 tokens, float32."""
-    runs = thesis_runs(published("thesis_table_06")).query("stage == 'pretraining'")
+    runs = thesis_runs(load_published("thesis_table_06")).query("stage == 'pretraining'")
     return measure_runs(runs, [1], length=128, steps=5, repeats=2)
 
 

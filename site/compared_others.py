@@ -23,13 +23,17 @@ def thesis():
 def parameters():
     from tokhelpers.models.costs import parameter_count
 
-    one = th.published("thesis_table_01").set_index("model")
+    one = th.notebook.load_published("thesis_table_01").set_index("model")
     sizes = one.vocabulary_tokens
     heads = {"BERT": "none", "MobileLLM": "causal-lm", "SmolLM2": "causal-lm"}
     ours = [parameter_count(MODELS[m], int(sizes[m]), heads[m]) for m in one.index]
     yield "Table 1", "parameters", one.parameters, ours, 0
-    added = th.published("thesis_table_06").set_index(["extension", "model"]).added_tokens.fillna(0)
-    nine = th.published("thesis_table_09")
+    added = (
+        th.notebook.load_published("thesis_table_06")
+        .set_index(["extension", "model"])
+        .added_tokens.fillna(0)
+    )
+    nine = th.notebook.load_published("thesis_table_09")
     ours = [
         parameter_count(
             MODELS[row.model], int(sizes[row.model] + added[row.extension, row.model]), row.head
@@ -95,7 +99,7 @@ def adaptbpe():
     scores = figure("13_choosing")
     most = scores[scores.added == scores.added.max()].set_index("method")
     for number, item in ((1, "Table 1@13"), (2, "Table 2")):
-        score = th.published(f"adaptbpe_table_0{number}").pivot(
+        score = th.notebook.load_published(f"adaptbpe_table_0{number}").pivot(
             index="dataset", columns="tokenization", values="fragment_score"
         )
         change = 100 * (score.adaptbpe / score.bpe - 1).mean()
@@ -119,8 +123,13 @@ def lecture():
     """What is compared with the lecture: its three examples, trained anew by the textbook."""
     counts, scores, losses = [], [], []
     item = "Section Byte-Pair Encoding"
-    pairs = th.published("lecture_bpe_pairs")
-    words = th.published("lecture_bpe_corpus").query("merges == 0").set_index("word").frequency
+    pairs = th.notebook.load_published("lecture_bpe_pairs")
+    words = (
+        th.notebook.load_published("lecture_bpe_corpus")
+        .query("merges == 0")
+        .set_index("word")
+        .frequency
+    )
     textbook.train_bpe(words.to_dict(), words_after("bpe"), trace=counts)
     steps = [{"".join(pair): n for pair, n in step["counts"].items()} for step in counts]
     ours = [steps[row.merges][row.pair] for row in pairs.itertuples()]
@@ -128,8 +137,8 @@ def lecture():
     yield item, "merges", None, merges("bpe", counts)
 
     item = "Section WordPiece Tokenization"
-    pairs = th.published("lecture_wordpiece_scores")
-    words = th.published("lecture_wordpiece_corpus").set_index("word").frequency
+    pairs = th.notebook.load_published("lecture_wordpiece_scores")
+    words = th.notebook.load_published("lecture_wordpiece_corpus").set_index("word").frequency
     size = words_after("wordpiece")
     textbook.train_wordpiece(words.to_dict(), size, tie="first", trace=scores)
     steps = [{", ".join(pair): float(n) for pair, n in step["scores"].items()} for step in scores]
@@ -139,25 +148,28 @@ def lecture():
 
     item = "Section Unigram Tokenization"
     words = (
-        th.published("lecture_unigram_words").query("iteration == 1").set_index("word").frequency
+        th.notebook.load_published("lecture_unigram_words")
+        .query("iteration == 1")
+        .set_index("word")
+        .frequency
     )
     slides = {"e_step": "substrings", "drop": 0, "log": math.log10, "digits": 4}
     textbook.train_unigram(words.to_dict(), 11, **slides, trace=losses)
     steps = [{"none": step["loss"], **step["losses"]} for step in losses[:2]]
-    table = th.published("lecture_unigram_losses")
+    table = th.notebook.load_published("lecture_unigram_losses")
     ours = [steps[row.iteration - 1][row.removed] for row in table.itertuples()]
     yield item, "losses without one token", table.loss, ours, 3
-    table = th.published("lecture_unigram_tokens")
+    table = th.notebook.load_published("lecture_unigram_tokens")
     ours = [losses[row.iteration - 1]["p"][row.token] for row in table.itertuples()]
     yield item, "probabilities of tokens", table.probability, ours, 4
 
 
 def words_after(method):
     """The size of the vocabulary on the lecture's last slide."""
-    return th.published(f"lecture_{method}_merges").vocabulary.iloc[-1].count(",") + 1
+    return th.notebook.load_published(f"lecture_{method}_merges").vocabulary.iloc[-1].count(",") + 1
 
 
 def merges(method, trace):
     """Whether each merge on the lecture's slides is ours."""
-    slides = th.published(f"lecture_{method}_merges").pair.dropna()
+    slides = th.notebook.load_published(f"lecture_{method}_merges").pair.dropna()
     return [", ".join(step["merge"]) == pair for step, pair in zip(trace, slides, strict=True)]

@@ -96,7 +96,7 @@ def two_languages():
 @cache
 def by_language():
     """Gain, unused and unreachable tokens by tokenizer, language and size, from our long run."""
-    runs = th.measured("many_languages").query("method != 'base'")
+    runs = th.notebook.load_measured("many_languages").query("method != 'base'")
     vendors = runs.groupby("tokenizer").merge_skipping.transform("max")
     runs = runs[runs.merge_skipping == vendors]  # each tokenizer as its vendor has it
     runs = runs.drop(columns="merge_skipping")
@@ -111,7 +111,7 @@ def by_language():
 
 def beside(number, keys, ours):
     """The rows of a published table that ours has, too, both in one table."""
-    published = th.published(f"paper_table_{number:02}").replace({"tokenizer": NAMES})
+    published = th.notebook.load_published(f"paper_table_{number:02}").replace({"tokenizer": NAMES})
     return published.merge(ours.reset_index(), on=keys)
 
 
@@ -142,7 +142,9 @@ def tables_7_12_13():
     yield "Table 12@10", "gain of continued over naive, %", both.gain_percent, both.gain
     both = beside(13, [*SIZE, "language"], by_language())
     yield "Table 13@10", "fewer unreachable tokens", both.fewer_unreachable, both.fewer, 0
-    runs = th.measured("many_languages").query("tokenizer in ('llama-3', 'mistral-nemo')")
+    runs = th.notebook.load_measured("many_languages").query(
+        "tokenizer in ('llama-3', 'mistral-nemo')"
+    )
     wide = runs.pivot_table("bytes_per_token", [*SIZE, "language", "method"], "merge_skipping")
     change = (100 * (wide[False] / wide[True] - 1)).groupby([*SIZE, "method"]).mean().unstack()
     both = beside(7, SIZE, change)
@@ -173,7 +175,7 @@ def pruning():
     yield "Figure 13", "plain frequency makes tokens unreachable", None, most > 0
     # continued training adds no unreachable token, so those of Table 5 are what pruning leaves
     estonian = figure("11_unreachable").query("mix == 'ekk_Latn'")
-    five = th.published("paper_table_05").query("extension == 'ours'")
+    five = th.notebook.load_published("paper_table_05").query("extension == 'ours'")
     keys = {"left_on": ["added", "pruning_order"], "right_on": ["pruned", "order"]}
     for orders, names in (
         (["id", "leaf-id"], "by id"),
@@ -194,10 +196,12 @@ def exchanging():
         english.get_group(who).drop(columns="source") for who in ("published", "ours")
     )
     yield "Table 4", "English: bytes per token lost, %, continued", published, ours
-    lost = th.measured("prune_then_extend").rename(columns={"order": "pruning_order"})
+    lost = th.notebook.load_measured("prune_then_extend").rename(columns={"order": "pruning_order"})
     lost = lost.replace({"extension": {"continued": "ours"}})
-    five = th.published("paper_table_05").merge(lost, on=["added", "extension", "pruning_order"])
-    eight = th.published("paper_table_08").set_index("tokenizer").unreachable_tokens
+    five = th.notebook.load_published("paper_table_05").merge(
+        lost, on=["added", "extension", "pruning_order"]
+    )
+    eight = th.notebook.load_published("paper_table_08").set_index("tokenizer").unreachable_tokens
     spread = figure("06_unreachable").unreachable
     yield "Table 8@06", "unreachable tokens of Llama-3", eight["default"], spread.sum(), 0
     at = lost.query("added == 16_000 and pruning_order == 'leaf-frequency'").set_index("extension")

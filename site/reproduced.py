@@ -30,7 +30,7 @@ def covers(row, found):
     sizes = [compared.ours.size for compared in found if compared.published is not None]
     if not sizes or not number.isdigit():
         return ""
-    printed = len(th.published(f"{row['document']}_table_{int(number):02}"))
+    printed = len(th.notebook.load_published(f"{row['document']}_table_{int(number):02}"))
     return f"{max(sizes)} of {printed} printed rows" if max(sizes) <= printed else ""
 
 

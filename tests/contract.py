@@ -7,7 +7,8 @@ from functools import lru_cache
 import numpy as np
 from tokenizers import Tokenizer, models
 
-from tokhelpers.tokenizer.library import read_parts, undisturbed
+from tokhelpers.tokenizer.library import without_truncation
+from tokhelpers.tokenizer.spec import TokenizerSpec
 
 TEXTS = [
     "", " ", "  two  spaces ", "\n\r\n\t x", "Tietokoneohjelmoija söi puuroa.", "Хорошая погода!",
@@ -33,7 +34,7 @@ def keep(old: Tokenizer, new: Tokenizer, *, same_ids: bool, round_trip: bool = T
     again = Tokenizer.from_str(written)
     assert again.to_str() == written
     parts_are_what_is_written(new, again)
-    old, new, again = map(undisturbed, (old, new, again))
+    old, new, again = map(without_truncation, (old, new, again))
     specials_are_themselves(old, new)
     for text in TEXTS if round_trip else ():
         if decoded(old, text) == text:
@@ -55,7 +56,7 @@ def decoded(tokenizer, text):
 def parts_are_what_is_written(tokenizer: Tokenizer, again: Tokenizer) -> None:
     """What is remembered of a tokenizer that was put together is what would be read of it."""
     if isinstance(tokenizer.model, models.BPE):
-        found, read = read_parts(tokenizer), read_parts(again)
+        found, read = TokenizerSpec.from_tokenizer(tokenizer), TokenizerSpec.from_tokenizer(again)
         assert list(found.vocab.items()) == list(read.vocab.items())
         assert found.settings == read.settings and np.array_equal(found.merges, read.merges)
 

@@ -55,7 +55,7 @@ def use(tokenizer: Tokenizer) -> None:
         lambda: tokenizer.encode("a text 12"),
         lambda: th.count_pretokens(["a text 12"], tokenizer),
         lambda: th.evaluate(tokenizer, ["a text 12"]),
-        lambda: th.unreachable(tokenizer),
+        lambda: th.unreachable_tokens(tokenizer),
         lambda: th.reachability(tokenizer),
         lambda: th.extend(tokenizer, th.continue_bpe(tokenizer, ["a text 12 texts"], 3)),
         lambda: th.prune(tokenizer, th.pruning_order(tokenizer, by="leaf-id"), 2),

@@ -15,8 +15,9 @@ from strategies import LIKE_REAL, MARKED, loaded
 from tokenizers import Tokenizer
 
 import tokhelpers as th
-from tokhelpers.tokenizer.library import read_parts, token_counts
+from tokhelpers.tokenizer.library import count_tokens
 from tokhelpers.tokenizer.pretokenization import BEFORE_META, cuts_text
+from tokhelpers.tokenizer.spec import TokenizerSpec
 
 OURS = (ValueError, TypeError, OSError)  # with a message: everything else is a defect
 ANY = st.text(max_size=200) | st.text(
@@ -52,10 +53,10 @@ def encoder(name: str) -> Tokenizer:
 
 
 @cache
-def parts(name: str):
+def spec(name: str):
     """What is measured: parts where the package knows them, which are not read anew each time."""
     try:
-        return read_parts(encoder(name))
+        return TokenizerSpec.from_tokenizer(encoder(name))
     except ValueError:
         return encoder(name)
 
@@ -82,13 +83,13 @@ def count_and_encode(text: str, memory: int, name: str) -> None:
     expected = by_the_library(text, tokenizer)
     if not expected:
         return
-    counted = th.count_pretokens([text], parts(name))
+    counted = th.count_pretokens([text], spec(name))
     assert dict(counted) == dict(expected)
     if memory < 20:
-        assert dict(th.count_pretokens([text], parts(name), memory=memory + 1)) == dict(expected)
+        assert dict(th.count_pretokens([text], spec(name), memory=memory + 1)) == dict(expected)
     if not any(content in text for content in added(name)):
         encoded = tokenizer.encode(text, add_special_tokens=False)
-        assert token_counts(parts(name), counted).sum() == len(encoded.ids)
+        assert count_tokens(spec(name), counted).sum() == len(encoded.ids)
 
 
 @cache
@@ -107,7 +108,7 @@ def evaluate_as_people_have_them(text: str, name: str) -> None:
     with suppress(ValueError):  # of a text without documents
         expected = len(plain(name).encode(text, add_special_tokens=False).ids)
         assert th.evaluate(encoder(name), [text]).tokens == expected
-        assert th.evaluate(parts(name), [text]).tokens == expected
+        assert th.evaluate(spec(name), [text]).tokens == expected
 
 
 # --- other encoders of the same tokens ------------------------------------------------------------
@@ -119,7 +120,7 @@ def adapted():
 def adapt(text: str) -> None:
     """AdaptBPE's tokens join to the text, whatever it is."""
     tokens = adapted().encode(text)
-    assert adapted().ids(text) == [adapted().parts.vocab[token] for token in tokens]
+    assert adapted().ids(text) == [adapted().spec.vocab[token] for token in tokens]
     assert encoder("byte-level").decoder.decode(tokens) == text
 
 
@@ -170,7 +171,7 @@ def train_and_continue(documents: list[str]) -> None:
         for base in (encoder("byte-level"), encoder("sentencepiece")):
             with suppress(ValueError):
                 extension = th.continue_bpe(base, documents, 20)
-                assert th.unreachable(th.extend(base, extension), extension.tokens) == []
+                assert th.unreachable_tokens(th.extend(base, extension), extension.tokens) == []
 
 
 def refuse_lone_surrogates(text: str) -> None:

@@ -66,7 +66,7 @@ def test_what_a_box_keeps_a_later_box_loads(tmp_path):
 
 def test_the_page_to_try_cuts_as_the_tokenizer_that_was_learned(tmp_path):
     learned = th.train_byte_level_bpe(th.load_corpus("hpo", chars=1_000_000), vocab_size=4_256)
-    pairs = [f"{a} {b}" for a, b in th.read_parts(learned).pairs()]
+    pairs = [f"{a} {b}" for a, b in th.TokenizerSpec.from_tokenizer(learned).pairs()]
     assert LEARNED.read_text(encoding="utf-8").splitlines() == pairs
     (box,) = read_boxes("try")
     *lines, _ = cpython(box["code"], tmp_path).splitlines()

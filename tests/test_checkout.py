@@ -48,7 +48,7 @@ def test_a_kept_table_says_how_it_was_made(tmp_path, monkeypatch):
     monkeypatch.setenv("TOKHELPERS_MEASURED", str(tmp_path))
     monkeypatch.setenv("TOKHELPERS_PROFILE", "full")
     monkeypatch.setenv("PATH", str(tmp_path))  # git is missing
-    th.record_measured(TABLE, "gains", command="make full", seconds=1.6)
+    th.notebook.record_measured(TABLE, "gains", command="make full", seconds=1.6)
     assert (tmp_path / "gains.csv").read_text() == "size,gain\n1,0.1\n2,0.666667\n"
     how = json.loads((tmp_path / "gains.json").read_text())
     assert (how["commit"], how["profile"], how["seconds"]) == ("unknown", "full", 2)
@@ -57,4 +57,4 @@ def test_a_kept_table_says_how_it_was_made(tmp_path, monkeypatch):
 def test_an_unknown_profile(monkeypatch):
     monkeypatch.setenv("TOKHELPERS_PROFILE", "slow")
     with pytest.raises(ValueError, match="TOKHELPERS_PROFILE is 'slow': use quick or full"):
-        th.profile()
+        th.notebook.profile()

@@ -17,7 +17,7 @@ from transformers import BertTokenizer, GPT2Tokenizer
 
 import tokhelpers as th
 from tokhelpers.adapt.pruning import prunable
-from tokhelpers.tokenizer.library import read_parts
+from tokhelpers.tokenizer.spec import TokenizerSpec
 
 
 @lru_cache
@@ -139,8 +139,8 @@ def extended(base, how, n=150):
 
 def pruned(base, by, n=200):
     if is_wordpiece(base):  # it has no graph of merges; any order will do
-        parts = read_parts(base, wordpiece=True)
-        order = sorted(prunable(parts), key=parts.vocab.get, reverse=by != "id")
+        spec = TokenizerSpec.from_tokenizer(base, wordpiece=True)
+        order = sorted(prunable(spec), key=spec.vocab.get, reverse=by != "id")
         return th.prune(base, order, n)
     needs = by in ("frequency", "leaf-frequency", "merges")
     return th.prune(base, th.pruning_order(base, text() if needs else None, by=by), n)

@@ -85,7 +85,7 @@ import tokhelpers as th
 made = th.train_byte_level_bpe(["low lower lowest"] * 9, vocab_size=262)
 [getattr(th, name) for name in th.__all__]  # none needs what only the notebooks have
 try:
-    th.published("paper_table_08")
+    th.notebook.load_published("paper_table_08")
 except FileNotFoundError as error:
     told = str(error)
 print(json.dumps([th.__file__, th.__version__, made.encode(" lowest").tokens, told]))

@@ -92,12 +92,12 @@ CASES = {
     "extension": Case(
         lambda x: th.extend(base(), x), ["ab"], th.Extension(tokens=["ab"]), "list", "Extension("
     ),
-    "counts": Case(lambda x: th.token_counts(base(), x), {"a": 1}, count(), "dict", "count a text"),
+    "counts": Case(lambda x: th.count_tokens(base(), x), {"a": 1}, count(), "dict", "count a text"),
     "how": Case(lambda x: extend(["ab"], how=x), "behind", "regenerate"),
     "n_tokens": Case(lambda x: extend(["ab"], x), 5, 1),
     "an old token": Case(lambda x: extend([x]), "low", None, accepted="leave them out"),
     "an unknown token": Case(
-        lambda x: th.unreachable(base(), [x]), "zzz", "low", accepted="its vocabulary"
+        lambda x: th.unreachable_tokens(base(), [x]), "zzz", "low", accepted="its vocabulary"
     ),
     "by": Case(lambda x: th.pruning_order(base(), TEXT, by=x), "luck", "leaf-id"),
     "how many": Case(lambda x: th.prune(base(), th.pruning_order(base(), by="leaf-id"), x), 99, 9),
@@ -109,12 +109,18 @@ CASES = {
     "init": Case(lambda x: th.transfer_embeddings(model(), base(), base(), init=x), "best", "mean"),
     "dtype": Case(lambda x: memory(dtype=x), "int3", "bfloat16"),
     "length": Case(lambda x: memory(length=x), 10**6, 512),
-    "table": Case(th.published, "paper_table_99", "adaptbpe_table_01"),
-    "measurement": Case(th.measured, "nothing", "training_costs"),
+    "table": Case(th.notebook.load_published, "paper_table_99", "adaptbpe_table_01"),
+    "measurement": Case(th.notebook.load_measured, "nothing", "training_costs"),
     "numbers": Case(
-        lambda x: th.save_figure(Figure(), x, "08_gain"), NUMBERS[:0], NUMBERS, "08_gain", "table"
+        lambda x: th.notebook.save_figure(Figure(), x, "08_gain"),
+        NUMBERS[:0],
+        NUMBERS,
+        "08_gain",
+        "table",
     ),
-    "figure": Case(lambda x: th.save_figure(Figure(), NUMBERS, x), "8_gain", "08_compression"),
+    "figure": Case(
+        lambda x: th.notebook.save_figure(Figure(), NUMBERS, x), "8_gain", "08_compression"
+    ),
 }
 
 

@@ -47,7 +47,7 @@ def adapted(text: list[str]) -> Iterator[tuple]:
     longer = th.extend(llama, extension)
     yield "extend", longer
     yield "evaluate", th.evaluate(longer, text, added=extension.tokens)
-    yield "unreachable", th.unreachable(longer)
+    yield "unreachable", th.unreachable_tokens(longer)
     order = th.pruning_order(longer, text, by="leaf-frequency")
     yield "prune", th.prune(longer, order, 1_000)
     options = {"vocab_size": 1_500, "pre_tokenizer": llama.pre_tokenizer}
@@ -155,17 +155,17 @@ def test_figures_are_the_same_bytes_whatever_was_drawn_before(tmp_path, monkeypa
     table = pd.DataFrame({"tokens": range(50), "gain": [1 / (n + 3) for n in range(50)]})
     monkeypatch.setenv("TOKHELPERS_FIGURES", str(tmp_path))
     with rc_context():
-        th.set_style()
+        th.notebook.set_style()
         for name in ("01_lines", "02_points", "01_lines"):
             before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
             figure = Figure()
             axes = figure.subplots()
             axes.plot(table.tokens, table.gain, label=name)
             axes.fill_between(table.tokens, table.gain, alpha=0.2)
-            th.label_lines(axes)
+            th.notebook.label_lines(axes)
             axes.scatter(table.tokens, table.gain, marker="x")
             axes.bar(table.tokens, table.gain / 2, hatch="//")
-            th.save_figure(figure, table, name, conditions="Learned from A; measured on B")
+            th.notebook.save_figure(figure, table, name, conditions="Learned from A; measured on B")
     assert len(before) == 4 and b"Learned from A; measured on B" in before["01_lines.svg"]
     assert before["01_lines.csv"].startswith(b"tokens,gain\n0,0.333333\n1,0.25\n")
     assert before == {file.name: file.read_bytes() for file in tmp_path.iterdir()}

@@ -5,7 +5,7 @@ when it is first used. The names below are the package's own; what else a folder
 ``th.FOLDER.NAME``. ``textbook`` has the algorithms, written to be read.
 
 tokenizer: one tokenizer
-    load_tokenizer, read_parts, segment, token_counts, with_merge_skipping,
+    load_tokenizer, TokenizerSpec.from_tokenizer, segment, token_counts, with_merge_skipping,
     save_pretrained, save_sentencepiece, tiktoken_merges, to_tiktoken
 text: where text comes from
     load_corpus, count_pretokens, load_counts, save_counts
@@ -15,14 +15,14 @@ adapt: changing a tokenizer
     Extension, continue_bpe, naive_extension, thesis_extension, extend, AdaptBPE, adapt_bpe,
     pruning_order, prune
 measure: what it does to text
-    evaluate, evaluate_sizes, unreachable, reachability, compare_language, compare_vocabularies,
+    evaluate, evaluate_sizes, unreachable_tokens, reachability, compare_language, compare_vocabularies,
     explain_token, explain_word, fragment_score
 models: what it does to a model
     load_model, new_model, id_map, plan_transfer, transfer_embeddings, parameter_count,
     training_memory, recommend_size
 notebook: what notebooks share
-    profile, published, measured, record_measured, save_figure, set_style, label_lines,
-    show_source, show_tokens, widget
+    show_tokens; further ``th.notebook.NAME``: profile, load_published, load_measured,
+    record_measured, save_figure, set_style, label_lines, show_source, widget
 """
 
 import lazy_loader
@@ -30,10 +30,3 @@ import lazy_loader
 __version__ = "0.1.0"
 
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
-
-
-def merge_skipping(tokenizer, enabled):
-    """Copy a tokenizer as ``with_merge_skipping`` does: its name in earlier versions."""
-    from .tokenizer import with_merge_skipping
-
-    return with_merge_skipping(tokenizer, enabled)

@@ -28,7 +28,7 @@ from .measure import (
     explain_word as explain_word,
     fragment_score as fragment_score,
     reachability as reachability,
-    unreachable as unreachable,
+    unreachable_tokens as unreachable_tokens,
 )
 from .models import (
     id_map as id_map,
@@ -40,18 +40,7 @@ from .models import (
     training_memory as training_memory,
     transfer_embeddings as transfer_embeddings,
 )
-from .notebook import (
-    label_lines as label_lines,
-    measured as measured,
-    profile as profile,
-    published as published,
-    record_measured as record_measured,
-    save_figure as save_figure,
-    set_style as set_style,
-    show_source as show_source,
-    show_tokens as show_tokens,
-    widget as widget,
-)
+from .notebook import show_tokens as show_tokens
 from .text import (
     count_pretokens as count_pretokens,
     load_corpus as load_corpus,
@@ -59,14 +48,14 @@ from .text import (
     save_counts as save_counts,
 )
 from .tokenizer import (
+    TokenizerSpec as TokenizerSpec,
+    count_tokens as count_tokens,
     load_tokenizer as load_tokenizer,
-    read_parts as read_parts,
     save_pretrained as save_pretrained,
     save_sentencepiece as save_sentencepiece,
     segment as segment,
     tiktoken_merges as tiktoken_merges,
     to_tiktoken as to_tiktoken,
-    token_counts as token_counts,
     with_merge_skipping as with_merge_skipping,
 )
 from .train import (

@@ -189,7 +189,7 @@ def inspect(tokenizer: A_TOKENIZER, as_json: AS_JSON = False) -> None:
 
     loaded = loaded_by(tokenizer)
     encoder = library.opened(loaded)
-    if encoder.parts is None:
+    if encoder.spec is None:
         rows = th.measure.describe_tokens(loaded)
         table = rows.groupby("kind", sort=False).token.agg(tokens="size", first="first")
         return show(table, as_json, vocabulary=loaded.get_vocab_size(), model=encoder.kind)
@@ -284,7 +284,7 @@ def extend(
     say(f"learning {tokens:,} tokens")
     extension = th.continue_bpe(loaded, words, tokens, min_frequency=min_frequency)
     longer = th.extend(loaded, extension)
-    added, unreachable = len(extension.tokens), len(th.unreachable(longer, extension.tokens))
+    added, unreachable = len(extension.tokens), len(th.unreachable_tokens(longer, extension.tokens))
     table, what = saved(command, texts, loaded, longer, words)
     show(table, as_json, measured_on=what, added=added, unreachable=unreachable, folder=out)
     raise typer.Exit(FOUND if unreachable or added < tokens else 0)
@@ -309,7 +309,7 @@ def prune(
     loaded, texts, words = started(command.params)
     say(f"ordering the tokens by {by}")
     smaller = th.prune(loaded, th.pruning_order(loaded, words, by=by), tokens)
-    more = len(th.unreachable(smaller)) - len(th.unreachable(loaded))
+    more = len(th.unreachable_tokens(smaller)) - len(th.unreachable_tokens(loaded))
     table, what = saved(command, texts, loaded, smaller, words)
     show(table, as_json, measured_on=what, pruned=tokens, more_unreachable=more, folder=out)
     raise typer.Exit(FOUND if more > 0 else 0)

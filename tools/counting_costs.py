@@ -115,12 +115,14 @@ def main():
     began, load = time.perf_counter(), os.getloadavg()[0]
     with TemporaryDirectory() as home:
         os.chdir(home)
-        log = pd.DataFrame(measure(th.profile().seed), columns=["what", "text", "x", "value"])
+        log = pd.DataFrame(
+            measure(th.notebook.profile().seed), columns=["what", "text", "x", "value"]
+        )
         os.chdir("/")
     log.loc[len(log)] = ("load of the machine", "", 0, load)
     seconds = time.perf_counter() - began
     command = "python tools/counting_costs.py"
-    th.record_measured(log, "counting", command=command, seconds=seconds)
+    th.notebook.record_measured(log, "counting", command=command, seconds=seconds)
 
 
 if __name__ == "__main__":

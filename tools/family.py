@@ -36,4 +36,4 @@ if __name__ == "__main__":
     shown = [argument.partition("=")[0] for argument in sys.argv[1:]]
     command = " ".join(["python tools/family.py", *(f"{name}[=FOLDER]" for name in shown)])
     seconds = time.monotonic() - began
-    th.record_measured(table, "vocabulary_overlap", command=command, seconds=seconds)
+    th.notebook.record_measured(table, "vocabulary_overlap", command=command, seconds=seconds)

@@ -106,7 +106,7 @@ def make_counts(shared: Path) -> None:
     """Write the counts of all texts, and ``texts.csv``."""
     with open(shared / "manifest.tsv", newline="", encoding="utf-8") as file:
         manifest = {row["path"]: row for row in csv.DictReader(file, delimiter="\t")}
-    languages = [*th.published("paper_table_12").language.unique(), "eng_Latn"]
+    languages = [*th.notebook.load_published("paper_table_12").language.unique(), "eng_Latn"]
     iso = {MACRO.get(code[:3], code[:3]): code for code in languages if code not in WITHOUT_SPACES}
     rows = []
     for kind in sorted({*TEXTS, "opensubtitles", "wikipedia"}):
@@ -227,7 +227,7 @@ def make_choice(only: list[str]) -> None:
 
 def choose(language: str, development: str) -> list[dict]:
     """Rows of ``chosen.csv`` for one language, in the order in which mixtures were tried."""
-    llama = th.read_parts(th.load_tokenizer("llama-3"))
+    llama = th.TokenizerSpec.from_tokenizer(th.load_tokenizer("llama-3"))
     test = th.count_pretokens(read_counts(development, "test"), llama)
     flores = th.count_pretokens(read_counts(f"flores:{language}"), llama)
     before = [th.evaluate(llama, words).tokens for words in (test, flores)]
@@ -297,7 +297,9 @@ def make_totals(shared: Path, tokenizers: list[str], command: str) -> None:
         old = pd.read_csv(stored)
         fresh = pd.concat([old[~old.tokenizer.isin(fresh.tokenizer)], fresh])
     fresh = fresh.sort_values(["tokenizer", "language"], ignore_index=True)
-    th.record_measured(fresh, "flores_tokens", command=command, seconds=time.perf_counter() - began)
+    th.notebook.record_measured(
+        fresh, "flores_tokens", command=command, seconds=time.perf_counter() - began
+    )
 
 
 def main() -> None:

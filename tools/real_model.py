@@ -512,7 +512,7 @@ def order(by: str, counted: str) -> list[str]:
 
 def random_leaves() -> list[str]:
     """Leaves in an order by lot: a token is taken once nothing is merged from it any more."""
-    parts = th.read_parts(base())
+    parts = th.TokenizerSpec.from_tokenizer(base())
     merges, rng = parts.merges.tolist(), np.random.default_rng(0)
     made_of = {result: (left, right) for left, right, result in merges}
     needed = Counter(i for pair in made_of.values() for i in set(pair))
@@ -824,7 +824,9 @@ def record(name: str, make: Callable[[], pd.DataFrame]) -> None:
     began = time.monotonic()
     table = make()
     command = f"python tools/real_model.py {name}"
-    th.record_measured(table, f"smollm2_{name}", command=command, seconds=time.monotonic() - began)
+    th.notebook.record_measured(
+        table, f"smollm2_{name}", command=command, seconds=time.monotonic() - began
+    )
 
 
 TABLES = {

@@ -13,7 +13,7 @@ import pandas as pd
 import typer
 
 from tokhelpers.__main__ import in_one_line
-from tokhelpers.notebook.records import measured, profile, record_measured
+from tokhelpers.notebook.records import load_measured, profile, record_measured
 from tokhelpers.tokenizer.files import PLACE
 
 FOLDER = PLACE / "notebooks"
@@ -131,7 +131,7 @@ def run_notebooks(
 
 def expected_seconds(paths: list[Path]) -> dict[Path, int]:
     """How long each took when times were last kept (`make times`); else half a minute."""
-    stored = measured("notebooks").set_index("notebook").seconds
+    stored = load_measured("notebooks").set_index("notebook").seconds
     return {path: max(1, int(stored.get(path.stem, 30))) for path in paths}
 
 

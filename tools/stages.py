@@ -23,7 +23,7 @@ from tokhelpers.models.batches import (
     special_ids,
 )
 from tokhelpers.models.losses import predicted
-from tokhelpers.tokenizer.library import undisturbed
+from tokhelpers.tokenizer.library import without_truncation
 
 CHOSEN = 0.15  # share of a text's tokens that a masked model guesses
 MASKED, REPLACED = 0.8, 0.1  # shares of these; thesis, section 3.2.1
@@ -124,7 +124,7 @@ def masking(model, tokenizer) -> Callable[[dict, np.random.Generator], dict]:
 
     Source: BERT, as in the thesis, section 3.2.1; there whole words are chosen, here tokens.
     """
-    inner = undisturbed(tokenizer)
+    inner = without_truncation(tokenizer)
     special = special_ids(inner)
     masks = [i for i in special if "mask" in inner.id_to_token(i).lower()]
     if len(masks) != 1:

@@ -138,7 +138,7 @@ def _supplement(tokenizer: Tokenizer, texts: Iterable[str], threshold: int) -> T
     how = {"vocab_size": 200_000, "min_frequency": threshold, **alone}
     if isinstance(tokenizer.model, models.WordPiece):
         return th.train_wordpiece(texts, **how, **rules)
-    if th.read_parts(tokenizer).byte_level:
+    if th.TokenizerSpec.from_tokenizer(tokenizer).byte_level:
         return th.train_byte_level_bpe(texts, **how, **rules)
     return th.train_sentencepiece_bpe(texts, **how)
 
@@ -169,7 +169,11 @@ def loaded(setup: Setup, dtype: torch.dtype):
     """Load a model of the thesis, every weight in its place, and of the published size."""
     options = {"revision": setup.commit, "config": configured(setup), "dtype": dtype}
     found = th.models.load_model(setup.hub_id, setup.kind, unused=setup.unused, **options)
-    sizes = th.published("thesis_table_09").query("extension == 'none'").set_index("model")
+    sizes = (
+        th.notebook.load_published("thesis_table_09")
+        .query("extension == 'none'")
+        .set_index("model")
+    )
     sizes = sizes[sizes["head"] != "text-classification"].parameters
     size = sum(p.numel() for p in found.parameters())
     if size != sizes[setup.name]:
@@ -228,7 +232,7 @@ def thesis(
     else:
         model = with_new_rows(model, old, new, setup.deviation, seed)
     options = {"length": setup.length, "separator": setup.separator, "seed": seed}
-    rates = th.published("thesis_table_10").set_index("model").loc[setup.name]
+    rates = th.notebook.load_published("thesis_table_10").set_index("model").loc[setup.name]
     mark = hashlib.sha256(repr([texts, column, terms, words, dtype]).encode()).hexdigest()[:8]
     place = Path(folder, name, f"{arm}-{threshold}-seed-{seed}-{mark}")
     stages = {
@@ -286,7 +290,9 @@ def command(
     table = pd.concat(rows).assign(model=model, arm=arm, threshold=threshold, words=words)
     called = f"python tools/thesis.py {model} {arm} --threshold {threshold} --words {words}"
     seconds = float(table.seconds.sum())
-    th.record_measured(table, f"thesis_{model}_{arm}_{threshold}", command=called, seconds=seconds)
+    th.notebook.record_measured(
+        table, f"thesis_{model}_{arm}_{threshold}", command=called, seconds=seconds
+    )
     print(table.T.to_string())
 
 

@@ -44,7 +44,7 @@ def test_equals_the_textbook(found, added, merges):
     tokenizer = cut_at_spaces(*tb.train_byte_level_bpe(["ab", *found], 256 + merges))
     text, added = " ".join(found), list(dict.fromkeys(token_strings(added)))
     encoder = adapt_bpe(tokenizer, added)
-    V, M = encoder.parts.vocab, encoder.parts.pairs()
+    V, M = encoder.spec.vocab, encoder.spec.pairs()
     pieces = [piece for piece, _ in tokenizer.pre_tokenizer.pre_tokenize_str(text)]
     expected = tb.tokenize_adapt_bpe(pieces, V, M, added)
     assert encoder.encode(text) == expected
@@ -55,7 +55,7 @@ def test_equals_the_textbook(found, added, merges):
     longer = th.extend(tokenizer, th.Extension(new), how="regenerate")
     assert encoder.tokenizer.to_str() == longer.to_str()
     if text:
-        counts = encoder.token_counts(th.count_pretokens([text] * 2, tokenizer))
+        counts = encoder.count_tokens(th.count_pretokens([text] * 2, tokenizer))
         assert counts.tolist() == np.bincount(2 * encoder.ids(text), minlength=len(V)).tolist()
 
 
@@ -103,7 +103,7 @@ def test_evaluate_measures_the_encoder(name, finnish):
         ids = encoder.ids_batch(texts)
         found = th.evaluate(encoder, texts, added=added)
         assert found.tokens == sum(map(len, ids))
-        used = {encoder.parts.tokens.get(i) for i in set().union(*ids)}
+        used = {encoder.spec.tokens.get(i) for i in set().union(*ids)}
         assert found.unused_added == np.mean([token not in used for token in added])
     with pytest.raises(ValueError, match="give documents, not counts"):
         th.evaluate(encoder, th.count_pretokens(texts, cutting))
@@ -122,7 +122,7 @@ def test_ten_thousand_repeats_with_tokens_that_overlap_in_them(llama, piece):
     stored, vocab = token_strings([piece])[0], llama.get_vocab()
     encoder = adapt_bpe(llama, [stored * n for n in range(2, 40) if stored * n not in vocab])
     ids = encoder.ids(piece * 10_000)  # in the square of the length it were hours
-    assert "".join(map(encoder.parts.tokens.get, ids)) == stored * 10_000
+    assert "".join(map(encoder.spec.tokens.get, ids)) == stored * 10_000
 
 
 @pytest.mark.parametrize(

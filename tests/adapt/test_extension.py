@@ -16,8 +16,7 @@ from tokhelpers import textbook
 from tokhelpers.adapt.extension import always_split
 from tokhelpers.adapt.methods import METHODS
 from tokhelpers.measure.reachability import reachability
-from tokhelpers.tokenizer.library import read_parts
-from tokhelpers.tokenizer.parts import Parts, build_tokenizer, merge_ids
+from tokhelpers.tokenizer.spec import TokenizerSpec, build_tokenizer, merge_ids
 
 TEXT = ["the cat sat on the mat", "a bat, a hat; that cat!", "ääkkösiä öisin, yötä päivää"]
 MORE = ["catamaran catalogue catnip category", "yöttömän yön yötä", "batman batmobile bathtub"]
@@ -44,7 +43,10 @@ def test_where_the_merges_of_a_naive_extension_go(base, how):
     """Its usable merges, each once, behind the old ones or before; or every split of its tokens."""
     naive = th.naive_extension(base, train_byte_level(MORE))
     naive = th.Extension([*naive.tokens, "qq", "qqq"], naive.merges)
-    old, vocab = read_parts(base).pairs(), set(base.get_vocab()) | set(naive.tokens)
+    old, vocab = (
+        TokenizerSpec.from_tokenizer(base).pairs(),
+        set(base.get_vocab()) | set(naive.tokens),
+    )
     usable = [m for m in naive.merges if {*m, "".join(m)} <= vocab]
     every = [(t[:i], t[i:]) for t in naive.tokens for i in range(len(t) - 1, 0, -1)]
     expected = {
@@ -52,17 +54,17 @@ def test_where_the_merges_of_a_naive_extension_go(base, how):
         "prepend": usable + [m for m in old if m not in usable],
         "regenerate": old + [m for m in every if vocab.issuperset(m)],
     }
-    assert read_parts(th.extend(base, naive, how=how)).pairs() == expected[how]
+    assert TokenizerSpec.from_tokenizer(th.extend(base, naive, how=how)).pairs() == expected[how]
     if how == "regenerate":
         bare = th.extend(base, th.Extension(tokens=naive.tokens), how="append")
-        assert read_parts(bare).pairs() == expected[how]
+        assert TokenizerSpec.from_tokenizer(bare).pairs() == expected[how]
 
 
 def test_merges_with_spaces_survive():
     vocab = {"a": 0, " ": 1, "b": 2, "a ": 3, "a b": 4}
     tokenizer = Tokenizer(models.BPE(vocab, [("a", " "), ("a ", "b")]))
     new = th.extend(tokenizer, th.Extension(tokens=["ba "]))
-    assert read_parts(new).pairs() == [("a", " "), ("a ", "b"), ("b", "a ")]
+    assert TokenizerSpec.from_tokenizer(new).pairs() == [("a", " "), ("a ", "b"), ("b", "a ")]
     assert new.encode("a b").tokens == ["a b"] and new.encode("ba ").tokens == ["ba "]
 
 
@@ -101,8 +103,10 @@ def test_the_thesis_algorithms(family):
     """Algorithms 7 to 9: the tokens, their ids and the merges behind the old ones."""
     train, algorithm = ALGORITHMS[family]
     old, new = train(TEXT), train(MORE)
-    longer = read_parts(th.extend(old, th.thesis_extension(old, new)), wordpiece=True)
-    old, new = (read_parts(made, wordpiece=True) for made in (old, new))
+    longer = TokenizerSpec.from_tokenizer(
+        th.extend(old, th.thesis_extension(old, new)), wordpiece=True
+    )
+    old, new = (TokenizerSpec.from_tokenizer(made, wordpiece=True) for made in (old, new))
     if family == "WordPiece":
         assert longer.vocab == algorithm(old.vocab, new.vocab) != old.vocab
     else:
@@ -121,7 +125,7 @@ def test_scaffold_rebuilds_tokens_from_left_to_right(base, mistral):
     added = sorted(new.get_vocab().items(), key=lambda item: item[1])[len(base.get_vocab()) :]
     assert [token for token, _ in added] == ["he", "hemat", "hemati", "hematic", "mati"]
     pairs = [("h", "e"), ("he", "mat"), ("hemat", "i"), ("hemati", "c"), ("mat", "i")]
-    assert read_parts(new).pairs()[-5:] == pairs
+    assert TokenizerSpec.from_tokenizer(new).pairs()[-5:] == pairs
     assert new.encode("hematic").tokens[1:-1] == ["hematic"]
     new = th.extend(mistral, th.Extension(tokens=["ꙮa", "ꙮ"]), how="scaffold")
     assert new.encode("ꙮa").tokens[-1] == "ꙮa"
@@ -141,7 +145,7 @@ def test_tokens_that_are_always_split_are_reported(base, mistral):
         table = reachability(new)
         split = table[table.category == "never: always split"].token
         assert sorted(split[split.isin(tokens)]) == always_split(
-            read_parts(tokenizer), sorted(tokens)
+            TokenizerSpec.from_tokenizer(tokenizer), sorted(tokens)
         )
     with pytest.warns(UserWarning, match="1 of the 2 new tokens, first 'c-d'"):
         th.extend(train_wordpiece(TEXT), th.Extension(tokens=["c-d", "##bat"]))
@@ -152,7 +156,10 @@ def test_added_tokens_cut_words_and_partial_bytes_only_hold_their_id(base):
     extension = th.Extension(tokens=["Ġcatn", half + half])
     new = th.extend(base, extension, how="add_tokens")
     ids = [new.token_to_id(" catn"), new.token_to_id(half + half)]
-    assert ids == [read_parts(base).next_id, read_parts(base).next_id + 1]
+    assert ids == [
+        TokenizerSpec.from_tokenizer(base).next_id,
+        TokenizerSpec.from_tokenizer(base).next_id + 1,
+    ]
     assert new.encode("a catnip", add_special_tokens=False).tokens[1] == " catn"
     assert new.decode(new.encode("a catnip").ids) == "a catnip"
 
@@ -160,15 +167,18 @@ def test_added_tokens_cut_words_and_partial_bytes_only_hold_their_id(base):
 @pytest.mark.parametrize("how", METHODS)
 def test_parts_give_parts(base, how):
     """As many sizes are measured by: what they make is the same tokenizer, not put together."""
-    naive, parts = th.naive_extension(base, train_byte_level(MORE)), read_parts(base)
-    made = th.extend(parts, naive, 9, how=how)
-    assert isinstance(made, Parts)
+    naive, spec = (
+        th.naive_extension(base, train_byte_level(MORE)),
+        TokenizerSpec.from_tokenizer(base),
+    )
+    made = th.extend(spec, naive, 9, how=how)
+    assert isinstance(made, TokenizerSpec)
     assert build_tokenizer(made).to_str() == th.extend(base, naive, 9, how=how).to_str()
-    order = th.pruning_order(parts, by="id")
-    small = build_tokenizer(th.prune(parts, order, 9))
+    order = th.pruning_order(spec, by="id")
+    small = build_tokenizer(th.prune(spec, order, 9))
     assert small.to_str() == th.prune(base, order, 9).to_str()
     with pytest.raises(ValueError, match="this one's model is AdaptBPE"):
-        th.extend(th.adapt_bpe(parts, []), naive)
+        th.extend(th.adapt_bpe(spec, []), naive)
 
 
 def test_a_continued_merge_that_recurs_is_added_once(base):
@@ -176,28 +186,28 @@ def test_a_continued_merge_that_recurs_is_added_once(base):
     first, last = [("q", "x"), ("q", "y")], [("qx", "z")]
     for tokens, n in ((["qx", "qy", "qxz"], None), (["qx", "qy", "qxz", "zz"], 3)):
         twice = th.Extension(tokens, [*first, first[0], *last], continued=True)
-        made = read_parts(th.extend(base, twice, n)).pairs()
-        assert made == read_parts(base).pairs() + first + last
+        made = TokenizerSpec.from_tokenizer(th.extend(base, twice, n)).pairs()
+        assert made == TokenizerSpec.from_tokenizer(base).pairs() + first + last
 
 
 def continued_slowly(base: Tokenizer, counts: dict[str, int], n_tokens: int):
     """Continued training by its definition: encode, count pairs, add the best merge, encode anew."""
-    parts, merges, frequencies = read_parts(base), [], []
-    while len(parts.vocab) < base.get_vocab_size() + n_tokens:
-        model, pairs = build_tokenizer(parts).model, Counter()
+    spec, merges, frequencies = TokenizerSpec.from_tokenizer(base), [], []
+    while len(spec.vocab) < base.get_vocab_size() + n_tokens:
+        model, pairs = build_tokenizer(spec).model, Counter()
         for word, n in counts.items():
             for pair in pairwise(token.id for token in model.tokenize(word)):
                 pairs[pair] += n
         if not pairs:
             break
         best = min(pairs, key=lambda pair: (-pairs[pair], pair))
-        merges.append(tuple(parts.tokens[i] for i in best))
+        merges.append(tuple(spec.tokens[i] for i in best))
         frequencies.append(pairs[best])
-        vocab = {"".join(merges[-1]): parts.next_id} | parts.vocab
-        parts = Parts(
-            parts.settings,
+        vocab = {"".join(merges[-1]): spec.next_id} | spec.vocab
+        spec = TokenizerSpec(
+            spec.settings,
             vocab,
-            np.concatenate([parts.merges, merge_ids(vocab, merges[-1:])]).astype(np.int32),
+            np.concatenate([spec.merges, merge_ids(vocab, merges[-1:])]).astype(np.int32),
         )
     return merges, frequencies
 
@@ -225,8 +235,10 @@ def test_continued_training_sees_what_an_encoder_leaves(base, counts, n_tokens):
     made = dict.fromkeys(map("".join, merges))
     assert learned.tokens == [token for token in made if token not in base.get_vocab()]
     longer = th.extend(base, learned)
-    assert read_parts(longer).pairs() == [*dict.fromkeys([*read_parts(base).pairs(), *merges])]
-    assert th.unreachable(longer, learned.tokens) == []
+    assert TokenizerSpec.from_tokenizer(longer).pairs() == [
+        *dict.fromkeys([*TokenizerSpec.from_tokenizer(base).pairs(), *merges])
+    ]
+    assert th.unreachable_tokens(longer, learned.tokens) == []
     for k in range(len(learned.tokens)):  # whatever comes after
         short = th.continue_bpe(base, counts, k)
         assert th.extend(base, learned, k).to_str() == th.extend(base, short).to_str()
@@ -239,8 +251,10 @@ def test_characters_come_first_and_need_no_merges(mistral):
     assert len(extension.merges) == 3
     for k in range(7):
         new = th.extend(mistral, extension, k)
-        assert len(read_parts(new).merges) == len(read_parts(mistral).merges) + max(0, k - 3)
-        assert th.unreachable(new) == []
+        assert len(TokenizerSpec.from_tokenizer(new).merges) == len(
+            TokenizerSpec.from_tokenizer(mistral).merges
+        ) + max(0, k - 3)
+        assert th.unreachable_tokens(new) == []
 
 
 def test_fewer_tokens_than_asked_for(base):

@@ -12,7 +12,7 @@ from tokenizers import AddedToken, Tokenizer, models, pre_tokenizers, processors
 import tokhelpers as th
 from tokhelpers import textbook
 from tokhelpers.adapt.pruning import ORDERS, prunable, splits
-from tokhelpers.tokenizer.library import read_parts
+from tokhelpers.tokenizer.spec import TokenizerSpec
 
 TEXT = ["the cat sat on the mat", "a bat, a hat; that cat!", "ääkkösiä öisin, yötä päivää"] * 3
 LEAVES = ("leaf-frequency", "leaf-id")
@@ -31,9 +31,9 @@ def base() -> Tokenizer:
     return tokenizer
 
 
-def encoder_trace(parts, word):
+def encoder_trace(spec, word):
     """Tokens of a word and the merges made, by the encoder's rule, written out."""
-    ranks = {tuple(pair): rank for rank, pair in enumerate(parts.pairs())}
+    ranks = {tuple(pair): rank for rank, pair in enumerate(spec.pairs())}
     tokens, made = list(word), []
     while pairs := [
         (ranks[p], i) for i, p in enumerate(zip(tokens, tokens[1:], strict=False)) if p in ranks
@@ -54,25 +54,25 @@ words = st.dictionaries(st.text("abc", min_size=1, max_size=9), st.integers(1, 9
 )
 def test_orders_equal_the_textbook(tokenizer, counts):
     tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    parts = read_parts(tokenizer)
+    spec = TokenizerSpec.from_tokenizer(tokenizer)
     seen, merged, last, unreachable = Counter(), Counter(), [], []
     for word, n in counts.items():
-        tokens, made = encoder_trace(parts, word)
+        tokens, made = encoder_trace(spec, word)
         for token in tokens:
             seen[token] += n
         for pair in made:
             merged[pair] += n
-    for token in parts.vocab:
-        tokens, made = encoder_trace(parts, token)
+    for token in spec.vocab:
+        tokens, made = encoder_trace(spec, token)
         if tokens != [token]:
             unreachable.append(token)
         elif made:
             last.append(made[-1])
-    left, right = splits(parts)
-    name = parts.tokens
+    left, right = splits(spec)
+    name = spec.tokens
     found = {name[i]: (name[left[i]], name[right[i]]) for i in np.flatnonzero(left >= 0).tolist()}
     assert found == {"".join(pair): pair for pair in last}
-    vocab, free = parts.vocab, set(parts.vocab) - set("abc")
+    vocab, free = spec.vocab, set(spec.vocab) - set("abc")
     used = Counter(seen)  # Purason et al. 2025, Algorithm 2: as a token, and as a part of merges
     for pair, n in merged.items():
         used.update({part: n * pair.count(part) for part in pair})
@@ -116,7 +116,9 @@ def test_what_is_pruned_and_what_stays(base, by):
 def test_leaf_orders_make_nothing_unreachable(tokenizer, counts, by, data):
     order = th.pruning_order(tokenizer, counts, by=by)
     n = data.draw(st.integers(0, len(order)))
-    assert set(th.unreachable(th.prune(tokenizer, order, n))) <= set(th.unreachable(tokenizer))
+    assert set(th.unreachable_tokens(th.prune(tokenizer, order, n))) <= set(
+        th.unreachable_tokens(tokenizer)
+    )
 
 
 def test_characters_bytes_and_unknown_tokens_never_go():
@@ -124,7 +126,7 @@ def test_characters_bytes_and_unknown_tokens_never_go():
     options = {"continuing_subword_prefix": "##", "unk_token": "[U]"}
     tokenizer = Tokenizer(models.WordPiece(vocab, **options))
     tokenizer.add_special_tokens(["<x>"])
-    assert prunable(read_parts(tokenizer, wordpiece=True)) == ["ab", "##bb"]
+    assert prunable(TokenizerSpec.from_tokenizer(tokenizer, wordpiece=True)) == ["ab", "##bb"]
 
 
 def test_of_equals_the_longest_in_bytes_goes_first():

@@ -25,22 +25,22 @@ def final_tokens(table):
 @examples(15)
 @given(text=st.sampled_from(TEXTS) | st.text(min_size=1), skipping=st.booleans())
 def test_the_last_states_are_the_librarys_tokens(name, text, skipping):
-    changed, parts = switched(name, skipping)
+    changed, spec = switched(name, skipping)
     expected = changed.encode(text, add_special_tokens=False).tokens
-    assert final_tokens(th.explain_word(parts, text)) == " ".join(expected)
+    assert final_tokens(th.explain_word(spec, text)) == " ".join(expected)
 
 
 @cache
 def switched(name, skipping):
     changed = th.with_merge_skipping(loaded(name), skipping)
-    return changed, th.read_parts(changed)
+    return changed, th.TokenizerSpec.from_tokenizer(changed)
 
 
 def test_steps_go_through_the_list_of_merges(llama):
-    parts = th.read_parts(llama)
+    spec = th.TokenizerSpec.from_tokenizer(llama)
     table = th.explain_word(llama, " kyllästyä")
     merged = table[table.step > 0]
-    pairs = [f"{a} + {b}" for a, b in (parts.pairs()[rank] for rank in merged["rank"])]
+    pairs = [f"{a} + {b}" for a, b in (spec.pairs()[rank] for rank in merged["rank"])]
     assert merged.pair.tolist() == pairs
     assert table.tokens.str.count(" ").diff().dropna().eq(-1).all()
     special = th.explain_word(llama, "a<|eot_id|>b")

@@ -12,8 +12,14 @@ TOKENIZERS = ["mistral-v1", "llama-3", "qwen", "mistral-nemo"]
 
 def test_the_stored_rows_are_of_the_papers_languages():
     """Notebook 10 measures some of them again."""
-    stored, languages = th.measured("many_languages"), set(th.text.training_languages())
-    assert languages <= set(th.published("paper_table_12").language) and len(languages) == 63
+    stored, languages = (
+        th.notebook.load_measured("many_languages"),
+        set(th.text.training_languages()),
+    )
+    assert (
+        languages <= set(th.notebook.load_published("paper_table_12").language)
+        and len(languages) == 63
+    )
     assert set(stored.language) == languages and set(stored.tokenizer) == set(TOKENIZERS)
     by_method = stored.groupby("method").unreachable_added.max()
     assert by_method["continued"] == 0 < by_method["naive"]

@@ -15,7 +15,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 
 import tokhelpers as th
 from tokhelpers.measure.quality import renyi_efficiency
-from tokhelpers.tokenizer.library import read_parts
+from tokhelpers.tokenizer.spec import TokenizerSpec
 
 
 @pytest.mark.parametrize("name", one_fast("mistral-v1", "llama-3", "qwen", "mistral-nemo"))
@@ -46,11 +46,14 @@ def test_renyi_efficiency_equals_the_scorer(counts):
 def test_unreachable_equals_the_definition(llama):
     """Each ordinary token string through the library's own model, skipping off."""
     model = th.with_merge_skipping(llama, False).model
-    vocab, special = read_parts(llama).vocab, read_parts(llama).special
+    vocab, special = (
+        TokenizerSpec.from_tokenizer(llama).vocab,
+        TokenizerSpec.from_tokenizer(llama).special,
+    )
     ordinary = sorted((t for t in vocab if t not in special), key=vocab.get)
     missed = [token for token in ordinary if [t.value for t in model.tokenize(token)] != [token]]
-    assert th.unreachable(llama) == missed and len(missed) == 588
-    assert th.unreachable(llama, missed[:3] + ["the"]) == missed[:3]
+    assert th.unreachable_tokens(llama) == missed and len(missed) == 588
+    assert th.unreachable_tokens(llama, missed[:3] + ["the"]) == missed[:3]
 
 
 def test_added_tokens_are_not_ordinary():
@@ -58,8 +61,12 @@ def test_added_tokens_are_not_ordinary():
     base = th.train_byte_level_bpe(["bat bat bag"], vocab_size=258)
     base.add_tokens(["gene"])
     longer = th.extend(base, th.continue_bpe(base, ["bat bag bat"], 1))
-    assert "gene" in read_parts(longer).vocab and longer.encode("gene").tokens == ["gene"]
-    assert th.unreachable(longer) == [] and th.unreachable(longer, ["gene"]) == ["gene"]
+    assert "gene" in TokenizerSpec.from_tokenizer(longer).vocab and longer.encode(
+        "gene"
+    ).tokens == ["gene"]
+    assert th.unreachable_tokens(longer) == [] and th.unreachable_tokens(longer, ["gene"]) == [
+        "gene"
+    ]
 
 
 def test_unused_share_and_added_tokens(finnish):
@@ -104,7 +111,7 @@ def test_sizes_are_measured_as_each_extended_tokenizer_is(finnish, how, byte_lev
         alone = th.evaluate(new, words, added=added)
         found = pd.Series(row._asdict())[alone.index].astype(float)
         pd.testing.assert_series_equal(found, alone, check_names=False, check_exact=True)
-        assert row.unreachable_added == len(th.unreachable(new, added))
+        assert row.unreachable_added == len(th.unreachable_tokens(new, added))
 
 
 def test_added_tokens_of_wordpiece():
@@ -130,7 +137,7 @@ MEASURES = {
     "evaluate_sizes": lambda t, text: th.evaluate_sizes(
         t, {"list": (th.Extension(["ba"]), "append")}, [1], text
     ),
-    "token_counts": lambda t, text: th.token_counts(t, th.count_pretokens(text, t)),
+    "token_counts": lambda t, text: th.count_tokens(t, th.count_pretokens(text, t)),
     "fragment_score": lambda t, text: th.fragment_score(t, text),
     "an AdaptBPE encoder": lambda t, text: th.evaluate(th.adapt_bpe(t, ["ba"]), text),
     "pruning_order": lambda t, text: th.pruning_order(t, text, by="frequency"),
@@ -179,9 +186,9 @@ def test_a_text_is_counted_where_counts_will_do():
 @given(text=st.text(st.sampled_from("aé日ก👍א\u0301ि "), min_size=1))
 def test_cut_characters_are_those_whose_bytes_lie_in_several_tokens(name, text):
     tokenizer = loaded(name)
-    parts = th.read_parts(tokenizer)
-    measured = th.evaluate(parts, [text])
-    raw = b"".join(pieces := parts.raw(tokenizer.encode(text).tokens))
+    spec = th.TokenizerSpec.from_tokenizer(tokenizer)
+    measured = th.evaluate(spec, [text])
+    raw = b"".join(pieces := spec.raw(tokenizer.encode(text).tokens))
     ends = set(np.cumsum([len(piece) for piece in pieces]).tolist())
     starts = np.cumsum([0, *(len(c.encode()) for c in raw.decode())]).tolist()
     cut = sum(any(a < e < b for e in ends) for a, b in zip(starts, starts[1:], strict=False))

@@ -29,7 +29,7 @@ def real(request):
 def test_every_token_claimed_is_produced(real):
     """All examples, by the library; the notebooks have the counts of each category."""
     tokenizer, table = real
-    assert table.token[~table.self_test.fillna(True)].tolist() == th.unreachable(tokenizer)
+    assert table.token[~table.self_test.fillna(True)].tolist() == th.unreachable_tokens(tokenizer)
     assert [tokenizer.id_to_token(i) for i in table.index] == table.token.tolist()
     assert len(table) == tokenizer.get_vocab_size() and table.index.is_monotonic_increasing
     shown = table[table.example.notna()]
@@ -116,7 +116,7 @@ def composing(*added):
     tokenizer = with_pattern(QWEN, [])
     tokenizer.normalizer = normalizers.NFC()
     tokenizer.add_tokens([AddedToken(token, normalized=True) for token in added])
-    return Search(th.read_parts(tokenizer), reachability(tokenizer))
+    return Search(th.TokenizerSpec.from_tokenizer(tokenizer), reachability(tokenizer))
 
 
 COMPOSING = composing(), composing("ä", "l1")
@@ -125,7 +125,7 @@ COMPOSING = composing(), composing("ä", "l1")
 @pytest.mark.parametrize("search", COMPOSING, ids=["no added tokens", "with added tokens"])
 @given(st.lists(SAMPLE | st.sampled_from(["a\u0308", "xl1"]), min_size=1, max_size=3))
 def test_texts_are_cut_as_by_the_library(search, texts):
-    assert list(search.cut(texts)) == list(search.parts.cut(texts))
+    assert list(search.cut(texts)) == list(search.spec.cut(texts))
 
 
 # --- toys -----------------------------------------------------------------------------------------
@@ -185,14 +185,14 @@ def test_parts_of_characters():
                     pre_tokenizer=pre_tokenizers.ByteLevel(add_prefix_space=False))  # fmt: skip
     found = reachability(tokenizer).set_index("token", drop=False)
     assert found.category["Ã©"] == "by merges"
-    parts = found.loc[["Ã", "aÃ", "xÃ", "ÃÃ"]]
-    assert (parts.category == "not valid UTF-8 alone").all() and parts.text.isna().all()
-    assert parts.self_test.tolist() == [True, False, True, True] and not parts.round_trip.any()
-    assert parts.example.notna().tolist() == [True, False, True, False]  # ÃÃ is in no UTF-8
+    spec = found.loc[["Ã", "aÃ", "xÃ", "ÃÃ"]]
+    assert (spec.category == "not valid UTF-8 alone").all() and spec.text.isna().all()
+    assert spec.self_test.tolist() == [True, False, True, True] and not spec.round_trip.any()
+    assert spec.example.notna().tolist() == [True, False, True, False]  # ÃÃ is in no UTF-8
     assert found.example.isna().sum() == 2 + 13  # the bytes C0, C1 and F5 to FF
-    assert parts["where"].tolist()[::2] == ["inside a character"] * 2
+    assert spec["where"].tolist()[::2] == ["inside a character"] * 2
     for name in ("Ã", "xÃ"):
-        assert name in tokenizer.encode(parts.example[name]).tokens
+        assert name in tokenizer.encode(spec.example[name]).tokens
 
 
 def test_a_token_that_is_not_in_stored_form_is_never_made():

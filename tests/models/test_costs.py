@@ -18,8 +18,10 @@ from tokhelpers.models.architectures import configuration, new_model
 
 # --- parameters ----------------------------------------------------------------------------------
 def test_parameters_of_the_thesis_runs_are_those_of_table_9():
-    published = th.published("thesis_table_09").set_index(["extension", "model", "head"])
-    runs = steps.thesis_runs(th.published("thesis_table_06"))
+    published = th.notebook.load_published("thesis_table_09").set_index(
+        ["extension", "model", "head"]
+    )
+    runs = steps.thesis_runs(th.notebook.load_published("thesis_table_06"))
     assert runs.groupby(["model", "stage"]).extension.nunique().eq(10).all()
     runs = runs.drop_duplicates(["extension", "model", "head"]).set_index(published.index.names)
     assert len(runs) == len(published)
@@ -178,7 +180,9 @@ def test_batches_beyond_one_that_did_not_fit_are_not_tried(monkeypatch):
         return pd.DataFrame([{"batch": batch, "dtype": "float32", "memory": memory}])
 
     monkeypatch.setattr(steps, "measure_step", step)
-    runs = steps.thesis_runs(th.published("thesis_table_06"))[:1].assign(architecture="small-bert")
+    runs = steps.thesis_runs(th.notebook.load_published("thesis_table_06"))[:1].assign(
+        architecture="small-bert"
+    )
     table = steps.measure_runs(runs, [4, 1, 2], length=8, repeats=2)
     assert tried == [1, 2] * 2
     assert table.batch.tolist() == [1, 2, 4] * 2 and table.repeat.tolist() == [0] * 3 + [1] * 3

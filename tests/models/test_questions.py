@@ -60,7 +60,9 @@ def test_a_question_that_cannot_be_asked_is_refused(change, message):
 
 
 def test_layouts_have_the_published_parts_in_order():
-    layouts = th.published("thesis_table_07").sort_values("position").groupby("layout").part
+    layouts = (
+        th.notebook.load_published("thesis_table_07").sort_values("position").groupby("layout").part
+    )
     for layout, parts in layouts:
         text = format_question(BONE, explanation=layout == "explanation added")
         found = [line.strip("*") for line in text.split("\n") if line.startswith("**")]

@@ -91,7 +91,7 @@ def test_a_chapter_without_long_runs_is_no_mistake_and_an_unknown_name_is(monkey
 
 
 def stored(name: str, **where) -> pd.Series:
-    table = th.measured(f"smollm2_{name}")
+    table = th.notebook.load_measured(f"smollm2_{name}")
     for column, value in where.items():
         table = table[table[column].fillna("") == value]
     assert len(table) == 1

@@ -21,7 +21,7 @@ def model():
 
 def test_it_is_the_thesis_model(model):
     """Table 9's number of parameters, in float32, one table for input and output."""
-    tables = th.published("thesis_table_09")
+    tables = th.notebook.load_published("thesis_table_09")
     assert 134_515_008 in tables.select_dtypes("number").to_numpy()
     assert model.num_parameters() == th.parameter_count("SmolLM2-135M", 49_152, "causal-lm")
     assert {p.dtype for p in model.parameters()} == {torch.float32}

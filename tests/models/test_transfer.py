@@ -58,13 +58,13 @@ def with_added(tokenizer: Tokenizer, tokens: list) -> Tokenizer:
 
 def reordered(tokenizer: Tokenizer, seed: int = 0) -> Tokenizer:
     """The same tokenizer under other ids."""
-    parts = th.read_parts(tokenizer)
-    every = {**parts.vocab, **{t["content"]: t["id"] for t in parts.settings["added_tokens"]}}
+    spec = th.TokenizerSpec.from_tokenizer(tokenizer)
+    every = {**spec.vocab, **{t["content"]: t["id"] for t in spec.settings["added_tokens"]}}
     ids = np.random.default_rng(seed).permutation(max(every.values()) + 1)
     vocab = {token: int(ids[i]) for token, i in every.items()}
-    made = Tokenizer(models.BPE(vocab, parts.pairs()))
+    made = Tokenizer(models.BPE(vocab, spec.pairs()))
     made.pre_tokenizer, made.decoder = tokenizer.pre_tokenizer, tokenizer.decoder
-    made.add_special_tokens([t["content"] for t in parts.settings["added_tokens"]])
+    made.add_special_tokens([t["content"] for t in spec.settings["added_tokens"]])
     assert made.get_vocab() == vocab
     return made
 
@@ -314,9 +314,9 @@ def test_sizes_of_the_new_table(old, rows, tokens, new_rows):
 
 
 def test_ids_without_a_token_inside_the_vocabulary(old):
-    parts = th.read_parts(old)
-    vocab = {t: i + 5 if i > 270 else i for t, i in parts.vocab.items()}  # a hole of five ids
-    new = Tokenizer(models.BPE(vocab, parts.pairs()))
+    spec = th.TokenizerSpec.from_tokenizer(old)
+    vocab = {t: i + 5 if i > 270 else i for t, i in spec.vocab.items()}  # a hole of five ids
+    new = Tokenizer(models.BPE(vocab, spec.pairs()))
     new.pre_tokenizer, new.decoder = old.pre_tokenizer, old.decoder
     before = a_model("tied")
     plan = th.plan_transfer(before, old, new)

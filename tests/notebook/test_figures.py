@@ -61,7 +61,9 @@ def test_text_beyond_the_canvas_is_in_the_file(tmp_path, monkeypatch):
     monkeypatch.setenv("TOKHELPERS_FIGURES", str(tmp_path))
     figure = Figure(figsize=(3, 2))
     figure.text(0.8, 0.5, "this text runs out of a canvas of three inches")
-    th.save_figure(figure, pd.DataFrame({"x": [1]}), "08_wide", conditions="several words " * 20)
+    th.notebook.save_figure(
+        figure, pd.DataFrame({"x": [1]}), "08_wide", conditions="several words " * 20
+    )
     path = tmp_path / "08_wide.svg"
     assert canvas(path)[0] > 3 * 72
     assert all((box > -1).all() and (box < canvas(path) + 1).all() for *_, box in texts(path))

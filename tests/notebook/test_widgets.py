@@ -30,7 +30,7 @@ def parts(widget):
 
 
 def test_a_moved_slider_changes_the_output():
-    controls, output = parts(th.widget(square, x=range(11)))
+    controls, output = parts(th.notebook.widget(square, x=range(11)))
     slider = controls["x"]
     assert (slider.value, slider.min, slider.max, slider.step) == (3, 0, 10, 1)
     assert output.value == "<pre>&lt;3&gt; squared is 9</pre>"
@@ -39,7 +39,7 @@ def test_a_moved_slider_changes_the_output():
 
 
 def test_text_is_typed():
-    controls, output = parts(th.widget(lambda word="ab": [word]))
+    controls, output = parts(th.notebook.widget(lambda word="ab": [word]))
     controls["word"].value = "<i>"
     assert output.value == "<pre>[&#x27;&lt;i&gt;&#x27;]</pre>"
 
@@ -48,7 +48,7 @@ def test_a_result_is_shown_as_a_notebook_shows_it():
     def table(rows=2):
         return pd.DataFrame({"n": range(rows)})
 
-    widget = th.widget(table, rows=range(1, 5))
+    widget = th.notebook.widget(table, rows=range(1, 5))
     controls, output = parts(widget)
     controls["rows"].value = 4
     assert output.value == table(4)._repr_html_()
@@ -60,8 +60,8 @@ def test_an_error_is_said_in_place_and_the_next_move_mends_it():
         return 1 / x
 
     with pytest.raises(ZeroDivisionError):
-        th.widget(lambda x=0: 1 / x, x=range(3))  # the first result: the cell says so
-    controls, output = parts(th.widget(inverse, x=range(3)))
+        th.notebook.widget(lambda x=0: 1 / x, x=range(3))  # the first result: the cell says so
+    controls, output = parts(th.notebook.widget(inverse, x=range(3)))
     controls["x"].value = 0
     assert output.value == "<pre>ZeroDivisionError: division by zero</pre>"
     controls["x"].value = 2
@@ -74,7 +74,7 @@ def forms(widget):
 
 
 def test_the_plain_and_html_forms_are_those_of_the_defaults(monkeypatch):
-    widget = th.widget(square, x=range(5))
+    widget = th.notebook.widget(square, x=range(5))
     shown = forms(widget)
     assert set(shown) == {"text/plain", "text/html", VIEW}
     assert shown[VIEW]["model_id"] == widget.box.model_id
@@ -102,7 +102,7 @@ def test_the_plain_and_html_forms_are_those_of_the_defaults(monkeypatch):
 )
 def test_controls_that_cannot_be_made_are_refused(function, choices, message):
     with pytest.raises(ValueError, match=message):
-        th.widget(function, **choices)
+        th.notebook.widget(function, **choices)
 
 
 # --- the notebooks -----------------------------------------------------------------------------------
@@ -111,7 +111,7 @@ def test_notebooks_hold_no_view_that_nobody_could_open():
     for path in NOTEBOOKS + SOLUTIONS:
         assert VIEW not in path.read_text(encoding="utf-8"), path.stem
         for cell in code(path):
-            if "th.widget(" in cell["source"]:
+            if "th.notebook.widget(" in cell["source"]:
                 assert set(cell["outputs"][-1]["data"]) == {"text/plain", "text/html"}, path.stem
                 found += 1
     assert found >= 4

@@ -22,9 +22,10 @@ from tokhelpers.text.chunks import count_chunks
 from tokhelpers.text.counting import count_pretokens
 from tokhelpers.text.sources import ChunkCounts
 from tokhelpers.tokenizer import pretokenization as known
-from tokhelpers.tokenizer.library import cutting_rules, read_parts
+from tokhelpers.tokenizer.library import pretokenizer_config_of
 from tokhelpers.tokenizer.pretokenization import proven_pattern
-from tokhelpers.tokenizer.segmentation import segment, symbols_of
+from tokhelpers.tokenizer.segmentation import initial_ids, segment
+from tokhelpers.tokenizer.spec import TokenizerSpec
 
 PATTERNS = {n: p for n, p in vars(known).items() if isinstance(p, str) and p in known.PATTERNS}
 every_pattern = pytest.mark.parametrize("pattern", PATTERNS.values(), ids=PATTERNS)
@@ -180,7 +181,7 @@ UNPROVEN = {
 @example(["x \U000105d2\u0307 y"])  # composed since Unicode 16
 def test_counts_equal_the_librarys(kind, texts):
     tokenizer = (PROVEN | UNPROVEN)[kind]
-    rules = cutting_rules(tokenizer)
+    rules = pretokenizer_config_of(tokenizer)
     proven = proven_pattern(rules) or pretokens.word_rules(rules)
     assert bool(proven) == (kind in PROVEN)
     assert_same(texts, tokenizer)
@@ -293,7 +294,7 @@ def test_letters_in_a_form_to_python_are_in_it_to_the_library(form):
 def test_real_tokenizers_have_the_proven_rules():
     names = {"llama-3": known.LLAMA_3, "qwen": known.QWEN, "mistral-nemo": known.TEKKEN}
     names |= {"gpt-4": known.GPT_4, "gpt-4o": known.GPT_4O, "smollm2-135m": known.SMOLLM2}
-    found = {name: proven_pattern(cutting_rules(loaded(name))) for name in names}
+    found = {name: proven_pattern(pretokenizer_config_of(loaded(name))) for name in names}
     assert found == names
 
 
@@ -302,12 +303,12 @@ def test_real_tokenizers_have_the_proven_rules():
 @given(text=(made_text | st.text()).filter(bool))
 def test_pieces_without_a_pre_tokenizer_make_the_tokens(mistral, text):
     """They join to the normalised text, and their tokens are the text's."""
-    parts, whole = read_parts(mistral), mistral.normalizer.normalize_str(text)
+    spec, whole = TokenizerSpec.from_tokenizer(mistral), mistral.normalizer.normalize_str(text)
     pieces = known.BEFORE_META.split(whole)
     assert "".join(pieces) == whole
-    ids, _ = segment(*symbols_of(pieces, parts), parts.merges)
+    ids, _ = segment(*initial_ids(pieces, spec), spec.merges)
     assert ids.tolist() == mistral.encode(text, add_special_tokens=False).ids
-    counted = count_pretokens([text], parts)
+    counted = count_pretokens([text], spec)
     assert dict(counted) == Counter(pieces) and totals(counted) == totals_of([text])
 
 

@@ -34,7 +34,7 @@ VARIED = ["ekk_Latn", "arb_Arab", "hin_Deva", "kor_Hang", "vie_Latn", "kat_Geor"
 
 # --- what is there --------------------------------------------------------------------------------
 def test_flores_is_there_in_the_languages_of_table_12_and_english():
-    paper = set(th.published("paper_table_12").language)
+    paper = set(th.notebook.load_published("paper_table_12").language)
     assert set(FLORES) == (paper | {"eng_Latn"}) - set(WITHOUT_SPACES) and len(FLORES) == 66
     assert {row["language"] for row in ROWS} == set(FLORES)
     assert all(row["lines"] == 1012 for row in ROWS if row["name"].startswith("flores:"))
@@ -78,7 +78,7 @@ def test_the_counts_add_up_to_their_rows_and_hold_no_sentence():
 )
 def test_tokens_of_flores_are_those_of_its_raw_lines(name, languages):
     """The numbers of ``data/measured`` come from the raw lines and the library's own encoder."""
-    kept = th.measured("flores_tokens").set_index(["tokenizer", "language"])
+    kept = th.notebook.load_measured("flores_tokens").set_index(["tokenizer", "language"])
     for language in languages:
         found = th.evaluate(loaded(name), th.load_corpus(f"flores:{language}"))
         for measure in ("tokens", "chars", "bytes"):
@@ -86,7 +86,7 @@ def test_tokens_of_flores_are_those_of_its_raw_lines(name, languages):
 
 
 def test_token_totals_are_kept_of_all_languages_those_without_spaces_too():
-    kept = th.measured("flores_tokens")
+    kept = th.notebook.load_measured("flores_tokens")
     for _, rows in kept.groupby("tokenizer"):
         assert sorted(rows.language) == sorted({*FLORES, *WITHOUT_SPACES})
     assert {*REAL, "gpt-2"} <= set(kept.tokenizer)

@@ -21,7 +21,7 @@ from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 import tokhelpers as th
 from tokhelpers.tokenizer import saving
-from tokhelpers.tokenizer.library import read_parts
+from tokhelpers.tokenizer.spec import TokenizerSpec
 from tokhelpers.tokenizer.vendors import source_file
 
 TEXT = ["the bat bags the bats", "a bag, a bat 42", "some bagged bats"] * 20
@@ -445,11 +445,11 @@ def ab(merges, tokens, **options):
     texts=st.lists(st.text("abc", max_size=9), max_size=50),
 )
 def test_every_small_tokenizer_is_refused_or_equal(made, skipping, in_order, texts):
-    parts = read_parts(made)
-    tokens = [token for token in parts.vocab if len(token) > 1]
-    merges = parts.pairs()
+    spec = TokenizerSpec.from_tokenizer(made)
+    tokens = [token for token in spec.vocab if len(token) > 1]
+    merges = spec.pairs()
     if in_order:
-        merges.sort(key=lambda merge: parts.vocab["".join(merge)])
+        merges.sort(key=lambda merge: spec.vocab["".join(merge)])
     tokenizer = ab(merges, tokens, ignore_merges=skipping)
     try:
         encoding = th.to_tiktoken(tokenizer)

@@ -24,8 +24,7 @@ from tokenizers import Tokenizer, models, normalizers
 import tokhelpers as th
 from tokhelpers.tokenizer import vendors
 from tokhelpers.tokenizer.formats import from_spm
-from tokhelpers.tokenizer.library import read_parts
-from tokhelpers.tokenizer.parts import build_tokenizer
+from tokhelpers.tokenizer.spec import TokenizerSpec, build_tokenizer
 from tokhelpers.tokenizer.token_bytes import byte_alphabet
 from tokhelpers.tokenizer.vendors import NAMES, load_tokenizer, source_file
 
@@ -214,7 +213,7 @@ def test_every_token_is_the_vendors(name):
 
 @pytest.mark.parametrize("name", one_fast("gpt-4", "gpt-4o"))
 def test_openai_leaves_ids_free_between_its_special_tokens(name):
-    parts, special = read_parts(loaded(name)), vendor_specials(name)
+    parts, special = TokenizerSpec.from_tokenizer(loaded(name)), vendor_specials(name)
     assert parts.next_id == max(special.values()) + 1 > len(parts.vocab.keys() | special)
     assert build_tokenizer(parts).encode("a<|endofprompt|>").ids == [64, special["<|endofprompt|>"]]
     longer = th.extend(loaded(name), th.Extension(tokens=["Ġphenotypic"]))
@@ -275,7 +274,7 @@ def test_smollm2_has_the_tokens_of_its_file():
     assert [tokenizer.id_to_token(i) for i in range(49_152)] == tokens
     special = [t.content for t in tokenizer.get_added_tokens_decoder().values() if t.special]
     assert special == tokens[:17] and special[0] == "<|endoftext|>"
-    assert th.unreachable(tokenizer) == []
+    assert th.unreachable_tokens(tokenizer) == []
 
 
 def test_text_that_smollm2_would_drop_is_named_and_not_measured():
@@ -345,11 +344,15 @@ def test_what_is_converted_anew(cache, monkeypatch, tmp_path):
     assert load_tokenizer("mistral-v1").to_str() == first.to_str() and len(converted) == 1
     file, merges = sorted(cache.iterdir())
     assert file.name.startswith("mistral-v1-") and merges.stem == file.stem
-    again = th.read_parts(load_tokenizer("mistral-v1"))  # its merges come from the second file
-    assert again.pairs() == th.read_parts(Tokenizer.from_str(first.to_str())).pairs()
+    again = th.TokenizerSpec.from_tokenizer(
+        load_tokenizer("mistral-v1")
+    )  # its merges come from the second file
     assert (
-        again.settings == th.read_parts(first).settings
-        and again.vocab == th.read_parts(first).vocab
+        again.pairs() == th.TokenizerSpec.from_tokenizer(Tokenizer.from_str(first.to_str())).pairs()
+    )
+    assert (
+        again.settings == th.TokenizerSpec.from_tokenizer(first).settings
+        and again.vocab == th.TokenizerSpec.from_tokenizer(first).vocab
     )
     merges.write_bytes(merges.read_bytes()[:-12])  # a row is missing
     assert load_tokenizer("mistral-v1").to_str() == first.to_str() and len(converted) == 2
@@ -423,7 +426,7 @@ def test_files_of_gpt_2_and_bert_are_converted(tmp_path):
     trained = th.train_byte_level_bpe(["low lower lowest"], vocab_size=262)
     vocab = trained.get_vocab() | {"<|endoftext|>": 262}
     (gpt / "vocab.json").write_text(json.dumps(vocab))
-    pairs = [" ".join(pair) for pair in th.read_parts(trained).pairs()]
+    pairs = [" ".join(pair) for pair in th.TokenizerSpec.from_tokenizer(trained).pairs()]
     (gpt / "merges.txt").write_text("\n".join(["#version: 0.2", *pairs]))
     words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "low", "##er"]
     (bert / "vocab.txt").write_text("\n".join(words))

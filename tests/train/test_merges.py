@@ -9,8 +9,9 @@ from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
 import tokhelpers as th
 from tokhelpers.tokenizer import segmentation
-from tokhelpers.tokenizer.library import read_parts, token_counts
-from tokhelpers.tokenizer.segmentation import segment, segment_tracing, symbols_of
+from tokhelpers.tokenizer.library import count_tokens
+from tokhelpers.tokenizer.segmentation import initial_ids, segment, segment_tracing
+from tokhelpers.tokenizer.spec import TokenizerSpec
 
 CORPORA = ["hpo", "wordfreq:fi", "wordfreq:ru", "python-source"]
 load = cache(lambda name: list(th.load_corpus(name, chars=1_000_000)))
@@ -26,7 +27,9 @@ def test_learning_from_bytes_equals_the_library(llama, name):
     trainer = trainers.BpeTrainer(vocab_size=5_256, initial_alphabet=alphabet, show_progress=False)
     theirs.train_from_iterator(text, trainer)
     ours = th.train_byte_level_bpe(text, vocab_size=5_256, pre_tokenizer=llama.pre_tokenizer)
-    assert read_parts(ours).pairs() == read_parts(theirs).pairs()
+    assert (
+        TokenizerSpec.from_tokenizer(ours).pairs() == TokenizerSpec.from_tokenizer(theirs).pairs()
+    )
     assert ours.get_vocab() == theirs.get_vocab()
 
 
@@ -36,7 +39,7 @@ def test_segmentation_equals_the_library(name):
     tokenizer = loaded(name)
     for texts in map(load, CORPORA):
         texts = texts[:3_000]
-        counts = token_counts(tokenizer, th.count_pretokens(texts, tokenizer))
+        counts = count_tokens(tokenizer, th.count_pretokens(texts, tokenizer))
         encodings = tokenizer.encode_batch_fast(texts, add_special_tokens=False)
         produced = Counter(i for encoding in encodings for i in encoding.ids)
         assert {i: int(n) for i, n in enumerate(counts) if n} == produced
@@ -44,8 +47,8 @@ def test_segmentation_equals_the_library(name):
 
 def test_two_threads_segment_as_one_does(llama, finnish, monkeypatch):
     words = th.count_pretokens(finnish[:300], llama)
-    parts = read_parts(llama)
-    given = (*symbols_of(words.strings, parts), parts.merge_table)
+    spec = TokenizerSpec.from_tokenizer(llama)
+    given = (*initial_ids(words.strings, spec), spec.merge_table)
     alone = segment_tracing(*given)
     monkeypatch.setattr(segmentation, "MANY", 2)
     for one, two in zip(alone, segment_tracing(*given), strict=True):
@@ -62,7 +65,7 @@ def test_unknown_characters_follow_the_model():
         {},
     ):
         tokenizer = Tokenizer(models.BPE(vocab, [("a", "b")], **options))
-        words, parts = ["ab", "aéb", "éé", "aéüb", "é"], read_parts(tokenizer)
-        ids, offsets = segment(*symbols_of(words, parts, dropping=True), parts.merges)
+        words, spec = ["ab", "aéb", "éé", "aéüb", "é"], TokenizerSpec.from_tokenizer(tokenizer)
+        ids, offsets = segment(*initial_ids(words, spec, dropping=True), spec.merges)
         got = [ids[a:b].tolist() for a, b in zip(offsets, offsets[1:], strict=False)]
         assert got == [tokenizer.encode(word).ids for word in words], options

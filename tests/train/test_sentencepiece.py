@@ -119,7 +119,7 @@ def test_continued_mistral(mistral, language, tmp_path):
     extension = th.continue_bpe(mistral, text, 1_500)
     assert len(extension.tokens) == 1_500
     new = th.extend(mistral, extension)
-    assert th.unreachable(new) == []
+    assert th.unreachable_tokens(new) == []
     valid = piece_check()
     assert [t for t in extension.tokens[extension.characters :] if not valid(t)] == []
     assert {len(t) for t in extension.tokens[: extension.characters]} <= {1}
@@ -244,7 +244,7 @@ def test_regenerated_merges_are_sentencepieces_too(mistral, text, tmp_path):
     supplement = th.train_sentencepiece_bpe(text, vocab_size=1_500, split_by_script=True)
     naive = th.naive_extension(mistral, supplement)
     new = th.extend(mistral, naive, how="regenerate")
-    assert th.unreachable(new)
+    assert th.unreachable_tokens(new)
     save_sentencepiece(new, tmp_path / "new.model", model=MISTRAL)
     assert_same_ids(tmp_path / "new.model", new, text + odd_strings("aekstuõä", 1_000))
     refused = {"prepend": "comes later than its id says", "add_tokens": "cut the raw text"}
@@ -374,6 +374,6 @@ def test_any_text_by_small_alphabets(tmp_path_factory, options, lines, texts):
     with warnings.catch_warnings(action="ignore"):
         extension = th.continue_bpe(old, lines, 12)
     new = th.extend(old, extension)
-    assert not set(th.unreachable(new)) & set(extension.tokens)
+    assert not set(th.unreachable_tokens(new)) & set(extension.tokens)
     save_sentencepiece(new, folder / "new.model", model=folder / "old.model")
     assert_same_ids(folder / "new.model", new, lines + texts)

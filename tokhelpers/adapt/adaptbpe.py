@@ -7,16 +7,17 @@ import numpy as np
 from tokenizers import Tokenizer
 
 from ..tokenizer.encoder import Encoder
-from ..tokenizer.library import read_parts
-from ..tokenizer.parts import Parts
-from ..tokenizer.segmentation import segment, symbols_beside
+from ..tokenizer.segmentation import initial_ids_of_pieces, segment
+from ..tokenizer.spec import TokenizerSpec
 from .extension import Extension, extend
 from .methods import checked_tokens
 
 KNOWN_WORDS = 1_000_000  # so many words are remembered before an encoder begins anew
 
 
-def adapt_bpe(tokenizer: Tokenizer | Parts, added_tokens: Iterable[str] | Extension) -> "AdaptBPE":
+def adapt_bpe(
+    tokenizer: Tokenizer | TokenizerSpec, added_tokens: Iterable[str] | Extension
+) -> "AdaptBPE":
     """Make an encoder that finds added tokens in words first, and applies merges to the rest.
 
     In each pre-token the longest match of an added token is taken, the leftmost of equals, then the
@@ -33,10 +34,10 @@ def adapt_bpe(tokenizer: Tokenizer | Parts, added_tokens: Iterable[str] | Extens
     >>> base.encode("abat bat").tokens, adapt_bpe(base, ["abat"]).encode("abat bat")
     (['a', 'ba', 't', 'Ġba', 't'], ['abat', 'Ġba', 't'])
     """
-    parts = read_parts(tokenizer)
-    tokens = checked_tokens(parts, getattr(added_tokens, "tokens", added_tokens))
+    spec = TokenizerSpec.from_tokenizer(tokenizer)
+    tokens = checked_tokens(spec, getattr(added_tokens, "tokens", added_tokens))
     for token in tokens:
-        if token in parts.added:
+        if token in spec.added:
             raise ValueError(
                 f"the token {token!r} is a special or added token of this tokenizer: leave it out"
             )
@@ -45,27 +46,27 @@ def adapt_bpe(tokenizer: Tokenizer | Parts, added_tokens: Iterable[str] | Extens
                 f"the token {token!r} is no token string of this tokenizer: write it as "
                 f"{token.replace(' ', '▁')!r}"
             )
-    new = [token for token in tokens if token not in parts.vocab]
-    return AdaptBPE(extend(parts, Extension(new), how="regenerate"), tokens)
+    new = [token for token in tokens if token not in spec.vocab]
+    return AdaptBPE(extend(spec, Extension(new), how="regenerate"), tokens)
 
 
 class AdaptBPE(Encoder):
     """An encoder over an extended tokenizer; ``adapt_bpe`` makes it.
 
-    ``matched`` are the tokens that are looked for first, ``parts`` the extended tokenizer taken apart,
+    ``matched`` are the tokens that are looked for first, ``spec`` the extended tokenizer taken apart,
     ``tokenizer`` the same put together: its ids are this encoder's, so it decodes them. ``cut`` cuts
     text into pre-tokens. Words are remembered, a million at most.
     """
 
     kind = "AdaptBPE"
 
-    def __init__(self, parts: Parts, matched: list[str]):
-        self.parts, self.matched = parts, matched
-        self.steps, self.vocab, self.next_id = parts.steps, parts.vocab, parts.next_id
-        self.added_tokens, self.byte_fallback = parts.added_tokens, parts.byte_fallback
-        self.find_special = parts.find_special
+    def __init__(self, spec: TokenizerSpec, matched: list[str]):
+        self.spec, self.matched = spec, matched
+        self.steps, self.vocab, self.next_id = spec.steps, spec.vocab, spec.next_id
+        self.added_tokens, self.byte_fallback = spec.added_tokens, spec.byte_fallback
+        self.find_special = spec.find_special
         _ = self.rules  # where text cannot be cut into words, it is said now
-        self._ids = {token: parts.vocab[token] for token in matched}
+        self._ids = {token: spec.vocab[token] for token in matched}
         self._known = {}  # ids by word; made anew when full, so that threads do not disturb each other
 
     def __repr__(self) -> str:
@@ -74,7 +75,7 @@ class AdaptBPE(Encoder):
     @property
     def tokenizer(self) -> Tokenizer:
         """The extended tokenizer: it has the ids, but encodes by merges alone."""
-        return self.parts.backend_tokenizer
+        return self.spec.backend_tokenizer
 
     backend_tokenizer = tokenizer
 
@@ -109,9 +110,9 @@ class AdaptBPE(Encoder):
         """Segment pre-tokens: their ids (int32, flat) and offsets (int64, one more than words)."""
         lengths = sorted({len(token) for token in self._ids}, reverse=True)
         cut = [_cut_at_matches(word, self._ids, lengths) for word in words]
-        symbols, ends = symbols_beside(list(chain.from_iterable(cut)), self.parts)
+        symbols, ends = initial_ids_of_pieces(list(chain.from_iterable(cut)), self.spec)
         of_words = ends[np.cumsum([0, *map(len, cut)])]
-        return segment(symbols, of_words, self.parts.merge_table)
+        return segment(symbols, of_words, self.spec.merge_table)
 
 
 # --- the longest matches -------------------------------------------------------------------------

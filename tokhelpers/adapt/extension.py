@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 from tokenizers import Tokenizer
 
-from ..text.counting import counted
+from ..text.counting import ensure_counts
 from ..text.pretokens import Pretokens
 from ..tokenizer.checks import positive
-from ..tokenizer.library import as_given, read_parts
-from ..tokenizer.parts import Parts
+from ..tokenizer.library import as_given
 from ..tokenizer.pretokenization import cuts_text, library_cutter
+from ..tokenizer.spec import TokenizerSpec
 from ..train.merges import learn_tokens
 from .methods import extended_by_sizes
 
@@ -68,14 +68,14 @@ def continue_bpe(
     >>> continue_bpe(base, ["bat bat bat"], 1).merges
     [('Ġba', 't')]
     """
-    parts = read_parts(tokenizer)
-    words = counted(corpus, tokenizer)
+    spec = TokenizerSpec.from_tokenizer(tokenizer)
+    words = ensure_counts(corpus, tokenizer)
     n_tokens = positive("n_tokens", n_tokens, 0)
     positive("min_frequency", min_frequency)
     if max_token_length is not None:
         positive("max_token_length", max_token_length)
     tokens, merges, frequencies, characters = learn_tokens(
-        words, parts, n_tokens, min_frequency=min_frequency, max_token_length=max_token_length
+        words, spec, n_tokens, min_frequency=min_frequency, max_token_length=max_token_length
     )
     if len(tokens) < n_tokens:
         lower = "lower min_frequency or " if min_frequency > 1 else ""
@@ -145,9 +145,9 @@ def thesis_extension(
     return _first_new(added, old, new, n_tokens, merges)
 
 
-def _of_one_family(tokenizer, supplement) -> tuple[Parts, Parts]:
+def _of_one_family(tokenizer, supplement) -> tuple[TokenizerSpec, TokenizerSpec]:
     """Both tokenizers taken apart, if they write tokens alike."""
-    old, new = (read_parts(t, wordpiece=True) for t in (tokenizer, supplement))
+    old, new = (TokenizerSpec.from_tokenizer(t, wordpiece=True) for t in (tokenizer, supplement))
     if _family(old) != _family(new):
         raise ValueError(
             f"the supplement is of another family: it is {_family(new)}, the tokenizer is "
@@ -156,13 +156,15 @@ def _of_one_family(tokenizer, supplement) -> tuple[Parts, Parts]:
     return old, new
 
 
-def _family(parts: Parts) -> str:
-    if parts.wordpiece:
-        return f"WordPiece with {parts.prefix!r}"
-    return "byte-level BPE" if parts.byte_level else "BPE of characters (SentencePiece style)"
+def _family(spec: TokenizerSpec) -> str:
+    if spec.wordpiece:
+        return f"WordPiece with {spec.prefix!r}"
+    return "byte-level BPE" if spec.byte_level else "BPE of characters (SentencePiece style)"
 
 
-def _first_new(tokens: Iterable[str], old: Parts, new: Parts, n_tokens, merges) -> Extension:
+def _first_new(
+    tokens: Iterable[str], old: TokenizerSpec, new: TokenizerSpec, n_tokens, merges
+) -> Extension:
     known = old.vocab.keys() | old.special | new.special
     tokens = [token for token in tokens if token not in known]
     if n_tokens is not None and positive("n_tokens", n_tokens, 0) > len(tokens):
@@ -191,7 +193,7 @@ def extend(
       byte-level decoder misreads those that are accented letters without a space before them).
 
     A WordPiece tokenizer, which has no merges, takes ``append``. Warns of tokens that the
-    normalizer changes or the pre-tokenizer cuts in every text. Parts (``read_parts``) give parts, at
+    normalizer changes or the pre-tokenizer cuts in every text. Parts (``TokenizerSpec.from_tokenizer``) give parts, at
     a fraction of the cost, and no such warning. Raises ValueError for more tokens
     than there are, for tokens that the vocabulary has already, that are given twice or are no token
     strings, and for an unknown ``how``, TypeError for anything but an ``Extension``.
@@ -202,11 +204,11 @@ def extend(
     >>> extend(base, Extension(tokens=["bat"])).encode("bat bag").tokens
     ['bat', 'Ġba', 'g']
     """
-    parts = read_parts(tokenizer, wordpiece=True)
-    new = next(extended_by_sizes(parts, extension, [n_tokens], how=how))
+    spec = TokenizerSpec.from_tokenizer(tokenizer, wordpiece=True)
+    new = next(extended_by_sizes(spec, extension, [n_tokens], how=how))
     made = as_given(tokenizer, new)
     tokens = [] if made is new or how == "add_tokens" else extension.tokens[:n_tokens]
-    if split := always_split(parts, tokens):
+    if split := always_split(spec, tokens):
         warnings.warn(
             f"{len(split):,} of the {len(tokens):,} new tokens, first {split[0]!r}, can never be "
             "produced: the normalizer changes them or the pre-tokenizer cuts them in every text; "
@@ -216,20 +218,20 @@ def extend(
     return made
 
 
-def always_split(parts: Parts, tokens: Iterable[str]) -> list[str]:
+def always_split(spec: TokenizerSpec, tokens: Iterable[str]) -> list[str]:
     """List the tokens that no pre-token holds, as the normalizer or pre-tokenizer takes them apart.
 
     Each token's text is cut alone, after a space, and beside a letter on either side. Tokens that
     hold part of a character are not tried.
     """
-    cut = library_cutter(json.dumps(parts.steps))
+    cut = library_cutter(json.dumps(spec.steps))
     # without a pre-tokenizer merges cross spaces
-    between = "\0" if cuts_text(parts.steps["pre_tokenizer"]) else ""
+    between = "\0" if cuts_text(spec.steps["pre_tokenizer"]) else ""
     contexts = (("", ""), (" ", ""), ("a", ""), ("", "a"))
 
     def split(token: str) -> bool:
-        inner = token.removeprefix(parts.prefix)
-        text = parts.text_of(inner)
+        inner = token.removeprefix(spec.prefix)
+        text = spec.text_of(inner)
         return text is not None and not any(
             inner in between.join(cut(before + text + after)) for before, after in contexts
         )

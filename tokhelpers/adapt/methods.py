@@ -7,65 +7,69 @@ from functools import partial
 import numpy as np
 
 from ..tokenizer.checks import whole_number
-from ..tokenizer.parts import Parts, all_splits, merge_ids
 from ..tokenizer.segmentation import (
     NO_MERGE,
     MergeTable,
+    initial_ids,
     merge_table,
     ranks_of,
     segment,
-    symbols_of,
 )
+from ..tokenizer.spec import TokenizerSpec, all_splits, merge_ids
 from ..tokenizer.token_bytes import byte_of, token_strings
 
 METHODS = ("append", "regenerate", "prepend", "scaffold", "add_tokens")
 
 
 def extended_by_sizes(
-    parts: Parts, extension, sizes: Sequence[int | None], *, how: str = "append"
-) -> Iterator[Parts]:
+    spec: TokenizerSpec, extension, sizes: Sequence[int | None], *, how: str = "append"
+) -> Iterator[TokenizerSpec]:
     """Yield the parts that ``extend`` returns, for each of several numbers of tokens.
 
     Checks and splits of tokens, which are the same at all of them, are made once.
     """
-    _check_method(parts, extension, how)
-    tokens = _tokens_of(parts, extension, sizes)
-    add = _method(parts, extension, tokens, how)
+    _check_method(spec, extension, how)
+    tokens = _tokens_of(spec, extension, sizes)
+    add = _method(spec, extension, tokens, how)
     return (add(tokens[: len(extension.tokens) if n is None else n]) for n in sizes)
 
 
-def _method(parts: Parts, extension, most: list[str], how: str) -> Callable[[list[str]], Parts]:
+def _method(
+    spec: TokenizerSpec, extension, most: list[str], how: str
+) -> Callable[[list[str]], TokenizerSpec]:
     """A function that adds tokens, the first of ``most``, by this method."""
     if how == "add_tokens":
-        return parts.with_added
-    if parts.wordpiece:
-        return parts.with_tokens
+        return spec.with_added
+    if spec.wordpiece:
+        return spec.with_tokens
     if how == "scaffold":
-        return partial(_scaffolded, parts)
+        return partial(_scaffolded, spec)
     splits = None
     if how == "regenerate" or not extension.merges:
-        splits = all_splits(parts.with_tokens(most), most)
+        splits = all_splits(spec.with_tokens(most), most)
 
-    def add(tokens: list[str]) -> Parts:
-        wider = parts.with_tokens(tokens)
+    def add(tokens: list[str]) -> TokenizerSpec:
+        wider = spec.with_tokens(tokens)
         if splits is not None:
-            return _with_merges(parts, wider, splits[splits.max(axis=1) < wider.next_id], how)
-        rows = merge_ids(wider.vocab, _own_merges(extension, parts, tokens))
-        return _with_merges(parts, wider, rows, how)
+            return _with_merges(spec, wider, splits[splits.max(axis=1) < wider.next_id], how)
+        rows = merge_ids(wider.vocab, _own_merges(extension, spec, tokens))
+        return _with_merges(spec, wider, rows, how)
 
     return add
 
 
-def _with_merges(parts: Parts, wider: Parts, rows: np.ndarray, how: str) -> Parts:
+def _with_merges(
+    spec: TokenizerSpec, wider: TokenizerSpec, rows: np.ndarray, how: str
+) -> TokenizerSpec:
     """Wider parts with merges before or behind the old ones; of equals the first."""
     if how == "prepend":
-        merges = [rows, _without(parts.merges, merge_table(rows))]
+        merges = [rows, _without(spec.merges, merge_table(rows))]
     else:
-        merges = [parts.merges, _without(rows, parts.merge_table)]
+        merges = [spec.merges, _without(rows, spec.merge_table)]
     return wider.with_(merges=np.concatenate(merges))
 
 
-def _check_method(parts: Parts, extension, how: str) -> None:
+def _check_method(spec: TokenizerSpec, extension, how: str) -> None:
     """Refuse an unknown method, what is no extension, and what does not fit WordPiece."""
     if how not in METHODS:
         raise ValueError(f"how={how!r}: use one of {', '.join(METHODS)}")
@@ -74,14 +78,14 @@ def _check_method(parts: Parts, extension, how: str) -> None:
             f"an Extension is needed, got {type(extension).__name__}: make one of a list of tokens "
             "with Extension(tokens=[...])"
         )
-    if parts.wordpiece and (how != "append" or extension.merges):
+    if spec.wordpiece and (how != "append" or extension.merges):
         raise ValueError(
             "WordPiece, which takes the longest match, has no merges: use how='append' and the tokens "
             f"of a WordPiece supplement, not how={how!r} and {len(extension.merges):,} merges"
         )
 
 
-def _tokens_of(parts, extension, sizes) -> list[str]:
+def _tokens_of(spec, extension, sizes) -> list[str]:
     """The first tokens of an extension, as many as the largest size asks for, checked."""
     there = len(extension.tokens)
     numbers = [there if n is None else whole_number("n_tokens", n) for n in sizes]
@@ -91,8 +95,8 @@ def _tokens_of(parts, extension, sizes) -> list[str]:
             f"asked for {wrong[0]:,} new tokens; the extension has {there:,}: ask for at most these, "
             "or learn more"
         )
-    tokens = checked_tokens(parts, extension.tokens[: max(numbers, default=0)])
-    known = [t for t in tokens if t in parts.vocab or t in parts.special]
+    tokens = checked_tokens(spec, extension.tokens[: max(numbers, default=0)])
+    known = [t for t in tokens if t in spec.vocab or t in spec.special]
     if known:
         raise ValueError(
             f"{len(known):,} of the {len(tokens):,} tokens are in the vocabulary already, first "
@@ -101,7 +105,7 @@ def _tokens_of(parts, extension, sizes) -> list[str]:
     return tokens
 
 
-def checked_tokens(parts: Parts, tokens: Iterable[str]) -> list[str]:
+def checked_tokens(spec: TokenizerSpec, tokens: Iterable[str]) -> list[str]:
     """Return tokens as a list, if they can be tokens of this tokenizer, and each is given once."""
     if isinstance(tokens, str):
         raise TypeError(f"the tokens are one string, {tokens!r:.40}: give a list of tokens")
@@ -114,7 +118,7 @@ def checked_tokens(parts: Parts, tokens: Iterable[str]) -> list[str]:
             raise ValueError("one of the tokens is '', an empty token: leave it out")
         if n > 1:
             raise ValueError(f"the token {token!r} is given more than once: give it once")
-        if parts.byte_level and not alphabet >= set(token):
+        if spec.byte_level and not alphabet >= set(token):
             raise ValueError(
                 f"the token {token!r} is no token string of this tokenizer, which writes bytes as "
                 f"characters: write it as {token_strings([token])[0]!r}"
@@ -122,10 +126,10 @@ def checked_tokens(parts: Parts, tokens: Iterable[str]) -> list[str]:
     return tokens
 
 
-def _own_merges(extension, parts: Parts, tokens: list[str]) -> list[tuple[str, str]]:
+def _own_merges(extension, spec: TokenizerSpec, tokens: list[str]) -> list[tuple[str, str]]:
     """The extension's merges that the first tokens need, each once."""
     if not extension.continued:
-        known = parts.vocab.keys() | set(tokens)
+        known = spec.vocab.keys() | set(tokens)
         return [m for m in dict.fromkeys(extension.merges) if {*m, m[0] + m[1]} <= known]
     if len(tokens) == len(extension.tokens):
         return list(dict.fromkeys(extension.merges))  # with those into old tokens at the end
@@ -138,18 +142,18 @@ def _own_merges(extension, parts: Parts, tokens: list[str]) -> list[tuple[str, s
     return list(needed)
 
 
-def _scaffolded(parts: Parts, tokens: list[str]) -> Parts:
+def _scaffolded(spec: TokenizerSpec, tokens: list[str]) -> TokenizerSpec:
     """Parts with tokens and those that lead to them, merged from left to right of their old tokens."""
     single = [token for token in tokens if len(token) == 1]  # no merges lead to a character
-    wider = parts.with_tokens(single)
-    ids, offsets = segment(*symbols_of(tokens, wider, dropping=True), wider.merge_table)
+    wider = spec.with_tokens(single)
+    ids, offsets = segment(*initial_ids(tokens, wider, dropping=True), wider.merge_table)
     made, merges, name = dict.fromkeys(single), {}, wider.tokens
     for token, start, end in zip(tokens, offsets, offsets[1:], strict=False):
         left, *others = [name[i] for i in ids[start:end].tolist()] or [""]
         for right in others:
             merges[left, right] = None
             left += right
-            if left not in parts.vocab:
+            if left not in spec.vocab:
                 made[left] = None
         if left != token:
             raise ValueError(
@@ -157,8 +161,8 @@ def _scaffolded(parts: Parts, tokens: list[str]) -> Parts:
                 "to it: add these characters as tokens as well"
             )
         made[token] = None
-    wider = parts.with_tokens(made)
-    return _with_merges(parts, wider, merge_ids(wider.vocab, list(merges)), "scaffold")
+    wider = spec.with_tokens(made)
+    return _with_merges(spec, wider, merge_ids(wider.vocab, list(merges)), "scaffold")
 
 
 def _without(rows: np.ndarray, merges: MergeTable) -> np.ndarray:

@@ -9,17 +9,20 @@ from numbers import Integral
 import numpy as np
 from tokenizers import Tokenizer
 
-from ..text.counting import counted
+from ..text.counting import ensure_counts
 from ..text.pretokens import Pretokens
-from ..tokenizer.library import as_given, read_parts
-from ..tokenizer.parts import Parts
-from ..tokenizer.segmentation import segment_tracing, symbols_of
+from ..tokenizer.library import as_given
+from ..tokenizer.segmentation import initial_ids, segment_tracing
+from ..tokenizer.spec import TokenizerSpec
 
 ORDERS = ("leaf-frequency", "leaf-id", "frequency", "id", "merges")
 
 
 def pruning_order(
-    tokenizer: Tokenizer | Parts, corpus: Iterable[str] | Pretokens | None = None, *, by: str
+    tokenizer: Tokenizer | TokenizerSpec,
+    corpus: Iterable[str] | Pretokens | None = None,
+    *,
+    by: str,
 ) -> list[str]:
     """List the tokens of a BPE tokenizer in the order in which to prune them.
 
@@ -45,66 +48,66 @@ def pruning_order(
     """
     if by not in ORDERS:
         raise ValueError(f"by={by!r}: use one of {', '.join(ORDERS)}")
-    parts = read_parts(tokenizer)
-    counts = np.zeros(parts.next_id, np.int64)
+    spec = TokenizerSpec.from_tokenizer(tokenizer)
+    counts = np.zeros(spec.next_id, np.int64)
     if not by.endswith("id"):
         if corpus is None:
             raise ValueError(f"by={by!r} counts tokens in a text: give a corpus")
-        counts = parts.with_skipping(False).token_counts(counted(corpus, parts))
-    vocab, free = parts.vocab, prunable(parts)
+        counts = spec.with_skipping(False).count_tokens(ensure_counts(corpus, spec))
+    vocab, free = spec.vocab, prunable(spec)
     if by.startswith("leaf"):
-        return _leaves_first(parts, set(free), counts.tolist())
+        return _leaves_first(spec, set(free), counts.tolist())
     if by == "merges":
-        formed = _formed(parts, counts.tolist())
-        in_bytes = len if parts.byte_level else lambda token: len(token.encode())
+        formed = _formed(spec, counts.tolist())
+        in_bytes = len if spec.byte_level else lambda token: len(token.encode())
         return sorted(free, key=lambda t: (formed[vocab[t]], -in_bytes(t), -vocab[t]))
     return sorted(free, key=lambda token: (counts[vocab[token]], -vocab[token]))
 
 
-def prunable(parts: Parts) -> list[str]:
+def prunable(spec: TokenizerSpec) -> list[str]:
     """List the tokens that may go: all but characters, bytes, special, added and unknown tokens.
 
-    >>> prunable(th.read_parts(th.train_byte_level_bpe(["bat bat"], vocab_size=258)))
+    >>> prunable(th.TokenizerSpec.from_tokenizer(th.train_byte_level_bpe(["bat bat"], vocab_size=258)))
     ['at', 'bat']
     """
-    prefix = parts.prefix
-    return [t for t in parts.vocab if len(t.removeprefix(prefix)) > 1 and t not in parts.unmerged]
+    prefix = spec.prefix
+    return [t for t in spec.vocab if len(t.removeprefix(prefix)) > 1 and t not in spec.unmerged]
 
 
-def splits(parts: Parts) -> tuple[np.ndarray, np.ndarray]:
+def splits(spec: TokenizerSpec) -> tuple[np.ndarray, np.ndarray]:
     """Find the two parts of each token: those of the last merge an encoder makes on its string.
 
     Returns two int32 arrays of ids, indexed by id; -1 for characters, and for tokens that merges do
     not reach. A vendor's merges have every split of a token; an encoder uses one.
 
-    >>> parts = read_parts(th.train_byte_level_bpe(["bat bat bag"], vocab_size=258))
-    >>> left, right = splits(parts)
-    >>> [(parts.tokens[left[i]], parts.tokens[right[i]]) for i in (256, 257)]
+    >>> spec = TokenizerSpec.from_tokenizer(th.train_byte_level_bpe(["bat bat bag"], vocab_size=258))
+    >>> left, right = splits(spec)
+    >>> [(spec.tokens[left[i]], spec.tokens[right[i]]) for i in (256, 257)]
     [('b', 'a'), ('Ġ', 'ba')]
     """
-    tokens = prunable(parts)
+    tokens = prunable(spec)
     ids, offsets, last = segment_tracing(
-        *symbols_of(tokens, parts, dropping=True), parts.merge_table
+        *initial_ids(tokens, spec, dropping=True), spec.merge_table
     )
-    own = np.fromiter(map(parts.vocab.__getitem__, tokens), np.int64, len(tokens))
+    own = np.fromiter(map(spec.vocab.__getitem__, tokens), np.int64, len(tokens))
     whole = np.flatnonzero((np.diff(offsets) == 1) & (last >= 0))
     whole = whole[ids[offsets[whole]] == own[whole]]
-    left, right = np.full((2, parts.next_id), -1, np.int32)
-    left[own[whole]], right[own[whole]] = parts.merges[last[whole], :2].T
+    left, right = np.full((2, spec.next_id), -1, np.int32)
+    left[own[whole]], right[own[whole]] = spec.merges[last[whole], :2].T
     return left, right
 
 
-def _made_of(parts: Parts) -> dict[int, tuple[int, int]]:
+def _made_of(spec: TokenizerSpec) -> dict[int, tuple[int, int]]:
     """The two parts of each token, by ids, of the tokens that have them."""
-    left, right = splits(parts)
+    left, right = splits(spec)
     made = np.flatnonzero(left >= 0)
     pairs = zip(left[made].tolist(), right[made].tolist(), strict=True)
     return dict(zip(made.tolist(), pairs, strict=True))
 
 
-def _leaves_first(parts: Parts, free: set[str], counts: list[int]) -> list[str]:
+def _leaves_first(spec: TokenizerSpec, free: set[str], counts: list[int]) -> list[str]:
     """Of the leaves the rarest, of equals the larger id; its count goes to its parts."""
-    made_of, name = _made_of(parts), parts.tokens
+    made_of, name = _made_of(spec), spec.tokens
     above = Counter(chain.from_iterable(made_of.values()))  # how often each is a part
     heap = [(counts[i], -i) for i, token in name.items() if token in free and not above[i]]
     heapq.heapify(heap)
@@ -122,9 +125,9 @@ def _leaves_first(parts: Parts, free: set[str], counts: list[int]) -> list[str]:
     return order
 
 
-def _formed(parts: Parts, counts: list[int]) -> list[int]:
+def _formed(spec: TokenizerSpec, counts: list[int]) -> list[int]:
     """How often each token is formed: those that are produced, and those that are merged further."""
-    made_of, name = _made_of(parts), parts.tokens
+    made_of, name = _made_of(spec), spec.tokens
     for i in sorted(made_of, key=lambda i: -len(name[i])):  # a token is longer than its parts
         for part in made_of[i]:
             counts[part] += counts[i]
@@ -138,7 +141,7 @@ def prune(tokenizer: Tokenizer, order: Sequence[str], n: int) -> Tokenizer:
     Merges that need a pruned token are removed as well. The tokens that stay keep their order and
     get ids without holes (``id_map``), which post-processor and padding follow. Tokens at the start
     of the order that are gone already are passed over, so pruning twice is pruning once by the sum.
-    Parts (``read_parts``) give parts, at a fraction of the cost.
+    Parts (``TokenizerSpec.from_tokenizer``) give parts, at a fraction of the cost.
     Raises ValueError for more tokens than can go, and for tokens that the tokenizer lacks or that
     must stay (special and added ones do).
 
@@ -149,18 +152,18 @@ def prune(tokenizer: Tokenizer, order: Sequence[str], n: int) -> Tokenizer:
     >>> base.encode("tag").tokens, small.encode("tag").tokens, small.get_vocab_size()
     (['tag'], ['t', 'ag'], 259)
     """
-    parts = read_parts(tokenizer, wordpiece=True)
-    return as_given(tokenizer, parts.without(set(_to_prune(parts, order, n))))
+    spec = TokenizerSpec.from_tokenizer(tokenizer, wordpiece=True)
+    return as_given(tokenizer, spec.without(set(_to_prune(spec, order, n))))
 
 
-def _to_prune(parts: Parts, order: Sequence[str], n: int) -> list[str]:
+def _to_prune(spec: TokenizerSpec, order: Sequence[str], n: int) -> list[str]:
     """The tokens to prune, checked."""
     if isinstance(order, str):
         raise TypeError(f"order is one string, {order!r:.40}: give a list of tokens")
     if not isinstance(n, Integral) or n < 0:
         raise ValueError(f"n={n!r}: give the number of tokens to prune, from 0 on")
-    order = list(dict.fromkeys(dropwhile(lambda token: token not in parts.vocab, order)))
-    free = set(prunable(parts))
+    order = list(dict.fromkeys(dropwhile(lambda token: token not in spec.vocab, order)))
+    free = set(prunable(spec))
     if n > len(order):
         raise ValueError(
             f"asked to prune {n:,} tokens; the order has {len(order):,} of this tokenizer's, and "
@@ -169,7 +172,7 @@ def _to_prune(parts: Parts, order: Sequence[str], n: int) -> list[str]:
     strange = next((token for token in order if token not in free), None)
     if strange is not None:
         why = "must stay (a character, byte, special or added token)"
-        if strange not in parts.vocab:
+        if strange not in spec.vocab:
             why = "is not in this tokenizer: the order belongs to another one"
         raise ValueError(
             f"{strange!r} {why}; make the order with pruning_order(this tokenizer, ...)"

@@ -20,10 +20,9 @@ from ..text.corpora import Documents
 from ..text.counting import count_pretokens
 from ..text.pretokens import Pretokens
 from ..tokenizer.encoder import Encoder
-from ..tokenizer.library import read_parts
-from ..tokenizer.parts import Parts
 from ..tokenizer.pretokenization import library_cutter
-from ..tokenizer.segmentation import symbols_of
+from ..tokenizer.segmentation import initial_ids
+from ..tokenizer.spec import TokenizerSpec
 from ..train.merges import learn_vocabulary
 from .adaptbpe import adapt_bpe
 from .extension import Extension
@@ -61,22 +60,22 @@ def spaced(words: Iterable[str], encoder: Encoder) -> list[str]:
 
 
 # --- searching for the tokens to add -------------------------------------------------------------
-def _pretokens(words: dict[str, int], parts: Parts) -> Pretokens:
+def _pretokens(words: dict[str, int], spec: TokenizerSpec) -> Pretokens:
     """The pre-tokens of words, each with one space before it; a document is a word."""
-    return count_pretokens(dict(zip(spaced(words, parts), words.values(), strict=True)), parts)
+    return count_pretokens(dict(zip(spaced(words, spec), words.values(), strict=True)), spec)
 
 
 def _score(encoder: Encoder, words: Pretokens) -> float:
     """The fragment score of words, by their pre-tokens."""
-    return float(encoder.token_counts(words).sum() / words.documents)
+    return float(encoder.count_tokens(words).sum() / words.documents)
 
 
-def _learned(words: Pretokens, parts: Parts, n_tokens: int) -> Extension:
+def _learned(words: Pretokens, spec: TokenizerSpec, n_tokens: int) -> Extension:
     """The first tokens that the vocabulary lacks of a BPE vocabulary trained on words alone."""
     tokens, merges, frequencies = learn_vocabulary(
-        *symbols_of(words.strings, parts),
+        *initial_ids(words.strings, spec),
         words.counts,
-        parts.vocab,
+        spec.vocab,
         n_tokens,
         valid=lambda token: "<" not in token,  # of byte tokens, <0x41>; no word holds it
     )
@@ -133,18 +132,18 @@ def avocado(
         raise ValueError(
             f"step={step}, max_tokens={max_tokens}, threshold={threshold}: give numbers from 1 on"
         )
-    parts = read_parts(tokenizer)
-    hard = _split_words(count_words(corpus), parts, 2)
+    spec = TokenizerSpec.from_tokenizer(tokenizer)
+    hard = _split_words(count_words(corpus), spec, 2)
     if not hard:
         return Extension([]), pd.DataFrame({"added": [0], "fragment_score": [float("nan")]})
-    words, rows = _pretokens(hard, parts), []
-    candidates = _learned(words, parts, max_tokens)
+    words, rows = _pretokens(hard, spec), []
+    candidates = _learned(words, spec, max_tokens)
     there = len(candidates.tokens)
     sizes = [min(n, there) for n in range(0, there + step, step)]
     if how == "adapt":
-        encoders = (adapt_bpe(parts, candidates.tokens[:n]) for n in sizes)
+        encoders = (adapt_bpe(spec, candidates.tokens[:n]) for n in sizes)
     else:
-        encoders = extended_by_sizes(parts, candidates, sizes, how=how)
+        encoders = extended_by_sizes(spec, candidates, sizes, how=how)
     for n, encoder in zip(sizes, encoders, strict=False):
         score = _score(encoder, words)
         rows.append((n, score))
@@ -188,22 +187,22 @@ def medvoc(
     """
     if not sizes or not target_sizes or min(*sizes, *target_sizes) < 0:
         raise ValueError("sizes and target_sizes: give lists of numbers from 0 on")
-    parts = read_parts(tokenizer)
+    spec = TokenizerSpec.from_tokenizer(tokenizer)
     wanted = None if terms is None else {term.casefold() for term in terms}
     learned = []
     for text, most in ((corpus, max(sizes)), (target, max(target_sizes))):
         words = count_words(text)
-        split = _split_words(words, parts, 1)
+        split = _split_words(words, spec, 1)
         if wanted is not None:
             split = {word: n for word, n in split.items() if word.casefold() in wanted}
-        found = _learned(_pretokens(split, parts), parts, most) if split else Extension([])
+        found = _learned(_pretokens(split, spec), spec, most) if split else Extension([])
         learned.append(found)
-    scored, rows, made = _pretokens(words, parts), [], []
+    scored, rows, made = _pretokens(words, spec), [], []
     for size, target_size in product(sizes, target_sizes):
         own, wider = _beginning(learned[1], target_size), _beginning(learned[0], size)
         tokens = list(dict.fromkeys([*own.tokens, *wider.tokens]))
         made.append(Extension(tokens, list(dict.fromkeys([*own.merges, *wider.merges]))))
-        [encoder] = extended_by_sizes(parts, made[-1], [None])
+        [encoder] = extended_by_sizes(spec, made[-1], [None])
         rows.append((len(wider.tokens), len(own.tokens), len(tokens), _score(encoder, scored)))
     table = pd.DataFrame(
         rows, columns=["corpus_tokens", "target_tokens", "added", "fragment_score"]

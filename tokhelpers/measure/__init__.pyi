@@ -12,7 +12,7 @@ from .quality import (
     fragment_score as fragment_score,
     measurable as measurable,
     renyi_efficiency as renyi_efficiency,
-    unreachable as unreachable,
+    unreachable_tokens as unreachable_tokens,
     word_lengths as word_lengths,
 )
 from .reachability import reachability as reachability

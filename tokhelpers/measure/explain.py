@@ -12,9 +12,9 @@ from tokenizers import Tokenizer
 
 from ..tokenizer.checks import check_text
 from ..tokenizer.encoder import Encoder
-from ..tokenizer.library import opened, read_parts
-from ..tokenizer.parts import Parts
-from ..tokenizer.segmentation import NO_MERGE, ranks_of, symbols_of
+from ..tokenizer.library import opened
+from ..tokenizer.segmentation import NO_MERGE, initial_ids, ranks_of
+from ..tokenizer.spec import TokenizerSpec
 from ..tokenizer.token_bytes import token_strings
 from .reachability import reachability
 from .vocabularies import script_and_kind
@@ -23,25 +23,25 @@ SYMBOLS = 200  # of a pre-token, up to which its steps are shown
 
 
 # --- one word through the merges -----------------------------------------------------------------
-def merge_states(pretoken: str, parts: Parts) -> Iterator[tuple[list[int], int | None, int]]:
+def merge_states(pretoken: str, spec: TokenizerSpec) -> Iterator[tuple[list[int], int | None, int]]:
     """Yield the ids of a pre-token after each merge, with the merge's rank and its place among them.
 
     The pair of lowest rank is merged first, the leftmost of equals. The state before the first
     merge comes first, without a rank.
     """
-    ids = symbols_of([pretoken], parts, dropping=True)[0]
+    ids = initial_ids([pretoken], spec, dropping=True)[0]
     yield ids.tolist(), None, 0
     while len(ids) > 1:
-        ranks = ranks_of(np.column_stack([ids[:-1], ids[1:]]), parts.merge_table)
+        ranks = ranks_of(np.column_stack([ids[:-1], ids[1:]]), spec.merge_table)
         at = int(ranks.argmin())
         rank = int(ranks[at])
         if rank == NO_MERGE:
             return
-        ids = np.concatenate([ids[:at], parts.merges[rank, 2:], ids[at + 2 :]])
+        ids = np.concatenate([ids[:at], spec.merges[rank, 2:], ids[at + 2 :]])
         yield ids.tolist(), rank, at
 
 
-def explain_word(tokenizer: Tokenizer | Parts, word: str) -> pd.DataFrame:
+def explain_word(tokenizer: Tokenizer | TokenizerSpec, word: str) -> pd.DataFrame:
     """Show each merge of a word, with its rank in the list of merges, until no pair is listed.
 
     ``word`` is text, with its space before it if it has one; text of several pre-tokens gives the
@@ -88,7 +88,7 @@ def _not_by_steps(pretoken: str, encoder: Encoder) -> str | None:
     """Why a pre-token is not merged step by step, if it is not."""
     if why := encoder.not_by_steps(pretoken):
         return why
-    many = len(symbols_of([pretoken], encoder, dropping=True)[0]) > SYMBOLS
+    many = len(initial_ids([pretoken], encoder, dropping=True)[0]) > SYMBOLS
     return f"more than {SYMBOLS} symbols" if many else None
 
 
@@ -111,7 +111,7 @@ class Explained:
         return f"<table>{rows}</table><pre>{escape(self.tree)}</pre>"
 
 
-def explain_token(tokenizer: Tokenizer | Parts, token: str) -> Explained:
+def explain_token(tokenizer: Tokenizer | TokenizerSpec, token: str) -> Explained:
     """Tell where a token comes from and whether text can produce it.
 
     ``token`` is a token string ("Ġcat"), or the text that it stands for (" cat").
@@ -131,11 +131,11 @@ def explain_token(tokenizer: Tokenizer | Parts, token: str) -> Explained:
       ├ a
       └ t
     """
-    parts = read_parts(tokenizer)
-    name = _token_string(token, parts)
+    spec = TokenizerSpec.from_tokenizer(tokenizer)
+    name = _token_string(token, spec)
     row = reachability(tokenizer, [name]).iloc[0]
-    i, raw = int(row.name), parts.raw([name])[0]
-    tree, rank = _tree(name, i, parts)
+    i, raw = int(row.name), spec.raw([name])[0]
+    tree, rank = _tree(name, i, spec)
     facts = {
         "id": i,
         "token": name,
@@ -147,50 +147,50 @@ def explain_token(tokenizer: Tokenizer | Parts, token: str) -> Explained:
         "where": row["where"],
         "example": row.example,
         "rank": rank,
-        "used by": int((parts.merges[:, :2] == i).any(axis=1).sum()),
+        "used by": int((spec.merges[:, :2] == i).any(axis=1).sum()),
     }
     return Explained(pd.Series(facts, dtype=object), tree)
 
 
-def _token_string(token: str, parts: Parts) -> str:
+def _token_string(token: str, spec: TokenizerSpec) -> str:
     """The token string that is meant; special and added tokens may stand outside the vocabulary."""
     check_text(token)
-    if token in parts.all_ids:
+    if token in spec.all_ids:
         return token
-    name = token_strings([token])[0] if parts.byte_level else token.replace(" ", "▁")
-    if name not in parts.all_ids:
-        near = _nearest(name, parts)
+    name = token_strings([token])[0] if spec.byte_level else token.replace(" ", "▁")
+    if name not in spec.all_ids:
+        near = _nearest(name, spec)
         raise ValueError(f"{token!r:.60} is not in the vocabulary; nearest to it: {near}")
     return name
 
 
-def _nearest(token: str, parts: Parts) -> str:
+def _nearest(token: str, spec: TokenizerSpec) -> str:
     """The tokens most like one that is missing: other case or space, its beginning, a few letters."""
     bare = token.removeprefix("Ġ").removeprefix("▁")
-    space = "Ġ" if parts.byte_level else "▁"
+    space = "Ġ" if spec.byte_level else "▁"
     forms = [f + c for c in (bare, bare.lower(), bare.capitalize()) for f in ("", space)]
-    begin = next((token[:n] for n in range(len(token), 0, -1) if token[:n] in parts.vocab), None)
-    alike = [t for t in parts.vocab if abs(len(t) - len(token)) < 3 and t[:2] == token[:2]]
+    begin = next((token[:n] for n in range(len(token), 0, -1) if token[:n] in spec.vocab), None)
+    alike = [t for t in spec.vocab if abs(len(t) - len(token)) < 3 and t[:2] == token[:2]]
     close = difflib.get_close_matches(token, alike[:20_000], n=3)
-    found = dict.fromkeys(t for t in [*forms, *close, begin] if t in parts.vocab)
+    found = dict.fromkeys(t for t in [*forms, *close, begin] if t in spec.vocab)
     return ", ".join(map(repr, list(found)[:4])) or "none"
 
 
-def _tree(name: str, i: int, parts: Parts) -> tuple[str, int | None]:
+def _tree(name: str, i: int, spec: TokenizerSpec) -> tuple[str, int | None]:
     """The merges of a token as a tree, down to single characters or bytes, and the last one's rank.
 
     Where merges do not make it there is no rank, and a tree for each token at which they stop.
     """
-    if name in parts.unmerged:
+    if name in spec.unmerged:
         return f"{name}  made by no merge", None
-    for ids, rank, at in merge_states(name, parts):
+    for ids, rank, at in merge_states(name, spec):
         if rank is None:
-            trees = [[parts.tokens[j]] for j in ids]
+            trees = [[spec.tokens[j]] for j in ids]
         else:
             (left, *under_left), (right, *under_right) = trees[at : at + 2]
             below = ["├ " + left, *("│ " + line for line in under_left)]
             below += ["└ " + right, *("  " + line for line in under_right)]
-            trees[at : at + 2] = [[f"{parts.tokens[ids[at]]}  rank {rank:,}", *below]]
+            trees[at : at + 2] = [[f"{spec.tokens[ids[at]]}  rank {rank:,}", *below]]
     if ids == [i]:
         return "\n".join(trees[0]), rank
     return "\n".join([f"merges do not make {name}; they stop at", *chain(*trees)]), None

@@ -13,9 +13,8 @@ from ..text.counting import count_pretokens
 from ..text.pretokens import Pretokens
 from ..text.stored_counts import mixture, most_frequent, training_sources
 from ..tokenizer.checks import positive
-from ..tokenizer.library import read_parts
-from ..tokenizer.parts import Parts
 from ..tokenizer.pretokenization import shell
+from ..tokenizer.spec import TokenizerSpec
 from ..tokenizer.vendors import load_tokenizer
 from ..train.trainers import train_byte_level_bpe, train_sentencepiece_bpe
 from .quality import evaluate_sizes, measurable
@@ -51,7 +50,11 @@ def compare_language(
     >>> table[["method", "added", "merge_skipping", "unreachable_added"]].values.tolist()
     [['base', 0, False, 0], ['continued', 50, False, 0], ['naive', 50, False, 0]]
     """
-    base = _loaded(tokenizer) if isinstance(tokenizer, str) else read_parts(tokenizer)
+    base = (
+        _loaded(tokenizer)
+        if isinstance(tokenizer, str)
+        else TokenizerSpec.from_tokenizer(tokenizer)
+    )
     most = max(positive("sizes", size) for size in sizes)
     test = measurable(load_corpus(f"flores:{language}") if test is None else test, base)
     words = count_pretokens(_learned_from(language, train, chunks), base)
@@ -70,8 +73,8 @@ def compare_language(
 
 
 @cache  # once for all languages
-def _loaded(name: str) -> Parts:
-    return read_parts(load_tokenizer(name))
+def _loaded(name: str) -> TokenizerSpec:
+    return TokenizerSpec.from_tokenizer(load_tokenizer(name))
 
 
 def _learned_from(language: str, train: Iterable[str] | None, chunks: int | None) -> Iterable[str]:
@@ -85,7 +88,7 @@ def _learned_from(language: str, train: Iterable[str] | None, chunks: int | None
 
 
 def supplement_tokens(
-    tokenizer: Tokenizer | Parts, words: Pretokens, continued: Extension, n_tokens: int
+    tokenizer: Tokenizer | TokenizerSpec, words: Pretokens, continued: Extension, n_tokens: int
 ) -> Extension:
     """Make a naive extension from a supplement: a tokenizer of the same family, trained on the text.
 
@@ -100,7 +103,7 @@ def supplement_tokens(
     >>> supplement_tokens(base, words, continue_bpe(base, words, 1), 1).tokens
     ['cat', 'Ġcat']
     """
-    base = read_parts(tokenizer)
+    base = TokenizerSpec.from_tokenizer(tokenizer)
     if base.byte_level:
         inner = shell(base.rules)
         rules = {"normalizer": inner.normalizer, "pre_tokenizer": inner.pre_tokenizer}

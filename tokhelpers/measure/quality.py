@@ -10,17 +10,19 @@ from ..adapt.extension import Extension
 from ..adapt.methods import extended_by_sizes
 from ..adapt.selection import count_words, spaced
 from ..text.corpora import Documents
-from ..text.counting import counted
+from ..text.counting import ensure_counts
 from ..text.pretokens import Pretokens
 from ..tokenizer.encoder import Encoder
-from ..tokenizer.library import described, opened, read_parts
-from ..tokenizer.parts import Parts
+from ..tokenizer.library import described, opened
+from ..tokenizer.spec import TokenizerSpec
 from ..tokenizer.token_bytes import BYTE_TOKENS, ends_inside, is_whole
 
 POWER = 2.5  # of the Rényi efficiency
 
 
-def unreachable(tokenizer: Tokenizer | Parts, tokens: Iterable[str] | None = None) -> list[str]:
+def unreachable_tokens(
+    tokenizer: Tokenizer | TokenizerSpec, tokens: Iterable[str] | None = None
+) -> list[str]:
     """List the tokens that no sequence of merges produces: the Self-Tokenization Test.
 
     Each token string is given to the model alone, without normalizer and pre-tokenizer, merge
@@ -32,22 +34,22 @@ def unreachable(tokenizer: Tokenizer | Parts, tokens: Iterable[str] | None = Non
     Source: Purason et al. 2025, section 3.3.
 
     >>> from tokenizers import Tokenizer, models
-    >>> unreachable(Tokenizer(models.BPE({"a": 0, "b": 1, "ab": 2, "ba": 3}, [("a", "b")])))
+    >>> unreachable_tokens(Tokenizer(models.BPE({"a": 0, "b": 1, "ab": 2, "ba": 3}, [("a", "b")])))
     ['ba']
     """
-    parts = read_parts(tokenizer)
+    spec = TokenizerSpec.from_tokenizer(tokenizer)
     if tokens is None:
-        left_out = parts.added.keys() | (BYTE_TOKENS if parts.byte_fallback else ())
-        tokens = [t for t in parts.vocab if t not in left_out]
+        left_out = spec.added.keys() | (BYTE_TOKENS if spec.byte_fallback else ())
+        tokens = [t for t in spec.vocab if t not in left_out]
     tokens = list(tokens)
-    unknown = [token for token in tokens if token not in parts.vocab]
+    unknown = [token for token in tokens if token not in spec.vocab]
     if unknown:
         raise ValueError(
             f"{len(unknown):,} tokens are not in this tokenizer, first {unknown[0]!a:.60}: give token "
             "strings of its vocabulary, such as 'Ġcat' for a space and cat"
         )
-    missed = (tokens[i] for i in np.flatnonzero(~parts.whole(tokens)))
-    return sorted(missed, key=parts.vocab.__getitem__)
+    missed = (tokens[i] for i in np.flatnonzero(~spec.whole(tokens)))
+    return sorted(missed, key=spec.vocab.__getitem__)
 
 
 def evaluate(
@@ -79,11 +81,11 @@ def evaluate(
     """
     encoder = opened(tokenizer)
     corpus = measurable(corpus, encoder)
-    words = counted(corpus, encoder)
+    words = ensure_counts(corpus, encoder)
     if encoder.cuts_text:
         counts = _counts_in_text(encoder, corpus, words.rules)
     else:
-        counts = encoder.token_counts(words)
+        counts = encoder.count_tokens(words)
     return _measures(words, counts, _ids_of(encoder, added), encoder)
 
 
@@ -100,7 +102,7 @@ def measurable(
     Pretokens(1 unique, 1 in all)
     """
     if not described(tokenizer).cuts_text:
-        return counted(corpus, tokenizer)
+        return ensure_counts(corpus, tokenizer)
     if isinstance(corpus, Pretokens):
         raise ValueError(
             "this tokenizer has added tokens, which cut raw text: give documents, not counts"
@@ -178,7 +180,7 @@ def renyi_efficiency(counts: np.ndarray) -> float:
 
 
 def evaluate_sizes(
-    tokenizer: Tokenizer | Parts,
+    tokenizer: Tokenizer | TokenizerSpec,
     methods: Mapping[str, tuple[Extension, str]],
     sizes: Sequence[int],
     test: Iterable[str] | Pretokens,
@@ -200,9 +202,9 @@ def evaluate_sizes(
     >>> table[["method", "added", "unreachable_added"]].values.tolist()
     [['list', 0, 0], ['list', 2, 0]]
     """
-    base = read_parts(tokenizer)
+    base = TokenizerSpec.from_tokenizer(tokenizer)
     test = list(test) if isinstance(test, Iterator) else test
-    words, rows = counted(test, base), []
+    words, rows = ensure_counts(test, base), []
     for method, added, longer in _extended(base, methods, sizes):
         missed = int((~longer.whole(added)).sum())
         for switch in skipping or [longer.merge_skipping]:
@@ -214,7 +216,9 @@ def evaluate_sizes(
     return table if skipping else table.drop(columns="merge_skipping", errors="ignore")
 
 
-def _extended(base: Parts, methods, sizes) -> Iterator[tuple[str, Sequence[str], Parts]]:
+def _extended(
+    base: TokenizerSpec, methods, sizes
+) -> Iterator[tuple[str, Sequence[str], TokenizerSpec]]:
     """The extended tokenizers, size by size, each with its method's name and its new tokens."""
     made = [extended_by_sizes(base, e, sizes, how=how) for e, how in methods.values()]
     for size, *several in zip(sizes, *made, strict=True):

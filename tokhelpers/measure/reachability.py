@@ -12,10 +12,10 @@ from tokenizers import Tokenizer
 
 from ..text.pretokens import by_pattern
 from ..tokenizer.checks import progress
-from ..tokenizer.library import read_parts, undisturbed
-from ..tokenizer.parts import Parts
+from ..tokenizer.library import without_truncation
 from ..tokenizer.pretokenization import proven_pattern
-from ..tokenizer.segmentation import segment, symbols_of
+from ..tokenizer.segmentation import initial_ids, segment
+from ..tokenizer.spec import TokenizerSpec
 from ..tokenizer.token_bytes import BYTE_TOKENS, COMPLETIONS, byte_of, completions, token_strings
 
 MERGES = "by merges"
@@ -38,7 +38,9 @@ BEHIND = ["", LETTER, "q", "Q", "e", "l", "(", "\n", " ", "1"]
 OWN_LETTERS = 64  # of the tokenizer, tried beside tokens not found otherwise
 
 
-def reachability(tokenizer: Tokenizer | Parts, tokens: Iterable[str] | None = None) -> pd.DataFrame:
+def reachability(
+    tokenizer: Tokenizer | TokenizerSpec, tokens: Iterable[str] | None = None
+) -> pd.DataFrame:
     """Say of each token of a BPE tokenizer whether, how and where a text can produce it.
 
     Asks of all tokens, or of ``tokens`` (token strings) only. Returns one row per id, in order of
@@ -73,21 +75,21 @@ def reachability(tokenizer: Tokenizer | Parts, tokens: Iterable[str] | None = No
     >>> reachability(toy).category.tolist()
     ['by merges', 'by merges', 'by merges', 'never: merges blocked']
     """
-    parts = read_parts(tokenizer)
-    backend = undisturbed(tokenizer)
-    table = _tokens(parts)
+    spec = TokenizerSpec.from_tokenizer(tokenizer)
+    backend = without_truncation(tokenizer)
+    table = _tokens(spec)
     text = table.text[table.category.isna()]
     own = [t for t in text if len(t) == 1 and t.isalpha()][:OWN_LETTERS]
     if tokens is not None:
         table = _only(table, list(tokens))
     ordinary = ~table.category.isin([SPECIAL, ADDED, BYTE]).to_numpy()
     passed = pd.array([pd.NA] * len(table), "boolean")
-    passed[ordinary] = parts.whole(table.token[ordinary].tolist())
+    passed[ordinary] = spec.whole(table.token[ordinary].tolist())
     table["self_test"] = passed
     decoded = backend.decode_batch([[i] for i in table.index], skip_special_tokens=False)
     back = backend.encode_batch_fast(decoded, add_special_tokens=False)
     table["round_trip"] = [e.ids == [i] for i, e in zip(table.index, back, strict=True)]
-    search = Search(parts, table)
+    search = Search(spec, table)
     _find_texts(search, own)
     _complete(search)
     columns = {"category": search.categories, "where": search.where, "example": search.examples}
@@ -104,12 +106,12 @@ def _only(table: pd.DataFrame, tokens: list[str]) -> pd.DataFrame:
     return found
 
 
-def _tokens(parts: Parts) -> pd.DataFrame:
+def _tokens(spec: TokenizerSpec) -> pd.DataFrame:
     """One row per token: token string, text, and the category of those that are not ordinary."""
-    added = parts.added_tokens
-    strings = dict(sorted(parts.all_tokens.items()))
-    raw = {t: byte for byte, t in enumerate(BYTE_TOKENS)} if parts.byte_fallback else {}
-    spaces = parts.byte_level or "▁" in parts.rules
+    added = spec.added_tokens
+    strings = dict(sorted(spec.all_tokens.items()))
+    raw = {t: byte for byte, t in enumerate(BYTE_TOKENS)} if spec.byte_fallback else {}
+    spaces = spec.byte_level or "▁" in spec.rules
     texts, kinds = [], []
     for i, token in strings.items():
         text, kind = token, None
@@ -117,10 +119,10 @@ def _tokens(parts: Parts) -> pd.DataFrame:
             kind = SPECIAL if added[i].special else ADDED
         elif token in raw:
             text, kind = chr(raw[token]) if raw[token] < 128 else None, BYTE
-        elif parts.byte_level and not byte_of().keys() >= set(token):
+        elif spec.byte_level and not byte_of().keys() >= set(token):
             text, kind = None, SPLIT  # no pre-token holds such a character
         elif spaces:
-            text = parts.text_of(token)
+            text = spec.text_of(token)
             kind = FRAGMENT if text is None else None
         texts.append(text)
         kinds.append(kind)
@@ -136,9 +138,9 @@ class Search:
     ``examples`` are the columns of the table to be filled in.
     """
 
-    def __init__(self, parts: Parts, table: pd.DataFrame):
-        self.parts, self.proven = parts, proven_pattern(parts.rules) is not None
-        self.added = re.compile("|".join(map(re.escape, parts.added)) or "(?!)")
+    def __init__(self, spec: TokenizerSpec, table: pd.DataFrame):
+        self.spec, self.proven = spec, proven_pattern(spec.rules) is not None
+        self.added = re.compile("|".join(map(re.escape, spec.added)) or "(?!)")
         self.ids, self.tokens = table.index.to_numpy(), table.token.tolist()
         self.texts, self.categories = table.text.tolist(), table.category.tolist()
         self.passed = table.self_test.fillna(False).to_numpy(bool)
@@ -146,19 +148,19 @@ class Search:
         self.where, self.examples = [None] * len(table), [None] * len(table)
 
     def cut(self, texts: list[str]) -> Iterator[list[str | int]]:
-        """Cut texts as ``Parts.cut`` does, by a proven pattern in less time."""
+        """Cut texts as ``TokenizerSpec.cut`` does, by a proven pattern in less time."""
         text = "\n".join(texts)
         # some added tokens are found in what is composed
         if not self.proven or any(map(self.added.search, (text, normalize("NFC", text)))):
-            return self.parts.cut(texts)
-        whole, _, cut = by_pattern(pa.array(texts, pa.large_string()), self.parts.rules)
+            return self.spec.cut(texts)
+        whole, _, cut = by_pattern(pa.array(texts, pa.large_string()), self.spec.rules)
         pieces = [[t] if alone else cut(t) for t, alone in zip(texts, whole.tolist(), strict=True)]
         written = iter(token_strings(chain.from_iterable(pieces)))
         return (list(islice(written, len(of_text))) for of_text in pieces)
 
     def try_texts(self, rows: np.ndarray, texts: list[str]) -> np.ndarray:
         """Try one text for each token: is the token in its encoding? The first is its example."""
-        made, inside, skipping = np.zeros(len(rows), bool), [], self.parts.merge_skipping
+        made, inside, skipping = np.zeros(len(rows), bool), [], self.spec.merge_skipping
         for k, (row, pieces) in enumerate(zip(rows.tolist(), self.cut(texts), strict=True)):
             token, passed = self.tokens[row], self.passed[row]
             for piece in pieces:
@@ -167,12 +169,12 @@ class Search:
                 self.held[row] = True
                 if piece == token:
                     made[k] |= passed or skipping
-                elif passed and not (skipping and piece in self.parts.vocab):
+                elif passed and not (skipping and piece in self.spec.vocab):
                     inside.append((piece, k))
         if inside:  # a longer pre-token: its merges tell
             pieces, owners = zip(*inside, strict=True)
-            start = symbols_of(list(pieces), self.parts, dropping=True)
-            ids, offsets = segment(*start, self.parts.merge_table)
+            start = initial_ids(list(pieces), self.spec, dropping=True)
+            ids, offsets = segment(*start, self.spec.merge_table)
             owners = np.repeat(owners, np.diff(offsets))
             made[owners[ids == self.ids[rows[owners]]]] = True
         for k in np.flatnonzero(made):

@@ -7,7 +7,7 @@ import torch
 from torch.nn.utils.rnn import pad_sequence
 
 from ..tokenizer.checks import positive
-from ..tokenizer.library import described, undisturbed
+from ..tokenizer.library import described, without_truncation
 
 NO_LABEL = -100  # the label of a place that is not learned, as in torch and transformers
 LENGTH = 2_048  # most ids of a sequence, where the caller sets no other; thesis, section 5.2.1
@@ -31,7 +31,7 @@ def encode_texts(tokenizer, texts: Iterable[str]) -> list[list[int]]:
 
 
 def special_ids(tokenizer) -> list[int]:
-    added = undisturbed(tokenizer).get_added_tokens_decoder()
+    added = without_truncation(tokenizer).get_added_tokens_decoder()
     return sorted(i for i, token in added.items() if token.special)
 
 
@@ -42,7 +42,7 @@ def around(tokenizer, separator: str | int | None = None) -> tuple[list[int], li
     tokenizer's post-processor puts there ([CLS] and [SEP]), or its only special token. Raises
     ValueError where there is none of these.
     """
-    inner = undisturbed(tokenizer)
+    inner = without_truncation(tokenizer)
     if separator is not None:
         found = inner.token_to_id(separator) if isinstance(separator, str) else separator
         if found is None:

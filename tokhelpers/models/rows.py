@@ -3,7 +3,7 @@
 import pandas as pd
 from tokenizers import Tokenizer, models
 
-from ..tokenizer.library import described, undisturbed
+from ..tokenizer.library import described, without_truncation
 
 
 def row_sources(old: Tokenizer, new: Tokenizer) -> pd.DataFrame:
@@ -20,7 +20,7 @@ def row_sources(old: Tokenizer, new: Tokenizer) -> pd.DataFrame:
     >>> row_sources(old, new).tail(2).values.tolist()
     [['at', 'copied', (256,)], ['bat', 'new', (65, 256)]]
     """
-    old, new = undisturbed(old), described(new).backend_tokenizer
+    old, new = without_truncation(old), described(new).backend_tokenizer
     if _writes(old) != _writes(new):
         raise ValueError(
             f"the new tokenizer stores its tokens as {_writes(new)}, the old one as {_writes(old)}: "

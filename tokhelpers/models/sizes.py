@@ -15,11 +15,10 @@ from torch.utils.flop_counter import flop_registry
 from ..adapt.extension import Extension, continue_bpe, extend
 from ..measure.quality import evaluate, measurable
 from ..text.corpora import Corpus
-from ..text.counting import counted
+from ..text.counting import ensure_counts
 from ..text.pretokens import Pretokens
 from ..tokenizer.checks import positive
-from ..tokenizer.library import read_parts
-from ..tokenizer.parts import Parts
+from ..tokenizer.spec import TokenizerSpec
 from .architectures import new_model
 from .costs import inputs_for, parameter_count, trainable, training_memory
 
@@ -65,7 +64,7 @@ def recommend_size(
     >>> table[["added", "bytes_per_token", "parameters_added"]].values.tolist()
     [[0.0, 1.0, 0.0], [1.0, 1.5, 192.0], [2.0, 3.0, 384.0]]
     """
-    base = read_parts(tokenizer)
+    base = TokenizerSpec.from_tokenizer(tokenizer)
     if not isinstance(model_config, (str, transformers.PretrainedConfig)):
         raise TypeError(
             f"model_config is a {type(model_config).__name__}: give the name of an architecture or "
@@ -165,7 +164,7 @@ def _grid(yielded: int) -> list[int]:
     return sorted({*doubling[-ROWS:], yielded})
 
 
-def _learned(base: Parts, words: Pretokens, sizes: list[int] | None) -> Extension:
+def _learned(base: TokenizerSpec, words: Pretokens, sizes: list[int] | None) -> Extension:
     most = sizes[-1] if sizes else MOST
     with warnings.catch_warnings(action="ignore", category=UserWarning):  # said below, as an error
         extension = continue_bpe(base, words, most, min_frequency=LEAST)
@@ -178,10 +177,10 @@ def _learned(base: Parts, words: Pretokens, sizes: list[int] | None) -> Extensio
     return extension
 
 
-def _two_texts(base: Parts, corpus, test) -> tuple[Pretokens, Pretokens | list[str]]:
+def _two_texts(base: TokenizerSpec, corpus, test) -> tuple[Pretokens, Pretokens | list[str]]:
     """Counts of the text to learn from, and the text to measure on: counts where these will do."""
     if test is None:
         if not isinstance(corpus, Corpus):
             raise ValueError("what is no corpus of load_corpus has nothing held out: give test=")
         test = corpus.held_out(corpus.chars and max(1, corpus.chars // 9))  # a tenth of all
-    return counted(corpus, base), measurable(test, base)
+    return ensure_counts(corpus, base), measurable(test, base)

@@ -13,9 +13,9 @@ from .figures import (
     show_source as show_source,
 )
 from .records import (
-    measured as measured,
+    load_measured as load_measured,
+    load_published as load_published,
     profile as profile,
-    published as published,
     record_measured as record_measured,
 )
 from .tokens import show_tokens as show_tokens

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.patches import FancyBboxPatch
 
-from ..tokenizer.library import undisturbed
+from ..tokenizer.library import without_truncation
 from .figures import COLOURS
 
 LINE, GREY = "#444444", "#999999"
@@ -57,7 +57,7 @@ def draw_pipeline(text: str, tokenizer, *, title: str = ""):
     >>> table[table.row == "tokens"].text.tolist()
     ['a', '␣', 'bat']
     """
-    backend, shown = undisturbed(tokenizer), text.replace(" ", "␣")
+    backend, shown = without_truncation(tokenizer), text.replace(" ", "␣")
     encoded = backend.encode(text, add_special_tokens=False)
     # GPT-2's pre-tokenizer and Llama-3's tell where each piece stands in the text.
     pretokens = (span for _, span in backend.pre_tokenizer.pre_tokenize_str(text))

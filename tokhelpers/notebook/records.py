@@ -55,25 +55,25 @@ def profile() -> Profile:
     return PROFILES[name]
 
 
-def published(table: str) -> pd.DataFrame:
+def load_published(table: str) -> pd.DataFrame:
     """Load a published table, as transcribed in ``data/paper``.
 
     ``sources.csv`` there says where each table stands. Raises FileNotFoundError, naming the tables
     there are, for an unknown one.
 
-    >>> int(published("paper_table_08").unreachable_tokens[0])
+    >>> int(load_published("paper_table_08").unreachable_tokens[0])
     588
     """
     return _table("paper", table, "published")
 
 
-def measured(table: str) -> pd.DataFrame:
+def load_measured(table: str) -> pd.DataFrame:
     """Load a table of our own that takes too long for a notebook: ``data/measured/TABLE.csv``.
 
     ``TABLE.json`` beside it says how it was made. Raises FileNotFoundError, naming the tables there
     are, for an unknown one.
 
-    >>> measured("many_languages").language.nunique()
+    >>> load_measured("many_languages").language.nunique()
     63
     """
     return _table("measured", table, "measured")

@@ -15,7 +15,7 @@ from tokenizers import Tokenizer
 from ..adapt.pruning import prunable
 from ..tokenizer.encoder import Encoder
 from ..tokenizer.library import opened
-from ..tokenizer.segmentation import segment_tracing, symbols_of
+from ..tokenizer.segmentation import initial_ids, segment_tracing
 from .tokens import Row, Shown, labelled, show_rows, token_rows
 
 VIEW = "application/vnd.jupyter.widget-view+json"
@@ -149,13 +149,13 @@ def explorer(
 
 def merge_ranks(tokenizer: Tokenizer | Encoder) -> dict[int, int]:
     """Map the id of each token that merges make to the rank of the last of them; empty without merges."""
-    parts = opened(tokenizer).parts
-    if parts is None:
+    spec = opened(tokenizer).spec
+    if spec is None:
         return {}
-    tokens = prunable(parts)
-    _, offsets, last = segment_tracing(*symbols_of(tokens, parts, dropping=True), parts.merge_table)
+    tokens = prunable(spec)
+    _, offsets, last = segment_tracing(*initial_ids(tokens, spec, dropping=True), spec.merge_table)
     made = np.flatnonzero((np.diff(offsets) == 1) & (last >= 0))
-    return {parts.vocab[tokens[i]]: int(last[i]) for i in made}
+    return {spec.vocab[tokens[i]]: int(last[i]) for i in made}
 
 
 def compared(text: str, encoders: list[tuple], ranks: dict[str, dict[int, int]]) -> Shown:

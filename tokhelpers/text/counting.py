@@ -10,8 +10,8 @@ from tokenizers import Tokenizer
 
 from ..tokenizer.checks import positive
 from ..tokenizer.files import destination
-from ..tokenizer.library import cutting_rules
-from ..tokenizer.parts import Parts
+from ..tokenizer.library import pretokenizer_config_of
+from ..tokenizer.spec import TokenizerSpec
 from .corpora import Corpus, Documents
 from .count_files import load_counts, merge_counts, total_sizes, write_counts
 from .pretokens import Pretokens, tally
@@ -22,7 +22,7 @@ MEMORY = 1 << 26
 
 def count_pretokens(
     corpus: Iterable[str],
-    tokenizer: Tokenizer | Parts,
+    tokenizer: Tokenizer | TokenizerSpec,
     *,
     executor=None,
     folder: str | Path | None = None,
@@ -73,7 +73,7 @@ def count_pretokens(
             f"executor={executor!r} cannot run tasks: use a concurrent.futures.Executor, "
             "such as ProcessPoolExecutor(2)"
         )
-    rules = cutting_rules(tokenizer)
+    rules = pretokenizer_config_of(tokenizer)
     documents = Documents(corpus, rules)
     if in_memory:
         [(words, counts, sizes)] = tally(documents, rules)
@@ -89,11 +89,13 @@ def count_pretokens(
         return load_counts(result, min_count=min_count)
 
 
-def counted(corpus: Iterable[str] | Pretokens, tokenizer: Tokenizer | Parts) -> Pretokens:
+def ensure_counts(
+    corpus: Iterable[str] | Pretokens, tokenizer: Tokenizer | TokenizerSpec
+) -> Pretokens:
     """Pre-token counts of a corpus; counts by the tokenizer's own rules are taken, others refused."""
     if not isinstance(corpus, Pretokens):
         return count_pretokens(corpus, tokenizer)
-    if corpus.rules != cutting_rules(tokenizer):
+    if corpus.rules != pretokenizer_config_of(tokenizer):
         raise ValueError(
             "the counts were made by another normalizer or pre-tokenizer than this tokenizer's: "
             "count the text again with count_pretokens(corpus, tokenizer)"

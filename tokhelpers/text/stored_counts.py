@@ -147,7 +147,7 @@ def _unknown(kind: str, code: str) -> str:
     if code in WITHOUT_SPACES:
         return (
             f"{kind}:{code} is not there: the language is written without spaces, so a count would be "
-            "of whole sentences; tokens of its FLORES text stand in th.measured('flores_tokens')"
+            "of whole sentences; tokens of its FLORES text stand in th.notebook.load_measured('flores_tokens')"
         )
     texts = stored_texts()
     own = texts.name.str.partition(":")[2]  # other sources have other codes for a language

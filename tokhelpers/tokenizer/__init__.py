@@ -1,6 +1,6 @@
 """One tokenizer: taken apart and rebuilt, loaded from a vendor's file, saved, exported.
 
-A ``tokenizers.Tokenizer`` is the currency of the package. ``Parts`` is one taken apart into vocabulary,
+A ``tokenizers.Tokenizer`` is the currency of the package. ``TokenizerSpec`` is one taken apart into vocabulary,
 merges and settings; whatever changes a tokenizer changes its parts and builds a new one.
 """
 

@@ -4,15 +4,9 @@ from .formats import (
     to_tiktoken as to_tiktoken,
 )
 from .library import (
-    cutting_rules as cutting_rules,
-    read_parts as read_parts,
-    token_counts as token_counts,
+    count_tokens as count_tokens,
+    pretokenizer_config_of as pretokenizer_config_of,
     with_merge_skipping as with_merge_skipping,
-)
-from .parts import (
-    Parts as Parts,
-    build_tokenizer as build_tokenizer,
-    merge_ids as merge_ids,
 )
 from .pretokenization import (
     GPT_2 as GPT_2,
@@ -24,9 +18,14 @@ from .pretokenization import (
 )
 from .saving import save_pretrained as save_pretrained
 from .segmentation import (
+    initial_ids as initial_ids,
     merge_table as merge_table,
     segment as segment,
-    symbols_of as symbols_of,
+)
+from .spec import (
+    TokenizerSpec as TokenizerSpec,
+    build_tokenizer as build_tokenizer,
+    merge_ids as merge_ids,
 )
 from .token_bytes import (
     byte_alphabet as byte_alphabet,

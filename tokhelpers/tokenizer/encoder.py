@@ -15,7 +15,7 @@ BATCH = 1_000  # texts that are cut at a time
 
 
 class Encoder:
-    """A tokenizer, opened: ``Parts`` (BPE), a ``Library`` for other models, or ``AdaptBPE``.
+    """A tokenizer, opened: ``TokenizerSpec`` (BPE), a ``Library`` for other models, or ``AdaptBPE``.
 
     Each has ``kind`` (of model), ``steps`` (normalizer and pre-tokenizer, as ``tokenizer.json`` holds
     them), ``vocab``, ``added_tokens`` (by id, special ones among them), ``next_id``,
@@ -25,7 +25,7 @@ class Encoder:
     """
 
     marked = False  # whether tokens say where in a word they stand, as in some BPE
-    parts = None  # the ``Parts`` whose merges it applies, if it applies merges
+    spec = None  # the ``TokenizerSpec`` whose merges it applies, if it applies merges
 
     def taken_apart(self) -> "Encoder":
         return self
@@ -67,7 +67,7 @@ class Encoder:
 
     @cached_property
     def rules(self) -> str:
-        """What decides pre-tokens, as JSON; see ``cutting_rules``."""
+        """What decides pre-tokens, as JSON; see ``pretokenizer_config_of``."""
         if not cuts_text(self.steps["pre_tokenizer"]):
             inside = (token for token in self.vocab if token.rfind("▁") > 0)  # few: much faster
             crossing = list(filter(BEFORE_META.search, inside))
@@ -160,7 +160,7 @@ class Encoder:
             ids += [list(chain.from_iterable(map(known.__getitem__, pieces))) for pieces in cut]
         return ids
 
-    def token_counts(self, words) -> np.ndarray:
+    def count_tokens(self, words) -> np.ndarray:
         """Count how often each id is produced on counted pre-tokens: an int64 array indexed by id."""
         ids, offsets = self.segment(words.words)
         return sum_by_id(ids, np.repeat(words.counts, np.diff(offsets)), self.next_id)

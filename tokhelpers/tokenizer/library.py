@@ -11,12 +11,12 @@ from tokenizers import AddedToken, Tokenizer
 
 from .checks import MARKS, check_ids
 from .encoder import Encoder
-from .parts import STEPS, Parts, build_tokenizer, parsed
+from .spec import STEPS, TokenizerSpec, build_tokenizer, parsed
 
 OPTIONS = (*MARKS, "ignore_merges", "dropout", "unk_token", "fuse_unk", "byte_fallback")  # of BPE
 
 
-def undisturbed(tokenizer) -> Tokenizer:
+def without_truncation(tokenizer) -> Tokenizer:
     """Return the ``tokenizers.Tokenizer`` inside, or a copy that takes texts whole and leaves no merge out.
 
     It is a copy where truncation, padding or dropout (merges left out at random) are switched on.
@@ -72,11 +72,11 @@ class Library(Encoder):
     def ids_batch(self, texts: Iterable[str], known=None) -> list[list[int]]:
         if self.marked and self.backend_tokenizer.model.unk_token is None:
             return super().ids_batch(texts, known)  # refuses characters that would be dropped
-        encode = undisturbed(self).encode_batch_fast
+        encode = without_truncation(self).encode_batch_fast
         return [found.ids for found in encode(list(texts), add_special_tokens=False)]
 
     def segment(self, words: list[str]) -> tuple[np.ndarray, np.ndarray]:
-        tokenize = undisturbed(self).model.tokenize
+        tokenize = without_truncation(self).model.tokenize
         found = [tokenize(word) for word in words]
         if self.marked:  # BPE without an unknown token leaves out what it has no token for
             for word, tokens in zip(words, found, strict=True):
@@ -88,12 +88,12 @@ class Library(Encoder):
         ids = np.fromiter((token.id for some in found for token in some), np.int32)
         return ids, np.cumsum([0, *map(len, found)])
 
-    def remember(self, read: Callable[[], Parts]) -> None:
+    def remember(self, read: Callable[[], TokenizerSpec]) -> None:
         """Remember a function by which it is taken apart when that is asked, as long as it stays as it is."""
         backend = self.backend_tokenizer
         _READ[backend] = _state(backend), backend.model, read
 
-    def taken_apart(self) -> Parts:
+    def taken_apart(self) -> TokenizerSpec:
         """Return its parts, which are remembered until it is changed or no longer used.
 
         Raises ValueError as ``read_parts`` does.
@@ -102,11 +102,11 @@ class Library(Encoder):
         before, model, read = _READ.get(backend, (None, None, None))
         if before != state or not _is_model_of(model, backend):
             read = self._read
-        parts = read()
-        _READ[backend] = state, backend.model, parts.taken_apart
-        return parts
+        spec = read()
+        _READ[backend] = state, backend.model, spec.taken_apart
+        return spec
 
-    def _read(self) -> Parts:
+    def _read(self) -> TokenizerSpec:
         # first: the library writes one of several tokens with one id, and remembers holes
         check_ids(self.backend_tokenizer.get_vocab())
         return parsed(self.backend_tokenizer.to_str(), find_special=self.find_special)
@@ -138,7 +138,7 @@ def opened(tokenizer) -> Encoder:
     return found.taken_apart() if found.kind == "BPE" and not found.marked else found
 
 
-def read_parts(tokenizer: Tokenizer | Parts, *, wordpiece: bool = False) -> Parts:
+def read_parts(tokenizer: Tokenizer | TokenizerSpec, *, wordpiece: bool = False) -> TokenizerSpec:
     """Take a BPE tokenizer apart, or with ``wordpiece`` a WordPiece one.
 
     Takes a ``tokenizers.Tokenizer``, a ``transformers`` tokenizer that wraps one, or parts already
@@ -148,8 +148,8 @@ def read_parts(tokenizer: Tokenizer | Parts, *, wordpiece: bool = False) -> Part
     for ids far beyond the number of tokens.
 
     >>> from tokenizers import Tokenizer, models
-    >>> parts = read_parts(Tokenizer(models.BPE({"a": 0, "b": 1, "ab": 2}, [("a", "b")])))
-    >>> parts.merges.tolist(), parts.pairs()
+    >>> spec = read_parts(Tokenizer(models.BPE({"a": 0, "b": 1, "ab": 2}, [("a", "b")])))
+    >>> spec.merges.tolist(), spec.pairs()
     ([[0, 1, 2]], [('a', 'b')])
     """
     found = described(tokenizer)
@@ -161,15 +161,15 @@ def read_parts(tokenizer: Tokenizer | Parts, *, wordpiece: bool = False) -> Part
     return found.taken_apart()
 
 
-def as_given(tokenizer, made: Parts) -> Tokenizer | Parts:
+def as_given(tokenizer, made: TokenizerSpec) -> Tokenizer | TokenizerSpec:
     """Return what was made of a tokenizer put together, or as parts where parts were given."""
     return made if isinstance(tokenizer, Encoder) else put_together(made)
 
 
-def put_together(parts: Parts) -> Tokenizer:
+def put_together(spec: TokenizerSpec) -> Tokenizer:
     """Put a tokenizer together from its parts, which need not be read from it then."""
-    built = build_tokenizer(parts)
-    Library(built).remember(lambda: parts.with_(vocab=parts.written_vocab))
+    built = build_tokenizer(spec)
+    Library(built).remember(lambda: spec.with_(vocab=spec.written_vocab))
     return built
 
 
@@ -188,7 +188,7 @@ def with_merge_skipping(tokenizer: Tokenizer, enabled: bool) -> Tokenizer:
 
 
 # --- what is asked of any tokenizer ---------------------------------------------------------------
-def cutting_rules(tokenizer: Tokenizer | Encoder) -> str:
+def pretokenizer_config_of(tokenizer: Tokenizer | Encoder) -> str:
     """Return what decides a tokenizer's pre-tokens: its normalizer and pre-tokenizer, as JSON.
 
     By the rules of a tokenizer without pre-tokenizer, text is cut before the space symbol. Raises
@@ -197,13 +197,13 @@ def cutting_rules(tokenizer: Tokenizer | Encoder) -> str:
     >>> from tokenizers import Tokenizer, models, pre_tokenizers
     >>> tokenizer = Tokenizer(models.BPE())
     >>> tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
-    >>> cutting_rules(tokenizer)
+    >>> pretokenizer_config_of(tokenizer)
     '{"normalizer": null, "pre_tokenizer": {"type": "Whitespace"}}'
     """
     return described(tokenizer).rules
 
 
-def token_counts(tokenizer: Tokenizer | Encoder, words) -> np.ndarray:
+def count_tokens(tokenizer: Tokenizer | Encoder, words) -> np.ndarray:
     """Count how often each id is produced on counted pre-tokens: an int64 array indexed by id.
 
     ``words`` are ``Pretokens``, counted by the tokenizer's rules. The model is BPE, WordPiece or
@@ -212,7 +212,7 @@ def token_counts(tokenizer: Tokenizer | Encoder, words) -> np.ndarray:
     tokenizer would drop, as it has no token for them.
 
     >>> tokenizer = th.train_byte_level_bpe(["bat bat bag"], vocab_size=257)
-    >>> counts = token_counts(tokenizer, th.count_pretokens(["bat"], tokenizer))
+    >>> counts = count_tokens(tokenizer, th.count_pretokens(["bat"], tokenizer))
     >>> int(counts[tokenizer.token_to_id("ba")]), int(counts.sum())
     (1, 2)
     """
@@ -221,7 +221,7 @@ def token_counts(tokenizer: Tokenizer | Encoder, words) -> np.ndarray:
             f"counted pre-tokens are needed, got {type(words).__name__}: count a text with "
             "count_pretokens(corpus, tokenizer)"
         )
-    return opened(tokenizer).token_counts(words)
+    return opened(tokenizer).count_tokens(words)
 
 
 # --- a tokenizer is read once -----------------------------------------------------------------------

@@ -180,32 +180,32 @@ def sum_by_id(ids: np.ndarray, weights: np.ndarray, size: int) -> np.ndarray:
     return counts
 
 
-def symbols_of(words: list[str] | pa.Array, parts, *, dropping: bool = False):
+def initial_ids(words: list[str] | pa.Array, spec, *, dropping: bool = False):
     """Return the ids that a BPE encoder starts from: one per character, or the character's bytes.
 
     ``words`` are pre-tokens, as the pre-tokenizer writes them (a list, or an Arrow array of large
-    strings), ``parts`` are ``Parts``. Returns ids (int32, flat) and offsets (int64, one more than
+    strings), ``spec`` are ``TokenizerSpec``. Returns ids (int32, flat) and offsets (int64, one more than
     words). A character that the vocabulary lacks becomes its byte tokens where the model falls back to
     them, else the unknown token. Raises ValueError where there is neither: the library drops such a
     character, as is done here with ``dropping``.
 
     >>> from tokenizers import Tokenizer, models
-    >>> parts = th.read_parts(Tokenizer(models.BPE({"a": 0, "b": 1}, [])))
-    >>> [array.tolist() for array in symbols_of(["ab", "bbc"], parts, dropping=True)]
+    >>> spec = th.TokenizerSpec.from_tokenizer(Tokenizer(models.BPE({"a": 0, "b": 1}, [])))
+    >>> [array.tolist() for array in initial_ids(["ab", "bbc"], spec, dropping=True)]
     [[0, 1, 1, 1], [0, 2, 4]]
     """
-    ids, offsets = look_up(words, parts.alphabet)
+    ids, offsets = look_up(words, spec.alphabet)
     unknown = np.flatnonzero(ids < 0)
     if not len(unknown):
         return ids, offsets
-    ids, sizes = _fall_back(words, ids, np.diff(offsets), unknown, parts, dropping)
+    ids, sizes = _fall_back(words, ids, np.diff(offsets), unknown, spec, dropping)
     return ids, np.concatenate([[0], np.cumsum(sizes)])
 
 
-def _fall_back(words, ids, sizes, unknown, parts, dropping):
+def _fall_back(words, ids, sizes, unknown, spec, dropping):
     """Replace characters the vocabulary lacks by byte tokens, by the unknown token, or by nothing."""
     codes, _ = code_points(words)
-    pieces = {code: _instead(chr(code), parts) for code in np.unique(codes[unknown]).tolist()}
+    pieces = {code: _instead(chr(code), spec) for code in np.unique(codes[unknown]).tolist()}
     word = np.repeat(np.arange(len(sizes)), sizes)
     lost = [chr(code) for code, piece in pieces.items() if not piece]
     if lost and not dropping:
@@ -218,8 +218,8 @@ def _fall_back(words, ids, sizes, unknown, parts, dropping):
     replaced, last = [], -2
     for at in unknown.tolist():
         piece = pieces[codes[at]]
-        if piece == [parts.unk]:  # a run of them is one unknown token, if the model says so
-            fused = parts.fuse_unk and last == at - 1 and word[last] == word[at]
+        if piece == [spec.unk]:  # a run of them is one unknown token, if the model says so
+            fused = spec.fuse_unk and last == at - 1 and word[last] == word[at]
             piece, last = [] if fused else piece, at
         replaced.append(piece)
     repeats = np.ones(len(ids), np.int64)
@@ -229,18 +229,18 @@ def _fall_back(words, ids, sizes, unknown, parts, dropping):
     return spread, np.bincount(word, weights=repeats, minlength=len(sizes)).astype(np.int64)
 
 
-def _instead(character: str, parts) -> list[int]:
+def _instead(character: str, spec) -> list[int]:
     """The ids that stand for a character that the vocabulary lacks."""
-    raw = [parts.vocab.get(BYTE_TOKENS[byte]) for byte in character.encode()]
-    if parts.byte_fallback and None not in raw:
+    raw = [spec.vocab.get(BYTE_TOKENS[byte]) for byte in character.encode()]
+    if spec.byte_fallback and None not in raw:
         return raw
-    return [] if parts.unk is None else [parts.unk]
+    return [] if spec.unk is None else [spec.unk]
 
 
-def symbols_beside(pieces: list[str | int], parts, **options):
-    """Return what ``symbols_of`` does of pieces of which some are ids, which stay as they are."""
+def initial_ids_of_pieces(pieces: list[str | int], spec, **options):
+    """Return what ``initial_ids`` does of pieces of which some are ids, which stay as they are."""
     given = np.array([isinstance(piece, int) for piece in pieces], bool)
-    symbols, ends = symbols_of([p for p in pieces if isinstance(p, str)], parts, **options)
+    symbols, ends = initial_ids([p for p in pieces if isinstance(p, str)], spec, **options)
     sizes = np.ones(len(pieces), np.int64)
     sizes[~given] = np.diff(ends)
     found, of_given = np.empty(sizes.sum(), np.int32), np.repeat(given, sizes)

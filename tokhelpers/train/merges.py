@@ -10,8 +10,8 @@ import numpy as np
 from ..text.pretokens import Pretokens
 from ..tokenizer.checks import progress
 from ..tokenizer.compiled import compiled
-from ..tokenizer.parts import Parts
-from ..tokenizer.segmentation import MergeTable, merge_table, segment, symbols_of
+from ..tokenizer.segmentation import MergeTable, initial_ids, merge_table, segment
+from ..tokenizer.spec import TokenizerSpec
 from .merge_loop import ANSWER, MOST_SYMBOLS, merge_loop
 from .pairs import MOST_PLACES, all_pairs, text_of
 from .sentencepiece import LENGTH, has_rules, new_characters, normalised, piece_check
@@ -158,7 +158,7 @@ def learn_vocabulary(
 
 def learn_tokens(
     words: Pretokens,
-    parts: Parts,
+    spec: TokenizerSpec,
     n_tokens: int,
     *,
     min_frequency: int = 1,
@@ -170,14 +170,14 @@ def learn_tokens(
     which come first. Nothing merges with the byte tokens and the unknown token of a tokenizer of
     characters.
     """
-    texts, counts, wider, characters = words.strings, words.counts, parts, []
-    if has_rules(parts):
-        texts, counts = normalised(words, parts)
-        characters = new_characters(texts, counts, parts, min_frequency)[:n_tokens]
-        wider, valid = parts.with_tokens(characters), piece_check(max_token_length or LENGTH)
+    texts, counts, wider, characters = words.strings, words.counts, spec, []
+    if has_rules(spec):
+        texts, counts = normalised(words, spec)
+        characters = new_characters(texts, counts, spec, min_frequency)[:n_tokens]
+        wider, valid = spec.with_tokens(characters), piece_check(max_token_length or LENGTH)
     else:
         valid = piece_check(max_token_length, split_by_unicode_script=False, split_digits=False)
-    symbols, offsets = symbols_of(texts, wider, dropping=True)
+    symbols, offsets = initial_ids(texts, wider, dropping=True)
     order = alike_together(symbols, offsets)
     symbols, offsets = segment(symbols, offsets, wider.merge_table, order)
     tokens, merges, frequencies = learn_vocabulary(
@@ -189,6 +189,6 @@ def learn_tokens(
         known=wider.merge_table,
         min_frequency=min_frequency,
         valid=valid,
-        apart=frozenset() if parts.byte_level else parts.unmerged,
+        apart=frozenset() if spec.byte_level else spec.unmerged,
     )
     return characters + tokens, merges, frequencies, len(characters)

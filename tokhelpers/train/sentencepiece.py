@@ -9,9 +9,9 @@ from functools import cache
 import numpy as np
 
 from ..text.pretokens import Pretokens
-from ..tokenizer.parts import Parts
 from ..tokenizer.pretokenization import library_cutter
 from ..tokenizer.segmentation import sum_by_id
+from ..tokenizer.spec import TokenizerSpec
 from ..tokenizer.token_bytes import code_points
 
 DIGITS = frozenset("0123456789０１２３４５６７８９")  # those that sentencepiece knows
@@ -78,15 +78,15 @@ def _script(character: str) -> str:
 
 
 # --- what is learned from ------------------------------------------------------------------------
-def has_rules(parts: Parts) -> bool:
+def has_rules(spec: TokenizerSpec) -> bool:
     """Whether these rules hold: not for bytes, nor where a pre-tokenizer has rules of its own."""
-    pre_tokenizer = parts.steps["pre_tokenizer"] or {"type": "Metaspace"}
-    return not parts.byte_level and pre_tokenizer["type"] == "Metaspace"
+    pre_tokenizer = spec.steps["pre_tokenizer"] or {"type": "Metaspace"}
+    return not spec.byte_level and pre_tokenizer["type"] == "Metaspace"
 
 
-def normalised(words: Pretokens, parts: Parts) -> tuple[list[str], np.ndarray]:
+def normalised(words: Pretokens, spec: TokenizerSpec) -> tuple[list[str], np.ndarray]:
     """Pre-tokens and counts of the NFKC-normalised text, in which there may be more spaces."""
-    cut = library_cutter(json.dumps(parts.steps | {"normalizer": None}))
+    cut = library_cutter(json.dumps(spec.steps | {"normalizer": None}))
     normal = Counter()
     for word, n in zip(words.words, words.counts.tolist(), strict=True):
         text = unicodedata.normalize("NFKC", word)
@@ -95,7 +95,7 @@ def normalised(words: Pretokens, parts: Parts) -> tuple[list[str], np.ndarray]:
     return list(normal), np.fromiter(normal.values(), np.int64, len(normal))
 
 
-def new_characters(texts, counts, parts: Parts, least: int) -> list[str]:
+def new_characters(texts, counts, spec: TokenizerSpec, least: int) -> list[str]:
     """The characters that the vocabulary lacks and ``COVERAGE`` asks for, the most frequent first.
 
     Control characters are no candidates: for sentencepiece a text ends at a line break.
@@ -104,7 +104,7 @@ def new_characters(texts, counts, parts: Parts, least: int) -> list[str]:
     seen = sum_by_id(codes, np.repeat(counts, np.diff(offsets)), 1 + int(codes.max(initial=0)))
     often = {chr(code): int(seen[code]) for code in np.flatnonzero(seen)}
     often = {c: n for c, n in often.items() if unicodedata.category(c) != "Cc"}
-    new = sorted(often.keys() - parts.alphabet - parts.unmerged, key=lambda c: (-often[c], c))
+    new = sorted(often.keys() - spec.alphabet - spec.unmerged, key=lambda c: (-often[c], c))
     left, total, taken = sum(often[c] for c in new), sum(often.values()), []
     for character in new:
         if total - left >= COVERAGE * total or often[character] < least:

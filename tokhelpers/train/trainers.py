@@ -21,7 +21,7 @@ from tokenizers import (
     processors,
 )
 
-from ..text.counting import counted
+from ..text.counting import ensure_counts
 from ..text.pretokens import Pretokens
 from ..tokenizer.checks import SURROGATE, positive, whole_number
 from ..tokenizer.formats import SPACED_WORDS, spaced_decoder, spaced_steps
@@ -77,7 +77,7 @@ def train_wordpiece(
         normalizer = normalizers.BertNormalizer(strip_accents=False, lowercase=False)
     pre_tokenizer = cut.BertPreTokenizer() if pre_tokenizer is None else pre_tokenizer
     shell = _shell(normalizer, [pre_tokenizer, *_isolating(isolate_digits, isolate_punctuation)])
-    words, counts = _short_enough(counted(corpus, shell), max_word_length)
+    words, counts = _short_enough(ensure_counts(corpus, shell), max_word_length)
     with_prefix = words.filter(compute.match_substring(words, prefix)) if prefix else []
     if len(with_prefix):
         raise ValueError(
@@ -126,7 +126,7 @@ def train_sentencepiece_bpe(
     ['▁low', '▁', '<0x62>', 'low']
     """
     shell = _spaced_shell(normalizer, isolate_digits, isolate_punctuation)
-    words, counts = _short_enough(counted(corpus, shell), max_word_length)
+    words, counts = _short_enough(ensure_counts(corpus, shell), max_word_length)
     unk = None if byte_fallback else "<unk>"
     special, start = _start(special_tokens, unk, BYTE_TOKENS * byte_fallback)
     if max_token_length is not None:
@@ -172,7 +172,7 @@ def train_byte_level_bpe(
             "pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)"
         )
     shell = _shell(normalizer, [*_isolating(isolate_digits, isolate_punctuation), pre_tokenizer])
-    words, counts = _short_enough(counted(corpus, shell), max_word_length)
+    words, counts = _short_enough(ensure_counts(corpus, shell), max_word_length)
     special, start = _start(special_tokens, None, sorted(byte_alphabet()))
     vocab, merges = _grown(words, counts, start, vocab_size, min_frequency)
     shell.model, shell.decoder = models.BPE(vocab, merges), decoders.ByteLevel()
@@ -206,7 +206,7 @@ def train_unigram(
     shell = _spaced_shell(normalizer, isolate_digits, isolate_punctuation)
     if byte_fallback:  # a text that spells <0x41> is not taken for the byte token
         shell.pre_tokenizer = cut.Sequence([shell.pre_tokenizer, SPELLED_BYTES])
-    words, counts = _short_enough(counted(corpus, shell), max_word_length)
+    words, counts = _short_enough(ensure_counts(corpus, shell), max_word_length)
     words = words.to_pylist()
     special, start = _start(special_tokens, "<unk>", BYTE_TOKENS * byte_fallback)
     size = _checked_size(vocab_size, start, set("".join(words))) - len(start)

@@ -16,7 +16,7 @@ from tokenizers import AddedToken, Tokenizer, models
 
 from .checks import check_marks
 from .encoder import Encoder
-from .segmentation import MergeTable, merge_table, segment, symbols_beside, symbols_of
+from .segmentation import MergeTable, initial_ids, initial_ids_of_pieces, merge_table, segment
 from .token_bytes import BYTE_TOKENS
 
 STEPS = ("normalizer", "pre_tokenizer")  # what decides a tokenizer's pre-tokens
@@ -24,11 +24,11 @@ STEPS = ("normalizer", "pre_tokenizer")  # what decides a tokenizer's pre-tokens
 
 def _option(name: str, otherwise=None) -> property:
     """What the settings of the model say under this name."""
-    return property(lambda parts: parts.settings["model"].get(name) or otherwise)
+    return property(lambda spec: spec.settings["model"].get(name) or otherwise)
 
 
 @dataclass(frozen=True, eq=False)
-class Parts(Encoder):
+class TokenizerSpec(Encoder):
     """A BPE or WordPiece tokenizer taken apart.
 
     ``vocab`` maps a token string to its id; ``merges`` is an int32 array with one row per merge, in
@@ -42,6 +42,13 @@ class Parts(Encoder):
     merges: np.ndarray
     find_special: bool = True
 
+    @classmethod
+    def from_tokenizer(cls, tokenizer, *, wordpiece: bool = False) -> "TokenizerSpec":
+        """Parse a tokenizer; see ``TokenizerSpec.from_tokenizer``."""
+        from .library import read_parts
+
+        return read_parts(tokenizer, wordpiece=wordpiece)
+
     # --- what the settings say
     kind = _option("type")
     merge_skipping = _option("ignore_merges", False)  # a token of the vocabulary is taken whole
@@ -52,7 +59,7 @@ class Parts(Encoder):
     dropout = _option("dropout")  # the share of merges that are left out at random
 
     @property
-    def parts(self) -> "Parts":
+    def spec(self) -> "TokenizerSpec":
         return self
 
     @property
@@ -112,9 +119,11 @@ class Parts(Encoder):
 
     def segment(self, words: list[str]) -> tuple[np.ndarray, np.ndarray]:
         if not self.merge_skipping:
-            return segment(*symbols_of(words, self), self.merge_table)
+            return segment(*initial_ids(words, self), self.merge_table)
         known = self.vocab
-        return segment(*symbols_beside([known.get(w, w) for w in words], self), self.merge_table)
+        return segment(
+            *initial_ids_of_pieces([known.get(w, w) for w in words], self), self.merge_table
+        )
 
     def not_by_steps(self, pretoken: str) -> str | None:
         return "merge skipping" if self.merge_skipping and pretoken in self.vocab else None
@@ -125,28 +134,28 @@ class Parts(Encoder):
 
     def sizes_of(self, tokens: list[str]) -> np.ndarray:
         """How many tokens merges make of each token string alone."""
-        return np.diff(segment(*symbols_of(tokens, self, dropping=True), self.merge_table)[1])
+        return np.diff(segment(*initial_ids(tokens, self, dropping=True), self.merge_table)[1])
 
     @cached_property
     def backend_tokenizer(self) -> Tokenizer:
         return build_tokenizer(self)
 
     # --- copies
-    def with_(self, **changes) -> "Parts":
+    def with_(self, **changes) -> "TokenizerSpec":
         """Copy parts with other settings, vocabulary or merges."""
         return replace(self, **changes)
 
-    def with_skipping(self, enabled: bool) -> "Parts":
+    def with_skipping(self, enabled: bool) -> "TokenizerSpec":
         """Copy parts with merge skipping switched on or off."""
         model = {**self.settings["model"], "ignore_merges": bool(enabled)}
         return self.with_(settings={**self.settings, "model": model})
 
-    def with_tokens(self, tokens: Iterable[str]) -> "Parts":
+    def with_tokens(self, tokens: Iterable[str]) -> "TokenizerSpec":
         """Copy parts with tokens after the largest id in use, and no merges to them."""
         new = {token: i for i, token in enumerate(tokens, self.next_id)}
         return self.with_(vocab=self.vocab | new)
 
-    def with_added(self, tokens: Iterable[str]) -> "Parts":
+    def with_added(self, tokens: Iterable[str]) -> "TokenizerSpec":
         """Copy parts with tokens as the library's added tokens, which cut raw text.
 
         One whose bytes are no whole characters cannot stand in a text, and only takes its id.
@@ -162,7 +171,7 @@ class Parts(Encoder):
             settings={**self.settings, "added_tokens": added}, vocab=self.vocab | held
         )
 
-    def without(self, gone: Collection[str]) -> "Parts":
+    def without(self, gone: Collection[str]) -> "TokenizerSpec":
         """Copy parts without some tokens and their merges; ids have no holes, wherever they stand."""
         kept = sorted({i for token, i in self.all_ids.items() if token not in gone})
         new_id = np.full(self.next_id, -1, np.int32)
@@ -203,7 +212,7 @@ def _post_processor(rule: dict | None, new_id: np.ndarray) -> dict | None:
 
 def parsed(
     serialised: str, merges: np.ndarray | None = None, *, find_special: bool = True
-) -> Parts:
+) -> TokenizerSpec:
     """Take a tokenizer apart that is given as the text of its ``tokenizer.json``.
 
     ``merges``: its merges as rows of ids, where they are not in the text.
@@ -219,7 +228,7 @@ def parsed(
     finally:
         if collecting:
             gc.enable()
-    return Parts(settings, vocab, table, find_special)
+    return TokenizerSpec(settings, vocab, table, find_special)
 
 
 def merge_ids(vocab: dict[str, int], merges: Sequence) -> np.ndarray:
@@ -232,7 +241,7 @@ def merge_ids(vocab: dict[str, int], merges: Sequence) -> np.ndarray:
     """
     try:
         id_of = vocab.__getitem__
-        parts = np.fromiter(map(id_of, chain.from_iterable(merges)), np.int32, 2 * len(merges))
+        spec = np.fromiter(map(id_of, chain.from_iterable(merges)), np.int32, 2 * len(merges))
         results = np.fromiter(map(id_of, map("".join, merges)), np.int32, len(merges))
     except KeyError:
         wrong = [(a, b) for a, b in merges if not {a, b, a + b} <= vocab.keys()]
@@ -241,46 +250,46 @@ def merge_ids(vocab: dict[str, int], merges: Sequence) -> np.ndarray:
             f"{len(wrong):,} merges name tokens that the vocabulary lacks, first {shown}: "
             "drop them or add their tokens"
         ) from None
-    return np.column_stack([parts.reshape(-1, 2), results])
+    return np.column_stack([spec.reshape(-1, 2), results])
 
 
-def build_tokenizer(parts: Parts) -> Tokenizer:
+def build_tokenizer(spec: TokenizerSpec) -> Tokenizer:
     """Put a tokenizer together from its parts.
 
     Special and added tokens that lie below the largest id are written into the vocabulary as
     well: the library would number them anew otherwise. Raises ValueError when a token would get
-    another id than it has in ``parts``.
+    another id than it has in ``spec``.
 
     >>> from tokenizers import Tokenizer, models
     >>> old = Tokenizer(models.BPE({"a": 0, "b": 1, "ab": 2}, [("a", "b")]))
-    >>> build_tokenizer(th.read_parts(old)).to_str() == old.to_str()
+    >>> build_tokenizer(th.TokenizerSpec.from_tokenizer(old)).to_str() == old.to_str()
     True
     """
-    settings, vocab = parts.settings, parts.written_vocab
+    settings, vocab = spec.settings, spec.written_vocab
     options = {k: v for k, v in settings["model"].items() if k != "type" and v is not None}
     # vocabulary and merges go in as objects: written as JSON and read again they take twice as long
     empty = {"type": "BPE", "vocab": {}, "merges": []}
     made = Tokenizer.from_str(json.dumps({**settings, "added_tokens": [], "model": empty}))
-    if parts.wordpiece:
+    if spec.wordpiece:
         made.model = models.WordPiece(vocab, **options)
     else:
-        made.model = models.BPE(vocab, parts.pairs(), **options)
-    made.add_tokens(list(parts.added_tokens.values()))
-    made.encode_special_tokens = not parts.find_special
-    if moved := [t for t, i in parts.added.items() if made.token_to_id(t) != i]:
+        made.model = models.BPE(vocab, spec.pairs(), **options)
+    made.add_tokens(list(spec.added_tokens.values()))
+    made.encode_special_tokens = not spec.find_special
+    if moved := [t for t, i in spec.added.items() if made.token_to_id(t) != i]:
         raise ValueError(
-            f"{len(moved)} added tokens would change their id, first {moved[0]!r} ({parts.added[moved[0]]} "
+            f"{len(moved)} added tokens would change their id, first {moved[0]!r} ({spec.added[moved[0]]} "
             f"to {made.token_to_id(moved[0])}): ids must have no holes below them"
         )
     return made
 
 
-def all_splits(parts: Parts, tokens: Iterable[str]) -> np.ndarray:
+def all_splits(spec: TokenizerSpec, tokens: Iterable[str]) -> np.ndarray:
     """List all splits of each of ``tokens`` into two ordinary tokens, as merges' rows.
 
     They come in order of ``tokens``, and of one token those with the longer left part first.
     """
-    vocab, find = parts.vocab, parts.vocab.get
+    vocab, find = spec.vocab, spec.vocab.get
     found = (
         (left, right, vocab[token])
         for token in tokens
@@ -288,5 +297,5 @@ def all_splits(parts: Parts, tokens: Iterable[str]) -> np.ndarray:
         if (left := find(token[:i])) is not None and (right := find(token[i:])) is not None
     )
     rows = np.fromiter(chain.from_iterable(found), np.int32).reshape(-1, 3)
-    special = [vocab[content] for content in parts.special if content in vocab]
+    special = [vocab[content] for content in spec.special if content in vocab]
     return rows[~np.isin(rows[:, :2], special).any(1)]

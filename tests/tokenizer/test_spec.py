@@ -20,8 +20,8 @@ from tokenizers import (
 )  # fmt: skip
 
 import tokhelpers as th
-from tokhelpers.tokenizer.library import read_parts, undisturbed
-from tokhelpers.tokenizer.parts import BYTE_TOKENS, Parts, build_tokenizer, merge_ids
+from tokhelpers.tokenizer.library import without_truncation
+from tokhelpers.tokenizer.spec import BYTE_TOKENS, TokenizerSpec, build_tokenizer, merge_ids
 
 
 def ab(vocab=("a", "b", "ab"), merges=(("a", "b"),), **options):
@@ -31,7 +31,7 @@ def ab(vocab=("a", "b", "ab"), merges=(("a", "b"),), **options):
 @pytest.mark.parametrize("name", one_fast("mistral-v1", "llama-3", "qwen", "mistral-nemo"))
 def test_reading_and_building_gives_the_same_tokenizer(name):
     tokenizer = loaded(name)
-    assert build_tokenizer(read_parts(tokenizer)).to_str() == tokenizer.to_str()
+    assert build_tokenizer(TokenizerSpec.from_tokenizer(tokenizer)).to_str() == tokenizer.to_str()
 
 
 def test_every_option_of_the_model_is_kept():
@@ -40,12 +40,12 @@ def test_every_option_of_the_model_is_kept():
     wordpiece = {"unk_token": "b", "continuing_subword_prefix": "@", "max_input_chars_per_word": 7}
     of_wordpiece = Tokenizer(models.WordPiece({"a": 0, "b": 1}, **wordpiece))
     for tokenizer in (ab(**options), of_wordpiece):
-        parts = read_parts(tokenizer, wordpiece=True)
-        assert build_tokenizer(parts).to_str() == tokenizer.to_str()
-    assert parts.wordpiece and len(parts.merges) == 0
-    for given in (of_wordpiece, parts):
+        spec = TokenizerSpec.from_tokenizer(tokenizer, wordpiece=True)
+        assert build_tokenizer(spec).to_str() == tokenizer.to_str()
+    assert spec.wordpiece and len(spec.merges) == 0
+    for given in (of_wordpiece, spec):
         with pytest.raises(ValueError, match="a BPE tokenizer is needed, .* model is WordPiece"):
-            read_parts(given)
+            TokenizerSpec.from_tokenizer(given)
 
 
 def same_size(tokenizer):
@@ -91,30 +91,32 @@ def test_a_tokenizer_is_read_once_and_again_when_it_was_changed(change, first):
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel()
     tokenizer.normalizer = normalizers.Sequence([])  # as DeepSeek has it
     before = tokenizer.to_str()
-    parts = read_parts(tokenizer)
-    assert read_parts(tokenizer) is parts is read_parts(tokenizer)
+    spec = TokenizerSpec.from_tokenizer(tokenizer)
+    assert (
+        TokenizerSpec.from_tokenizer(tokenizer) is spec is TokenizerSpec.from_tokenizer(tokenizer)
+    )
     assert tokenizer.to_str() == before and tokenizer.model.dropout == first
     CHANGES[change](tokenizer)
-    again = read_parts(tokenizer)
+    again = TokenizerSpec.from_tokenizer(tokenizer)
     assert build_tokenizer(again).to_str() == tokenizer.to_str()
-    assert tokenizer.to_str() == before or again is not parts
-    assert read_parts(tokenizer) is again
+    assert tokenizer.to_str() == before or again is not spec
+    assert TokenizerSpec.from_tokenizer(tokenizer) is again
 
 
 def test_what_was_read_goes_with_the_tokenizer():
     tokenizer = ab()
-    parts = weakref.ref(read_parts(tokenizer))
-    assert parts() is not None
+    spec = weakref.ref(TokenizerSpec.from_tokenizer(tokenizer))
+    assert spec() is not None
     del tokenizer
     gc.collect()
-    assert parts() is None
+    assert spec() is None
 
 
 def test_threads_that_read_at_the_same_time_change_nothing():
     tokenizer = ab()
     before = tokenizer.to_str()
     with ThreadPoolExecutor(8) as pool:
-        found = list(pool.map(lambda _: read_parts(tokenizer), range(400)))
+        found = list(pool.map(lambda _: TokenizerSpec.from_tokenizer(tokenizer), range(400)))
     assert {part.pairs()[0] for part in found} == {("a", "b")} and tokenizer.to_str() == before
 
 
@@ -145,7 +147,7 @@ def test_merges_of_tokens_that_are_not_there():
 
 @pytest.mark.parametrize("mark", MARKED)
 def test_marks_of_words_are_right_or_refused_by_name(mark):
-    """`evaluate` and `token_counts` ask the library; all that changes merges says what is wrong.
+    """`evaluate` and `count_tokens` ask the library; all that changes merges says what is wrong.
 
     So do the operations of test_contract.py.
     """
@@ -156,7 +158,7 @@ def test_marks_of_words_are_right_or_refused_by_name(mark):
     for call in (
         lambda: th.extend(marked, extension),
         lambda: th.prune(marked, order, 1),
-        lambda: th.unreachable(marked),
+        lambda: th.unreachable_tokens(marked),
         lambda: th.reachability(marked),
         lambda: th.explain_token(marked, "low"),
         lambda: th.adapt_bpe(marked, ["wo"]),
@@ -174,7 +176,7 @@ def test_marks_of_words_without_an_unknown_token(mark):
     for call in (
         lambda text: th.evaluate(marked, [text]),
         lambda text: th.models.encode_texts(marked, [text]),
-        lambda text: th.token_counts(marked, th.count_pretokens([text], marked)),
+        lambda text: th.count_tokens(marked, th.count_pretokens([text], marked)),
     ):
         for text in ("low x", "löw low", "lowx"):
             with pytest.raises(
@@ -207,10 +209,12 @@ def changed(**of_model):
 def test_two_tokens_with_one_id(merges):
     tokenizer = changed(vocab={"a": 0, "b": 1, "ab": 2, "ba": 2}, merges=merges)
     with pytest.raises(ValueError, match="two tokens have the id 2, '(ab' and 'ba|ba' and 'ab)'"):
-        read_parts(tokenizer)
+        TokenizerSpec.from_tokenizer(tokenizer)
 
 
-@pytest.mark.parametrize("use", [read_parts, lambda tokenizer: th.evaluate(tokenizer, ["ab"])])
+@pytest.mark.parametrize(
+    "use", [TokenizerSpec.from_tokenizer, lambda tokenizer: th.evaluate(tokenizer, ["ab"])]
+)
 def test_an_id_far_beyond_the_number_of_tokens(use):
     tokenizer = changed(vocab={"a": 0, "b": 1, "ab": 2, "c": 2_147_483_700})
     with pytest.raises(ValueError, match="the largest id is 2,147,483,700, and there are 4 tokens"):
@@ -224,21 +228,21 @@ def test_an_undisturbed_tokenizer():
     tokenizer.enable_padding(length=9)
     tokenizer.encode_special_tokens = True
     before = tokenizer.to_str()
-    still = undisturbed(tokenizer)
+    still = without_truncation(tokenizer)
     assert still.encode("abab").tokens == ["ab", "ab"] and tokenizer.to_str() == before
     assert still.encode_special_tokens and still.encode("<x>").ids == []
-    assert undisturbed(still) is still
+    assert without_truncation(still) is still
 
 
 def test_what_no_merge_uses_or_builds():
     tokenizer = ab(["a", "b", "ab", "?", ""], [], unk_token="?")
     tokenizer.add_special_tokens(["<x>"])
     tokenizer.add_tokens(["ab"])
-    parts = read_parts(tokenizer)
-    assert parts.unmerged - set(BYTE_TOKENS) == {"?", "<x>", "ab"} and parts.special == {"<x>"}
-    assert len(BYTE_TOKENS) == 256 and {"<0x00>", "<0x0A>", "<0xFF>"} <= parts.unmerged
-    assert read_parts(Tokenizer(models.BPE())).unmerged == set(BYTE_TOKENS)
-    assert not parts.byte_level and parts.alphabet == {"a": 0, "b": 1, "?": 3}
+    spec = TokenizerSpec.from_tokenizer(tokenizer)
+    assert spec.unmerged - set(BYTE_TOKENS) == {"?", "<x>", "ab"} and spec.special == {"<x>"}
+    assert len(BYTE_TOKENS) == 256 and {"<0x00>", "<0x0A>", "<0xFF>"} <= spec.unmerged
+    assert TokenizerSpec.from_tokenizer(Tokenizer(models.BPE())).unmerged == set(BYTE_TOKENS)
+    assert not spec.byte_level and spec.alphabet == {"a": 0, "b": 1, "?": 3}
 
 
 def test_added_tokens_keep_their_ids_and_their_flags():
@@ -246,25 +250,27 @@ def test_added_tokens_keep_their_ids_and_their_flags():
     tokenizer = ab(["a", "b", "ab", "<y>"])
     tokenizer.add_special_tokens(["<y>", AddedToken("<z>", lstrip=True, special=True)])
     tokenizer.add_tokens([AddedToken("bb", single_word=True, normalized=False)])
-    parts = read_parts(tokenizer)
-    vocab = parts.vocab | {"ba": 6}
-    longer = Parts(parts.settings, vocab, merge_ids(vocab, [("b", "a")]))
-    for some in (parts, longer):
+    spec = TokenizerSpec.from_tokenizer(tokenizer)
+    vocab = spec.vocab | {"ba": 6}
+    longer = TokenizerSpec(spec.settings, vocab, merge_ids(vocab, [("b", "a")]))
+    for some in (spec, longer):
         made = build_tokenizer(some)
         assert made.get_vocab() == {"<z>": 4, "bb": 5} | some.vocab
         old, new = (json.loads(t.to_str())["added_tokens"] for t in (tokenizer, made))
         assert new == old
     assert made.encode("aba <z>").ids == [0, 6, 4]
-    shuffled = {**parts.settings, "added_tokens": parts.settings["added_tokens"][::-1]}
-    again = build_tokenizer(Parts(shuffled, parts.vocab, parts.merges))
+    shuffled = {**spec.settings, "added_tokens": spec.settings["added_tokens"][::-1]}
+    again = build_tokenizer(TokenizerSpec(shuffled, spec.vocab, spec.merges))
     assert again.to_str() == tokenizer.to_str()
 
 
 def test_ids_with_holes_below_added_tokens_are_refused():
     tokenizer = ab(["a", "b"], [])
     tokenizer.add_special_tokens(["<x>", "<y>"])
-    parts = read_parts(tokenizer)
-    added = [{**token, "id": token["id"] + 5} for token in parts.settings["added_tokens"]]
+    spec = TokenizerSpec.from_tokenizer(tokenizer)
+    added = [{**token, "id": token["id"] + 5} for token in spec.settings["added_tokens"]]
     said = r"2 added .* first '<x>' [(]7 to 2[)]: ids must have no holes"
     with pytest.raises(ValueError, match=said):
-        build_tokenizer(Parts({**parts.settings, "added_tokens": added}, parts.vocab, parts.merges))
+        build_tokenizer(
+            TokenizerSpec({**spec.settings, "added_tokens": added}, spec.vocab, spec.merges)
+        )
