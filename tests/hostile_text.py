@@ -114,7 +114,7 @@ def evaluate_as_people_have_them(text: str, name: str) -> None:
 # --- other encoders of the same tokens ------------------------------------------------------------
 @cache
 def adapted():
-    return th.adapt_bpe(encoder("byte-level"), ["Ġunbelievable", "ing", "ation"])
+    return th.AdaptBPE(encoder("byte-level"), ["Ġunbelievable", "ing", "ation"])
 
 
 def adapt(text: str) -> None:

@@ -41,7 +41,7 @@ def test_help_shows_an_example_that_names_the_command():
 
 def test_inspect(small):
     told = run("inspect", small / "tokenizer.json", "--json")
-    assert told.exit_code == 0 and "trying every token" in told.stderr, told.stderr
+    assert told.exit_code == 0 and "testing every token" in told.stderr, told.stderr
     found = json.loads(told.stdout)
     assert found["vocabulary"] == 600 and found["never_produced"] == 0
     assert sum(row["tokens"] for row in found["rows"].values()) == 600
@@ -268,7 +268,7 @@ def test_fewer_tokens_than_asked_for_are_a_finding(small, tmp_path):
     # equal lines share a split, so this text has no held-out part: the card says on what it measured
     assert "has no document in the split 'test'" in told.stderr
     card = (tmp_path / "out" / "README.md").read_text("utf-8")
-    assert "after, on the text learned from" in card and "held out" not in card
+    assert "after, on the training text" in card and "held out" not in card
 
 
 @pytest.mark.parametrize(

@@ -166,7 +166,9 @@ OF_MERGES = {
 OF_ALL = {
     "extend, append": lambda base: extended(base, "append"),
     "naive": lambda base: th.extend(base, th.naive_extension(base, supplement(base), 100)),
-    "thesis": lambda base: th.extend(base, th.thesis_extension(base, supplement(base), 100)),
+    "thesis": lambda base: th.extend(
+        base, th.naive_extension(base, supplement(base), 100, method="thesis")
+    ),
     "prune by leaf-id": lambda base: pruned(base, "leaf-id"),
     "prune by id": lambda base: pruned(base, "id"),
 }

@@ -731,7 +731,7 @@ def probe_states(arm: str) -> tuple[torch.Tensor, torch.Tensor]:
         tokens = th.naive_extension(base(), supplement, 1_000)
         encoder = tokenizer = th.extend(base(), tokens, how="regenerate")
         if arm == "AdaptBPE":
-            encoder = th.adapt_bpe(base(), tokens.tokens)
+            encoder = th.AdaptBPE(base(), tokens.tokens)
             tokenizer = encoder.tokenizer
     model = started(tokenizer, "fvt")
     return tuple(mean_states(model, encoder, part.text) for part in probe_texts())

@@ -128,7 +128,7 @@ def extended_by(
             found = th.continue_bpe(tokenizer, read, 100_000, min_frequency=threshold)
             return th.extend(tokenizer, found)
         supplement = _supplement(tokenizer, read, threshold)
-        return th.extend(tokenizer, th.thesis_extension(tokenizer, supplement))
+        return th.extend(tokenizer, th.naive_extension(tokenizer, supplement, method="thesis"))
 
 
 def _supplement(tokenizer: Tokenizer, texts: Iterable[str], threshold: int) -> Tokenizer:

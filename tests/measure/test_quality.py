@@ -139,7 +139,7 @@ MEASURES = {
     ),
     "token_counts": lambda t, text: th.count_tokens(t, th.count_pretokens(text, t)),
     "fragment_score": lambda t, text: th.fragment_score(t, text),
-    "an AdaptBPE encoder": lambda t, text: th.evaluate(th.adapt_bpe(t, ["ba"]), text),
+    "an AdaptBPE encoder": lambda t, text: th.evaluate(th.AdaptBPE(t, ["ba"]), text),
     "pruning_order": lambda t, text: th.pruning_order(t, text, by="frequency"),
 }
 

@@ -80,7 +80,7 @@ def test_encode_puts_and_cuts_nothing(tokenizer):
     for same in (tokenizer, dressed, wrapped):
         assert encode_texts(same, iter(TEXTS)) == plain
     assert dressed.truncation and dressed.padding
-    adapted = th.adapt_bpe(tokenizer, ["Ġbats"])
+    adapted = th.AdaptBPE(tokenizer, ["Ġbats"])
     assert encode_texts(adapted, TEXTS) == [adapted.ids(text) for text in TEXTS] != plain
     with pytest.raises(TypeError, match="texts is one string, 'the cat': put it in a list"):
         encode_texts(tokenizer, "the cat")

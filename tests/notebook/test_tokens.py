@@ -53,7 +53,7 @@ def encoders(llama, mistral):
         "bytes": th.train_byte_level_bpe(words, vocab_size=400),
         "wordpiece": th.train_wordpiece(words, vocab_size=300),
         "<i>uni & gram</i>": th.train_unigram(words, vocab_size=600),
-        "adapted": th.adapt_bpe(llama, ["Ġkyll"]),
+        "adapted": th.AdaptBPE(llama, ["Ġkyll"]),
     }
 
 
@@ -123,7 +123,7 @@ def test_special_and_added_tokens_are_marked(encoders, llama):
 
 def test_new_tokens_are_those_that_the_first_lacks(llama, qwen, mistral):
     longer = th.extend(llama, th.Extension(tokens=["ĠkyllÃ¤"]))
-    adapted = th.adapt_bpe(llama, ["ĠkyllÃ¤"])
+    adapted = th.AdaptBPE(llama, ["ĠkyllÃ¤"])
     lines = str(th.show_tokens(" kyllä on", base=llama, longer=longer, adapted=adapted)).split("\n")
     assert lines == [
         "base     4 tokens  ␣k yll ä ␣on",

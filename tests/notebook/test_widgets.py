@@ -165,12 +165,12 @@ def test_tokens_that_no_other_row_has_are_marked(three):
 
 def test_hover_tells_id_bytes_and_rank(three, llama):
     html = th.notebook.explorer(**three, text=" the")._repr_html_()
-    rank = th.explain_token(llama, " the").facts["rank"]
+    rank = th.explain(llama, token=" the").facts["rank"]
     assert f'title="id 279, bytes 20 74 68 65, rank {rank}"' in html
 
 
 def test_the_explorer_shows_any_text(three):
-    adapted = th.adapt_bpe(three["llama_3"], ["Ġkyll"])
+    adapted = th.AdaptBPE(three["llama_3"], ["Ġkyll"])
     for text in ("שלום e\u0301", "", "x" * 5_000, "<|eot_id|>"):
         shown = th.notebook.explorer(**three, adapted=adapted, text=text)
         assert all(x in repr(shown) and x in shown._repr_html_() for x in (*three, "adapted"))

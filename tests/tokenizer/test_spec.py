@@ -160,8 +160,8 @@ def test_marks_of_words_are_right_or_refused_by_name(mark):
         lambda: th.prune(marked, order, 1),
         lambda: th.unreachable_tokens(marked),
         lambda: th.reachability(marked),
-        lambda: th.explain_token(marked, "low"),
-        lambda: th.adapt_bpe(marked, ["wo"]),
+        lambda: th.explain(marked, token="low"),
+        lambda: th.AdaptBPE(marked, ["wo"]),
         lambda: th.to_tiktoken(marked),
     ):
         with pytest.raises(ValueError, match=f"this BPE tokenizer writes {mark}=.* not supported"):

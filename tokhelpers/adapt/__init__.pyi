@@ -1,13 +1,9 @@
-from .adaptbpe import (
-    AdaptBPE as AdaptBPE,
-    adapt_bpe as adapt_bpe,
-)
+from .adaptbpe import AdaptBPE as AdaptBPE
 from .extension import (
     Extension as Extension,
     continue_bpe as continue_bpe,
     extend as extend,
     naive_extension as naive_extension,
-    thesis_extension as thesis_extension,
 )
 from .pruning import (
     prunable as prunable,

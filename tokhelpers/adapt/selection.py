@@ -24,7 +24,7 @@ from ..tokenizer.pretokenization import library_cutter
 from ..tokenizer.segmentation import initial_ids
 from ..tokenizer.spec import TokenizerSpec
 from ..train.merges import learn_vocabulary
-from .adaptbpe import adapt_bpe
+from .adaptbpe import AdaptBPE
 from .extension import Extension
 from .methods import extended_by_sizes
 
@@ -141,7 +141,7 @@ def avocado(
     there = len(candidates.tokens)
     sizes = [min(n, there) for n in range(0, there + step, step)]
     if how == "adapt":
-        encoders = (adapt_bpe(spec, candidates.tokens[:n]) for n in sizes)
+        encoders = (AdaptBPE(spec, candidates.tokens[:n]) for n in sizes)
     else:
         encoders = extended_by_sizes(spec, candidates, sizes, how=how)
     for n, encoder in zip(sizes, encoders, strict=False):

@@ -1,7 +1,4 @@
-from .explain import (
-    explain_token as explain_token,
-    explain_word as explain_word,
-)
+from .explain import explain as explain
 from .languages import (
     compare_language as compare_language,
     supplement_tokens as supplement_tokens,

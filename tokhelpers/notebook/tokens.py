@@ -81,7 +81,7 @@ class Row:
 def show_tokens(text: str, *tokenizers: Tokenizer | Encoder, **named: Tokenizer | Encoder):
     """Show the tokens of a text, coloured, one row for each tokenizer.
 
-    Takes ``tokenizers.Tokenizer``, ``transformers`` tokenizers, and what ``adapt_bpe`` gives; a
+    Takes ``tokenizers.Tokenizer``, ``transformers`` tokenizers, and ``AdaptBPE`` encoders; a
     keyword is the row's label. Returns an object that a notebook shows in colours and ``print`` as
     plain text. A space separates tokens: ``␣`` is a space of the text, ``↵`` a line break, ``⇥`` a
     tab, ``⟨E2 96⟩`` bytes that are no whole character, ``⟨U+200B⟩`` an invisible character, ``◌``
