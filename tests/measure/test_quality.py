@@ -82,7 +82,7 @@ def test_unused_share_and_added_tokens(finnish):
         assert measured.tokens == len(ids) and measured.equals(
             th.evaluate(new, iter(texts), added=extension.tokens)  # can be read only once
         )
-    with pytest.raises(ValueError, match="added tokens, which cut raw text"):
+    with pytest.raises(ValueError, match="added tokens, which split raw text"):
         th.evaluate(new, th.count_pretokens(texts, base))
     with pytest.raises(ValueError, match="1 of the added tokens are not in .*, first 'ĠĠqq'"):
         th.evaluate(base, ["a"], added=["ĠĠqq"])
