@@ -100,7 +100,9 @@ def test_counts_that_would_not_be_exact_are_refused():
     """As float64, 2^53 and 2^53 + 1 are one number: the smaller ids would go first."""
     words = flat([[0, 1], [2, 3]])
     for counts in ([2**53, 2**53 + 1], [2**51, 1], [2**62, 2**62]):
-        with pytest.raises(ValueError, match=r"words hold .* symbols in all.*: divide the counts"):
+        with pytest.raises(
+            ValueError, match=r"words have .* symbols, each counted.*: divide the counts"
+        ):
             next(learn_merges(*words, np.array(counts), lambda a, b: 4))
     most = np.array([2**50 - 1, 2**50])
     assert next(learn_merges(*words, most, lambda a, b: 4)) == (2, 3, 4, 2**50)
@@ -123,7 +125,10 @@ def learned_from(words: dict, vocab: list[str], known=None, **options):
     form = {i: tuple(token) for token, i in id_of.items()}
     if known is not None:
         merges = [[id_of[a], id_of[b], id_of[a + b]] for a, b in known]
-        options |= {"known": np.array(merges, np.int32).reshape(-1, 3), "new_from": len(vocab)}
+        options |= {
+            "base_merges": np.array(merges, np.int32).reshape(-1, 3),
+            "new_from": len(vocab),
+        }
     learned = learn_merges(
         *flat([[id_of[c] for c in word] for word in words]),
         np.array(list(words.values())),
@@ -189,6 +194,6 @@ def test_what_the_loop_held_is_freed_when_enough_is_learned():
 
 def test_a_word_that_is_too_long(monkeypatch):
     """A sighting has 28 bits for a place in a word."""
-    monkeypatch.setattr("tokhelpers.train.merges.MOST_PLACES", 3)
-    with pytest.raises(ValueError, match="a word of 4 symbols: they may have 3 at most, so cut"):
+    monkeypatch.setattr("tokhelpers.train.merges.MAX_PLACES", 3)
+    with pytest.raises(ValueError, match="a word has 4 symbols, and 3 are allowed: split"):
         next(learn_merges(*flat([[0, 1, 0, 1]]), np.array([1]), lambda a, b: 2))
