@@ -38,7 +38,7 @@ from published_questions import load_questions
 from tokenizers import Tokenizer, models
 
 import tokhelpers as th
-from tokhelpers.__main__ import in_one_line
+from tokhelpers.__main__ import one_line_errors
 from tokhelpers.models import Question
 
 
@@ -268,7 +268,7 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_mar
 
 
 @app.command(help=__doc__)
-@in_one_line
+@one_line_errors
 def command(
     model: Annotated[str, typer.Argument(help=", ".join(MODELS))],
     arm: Annotated[str, typer.Argument(help=", ".join(ARMS))],

@@ -11,27 +11,13 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import pyarrow as pa
 from pyarrow import compute
-from tokenizers import (
-    Regex,
-    Tokenizer,
-    decoders,
-    models,
-    normalizers,
-    pre_tokenizers,
-    processors,
-)
+from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
 from ..text.counting import ensure_counts
 from ..text.pretokens import Pretokens
 from ..tokenizer.checks import SURROGATE, positive, whole_number
 from ..tokenizer.formats import SPACED_WORDS, spaced_decoder, spaced_steps
-from ..tokenizer.token_bytes import (
-    BYTE_TOKENS,
-    byte_alphabet,
-    bytes_of,
-    characters_of,
-    look_up,
-)
+from ..tokenizer.token_bytes import BYTE_TOKENS, byte_alphabet, bytes_of, characters_of, look_up
 from .merges import learn_vocabulary
 from .sentencepiece import piece_check
 from .unigram import learn_unigram
@@ -210,8 +196,7 @@ def train_unigram(
     """
     tokenizer = _with_spaces(normalizer, isolate_digits, isolate_punctuation)
     if byte_fallback:  # otherwise text that spells <0x41> would become the byte token
-        split_spelled = [tokenizer.pre_tokenizer, SPELLED_BYTES]
-        tokenizer.pre_tokenizer = pre_tokenizers.Sequence(split_spelled)
+        tokenizer.pre_tokenizer = pre_tokenizers.Sequence([tokenizer.pre_tokenizer, SPELLED_BYTES])
     words, counts = _without_long_words(ensure_counts(corpus, tokenizer), max_word_length)
     words = words.to_pylist()
     special, initial = _initial_tokens(special_tokens, "<unk>", BYTE_TOKENS * byte_fallback)
@@ -240,7 +225,8 @@ def _without_model(normalizer, steps: list) -> Tokenizer:
 def _isolating(digits: bool, punctuation: bool) -> list:
     """Pre-tokenizers that isolate punctuation marks and single digits, if asked for."""
     marks = [pre_tokenizers.Punctuation("isolated")]
-    return marks * punctuation + [pre_tokenizers.Digits(individual_digits=True)] * digits
+    numbers = [pre_tokenizers.Digits(individual_digits=True)]
+    return marks * punctuation + numbers * digits
 
 
 def _with_spaces(normalizer, digits: bool, punctuation: bool) -> Tokenizer:
