@@ -76,12 +76,8 @@ def explain(
     """
     if (text is None) == (token is None):
         raise TypeError("give either a text or token=, the token to explain")
-    return _steps(tokenizer, text) if token is None else _token_facts(tokenizer, token)
-
-
-# --- the merges of a text -------------------------------------------------------------------------
-def _steps(tokenizer: Tokenizer | TokenizerSpec, text: str) -> pd.DataFrame:
-    """The merge steps of each pre-token of a text, as ``explain`` returns them."""
+    if token is not None:
+        return _explain_token(tokenizer, token)
     check_text(text)
     if not text:
         raise ValueError("the text is empty: give one character or more")
@@ -92,6 +88,7 @@ def _steps(tokenizer: Tokenizer | TokenizerSpec, text: str) -> pd.DataFrame:
     return table.astype({"step": int, "rank": "Int64"})
 
 
+# --- the merges of a text -------------------------------------------------------------------------
 def _rows_of(pretoken: str | int, encoder: Encoder) -> list[tuple]:
     """The rows of a pre-token, or of an added token given by its ID."""
     if isinstance(pretoken, int):
@@ -130,8 +127,8 @@ def merge_states(pretoken: str, spec: TokenizerSpec) -> Iterator[tuple[list[int]
 
 
 # --- one token ------------------------------------------------------------------------------------
-def _token_facts(tokenizer: Tokenizer | TokenizerSpec, token: str | int) -> Explanation:
-    """The facts and the merge tree of a token, as ``explain`` returns them."""
+def _explain_token(tokenizer: Tokenizer | TokenizerSpec, token: str | int) -> Explanation:
+    """The facts and the merge tree of a token."""
     spec = TokenizerSpec.from_tokenizer(tokenizer)
     name = _token_string(token, spec)
     row = reachability(tokenizer, [name]).iloc[0]

@@ -13,7 +13,7 @@ from ..tokenizer.compiled import compiled, grown, index_keys, pair_key, slot_of
 # numbers <= BOUNDARY that encode the word's count (its weight), next to the word for the sake of the
 # processor's cache; a last header ends the array.
 #
-# A merged symbol stands at the first of the `n` places it covers. The second and the last place
+# A merged symbol is at the first of the `n` places it covers. The second and the last place
 # hold -n, so that the gap can be skipped from either side; those between hold older such numbers.
 BOUNDARY = -(2**30)
 HEADER = 2
