@@ -62,10 +62,10 @@ class AdaptBPE(Encoder):
 
     def __init__(self, spec: TokenizerSpec, matched: list[str]):
         self.spec, self.matched = spec, matched
-        self.steps, self.vocab, self.next_id = spec.steps, spec.vocab, spec.next_id
+        self.pipeline, self.vocab, self.next_id = spec.pipeline, spec.vocab, spec.next_id
         self.added_tokens, self.byte_fallback = spec.added_tokens, spec.byte_fallback
         self.find_special = spec.find_special
-        _ = self.rules  # where text cannot be cut into words, it is said now
+        _ = self.pretokenizer_config  # where text cannot be cut into words, it is said now
         self._ids = {token: spec.vocab[token] for token in matched}
         self._known = {}  # ids by word; made anew when full, so that threads do not disturb each other
 

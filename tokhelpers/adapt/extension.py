@@ -10,8 +10,7 @@ from tokenizers import Tokenizer
 from ..text.counting import ensure_counts
 from ..text.pretokens import Pretokens
 from ..tokenizer.checks import positive
-from ..tokenizer.library import as_given
-from ..tokenizer.pretokenization import cuts_text, library_cutter
+from ..tokenizer.pretokenization import pretokenizer, splits_text
 from ..tokenizer.spec import TokenizerSpec
 from ..train.merges import learn_tokens
 from .methods import extended_by_sizes
@@ -193,8 +192,8 @@ def extend(
       byte-level decoder misreads those that are accented letters without a space before them).
 
     A WordPiece tokenizer, which has no merges, takes ``append``. Warns of tokens that the
-    normalizer changes or the pre-tokenizer cuts in every text. Parts (``TokenizerSpec.from_tokenizer``) give parts, at
-    a fraction of the cost, and no such warning. Raises ValueError for more tokens
+    normalizer changes or the pre-tokenizer cuts in every text. A
+    ``TokenizerSpec`` gives one, at a fraction of the cost. Raises ValueError for more tokens
     than there are, for tokens that the vocabulary has already, that are given twice or are no token
     strings, and for an unknown ``how``, TypeError for anything but an ``Extension``.
 
@@ -206,7 +205,7 @@ def extend(
     """
     spec = TokenizerSpec.from_tokenizer(tokenizer, wordpiece=True)
     new = next(extended_by_sizes(spec, extension, [n_tokens], how=how))
-    made = as_given(tokenizer, new)
+    made = new.to_type_of(tokenizer)
     tokens = [] if made is new or how == "add_tokens" else extension.tokens[:n_tokens]
     if split := always_split(spec, tokens):
         warnings.warn(
@@ -224,16 +223,17 @@ def always_split(spec: TokenizerSpec, tokens: Iterable[str]) -> list[str]:
     Each token's text is cut alone, after a space, and beside a letter on either side. Tokens that
     hold part of a character are not tried.
     """
-    cut = library_cutter(json.dumps(spec.steps))
+    pretokenize = pretokenizer(json.dumps(spec.pipeline))
     # without a pre-tokenizer merges cross spaces
-    between = "\0" if cuts_text(spec.steps["pre_tokenizer"]) else ""
+    between = "\0" if splits_text(spec.pipeline["pre_tokenizer"]) else ""
     contexts = (("", ""), (" ", ""), ("a", ""), ("", "a"))
 
     def split(token: str) -> bool:
         inner = token.removeprefix(spec.prefix)
         text = spec.text_of(inner)
-        return text is not None and not any(
-            inner in between.join(cut(before + text + after)) for before, after in contexts
-        )
+        if text is None:
+            return False
+        pretokens = pretokenize([before + text + after for before, after in contexts])
+        return not any(inner in between.join(pieces) for pieces in pretokens)
 
     return [token for token in tokens if split(token)]

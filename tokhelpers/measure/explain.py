@@ -12,7 +12,7 @@ from tokenizers import Tokenizer
 
 from ..tokenizer.checks import check_text
 from ..tokenizer.encoder import Encoder
-from ..tokenizer.library import opened
+from ..tokenizer.library import open_tokenizer
 from ..tokenizer.segmentation import NO_MERGE, initial_ids, ranks_of
 from ..tokenizer.spec import TokenizerSpec
 from ..tokenizer.token_bytes import token_strings
@@ -60,8 +60,8 @@ def explain_word(tokenizer: Tokenizer | TokenizerSpec, word: str) -> pd.DataFram
     check_text(word)
     if not word:
         raise ValueError("the word is empty: give text of one character or more")
-    encoder = opened(tokenizer)
-    rows = [row for piece in next(encoder.cut([word])) for row in _rows_of(piece, encoder)]
+    encoder = open_tokenizer(tokenizer)
+    rows = [row for piece in next(encoder.pretokenize([word])) for row in _rows_of(piece, encoder)]
     columns = ["pretoken", "step", "pair", "rank", "tokens"]
     table = pd.DataFrame(rows, columns=columns, dtype=object)
     return table.astype({"step": int, "rank": "Int64"})
@@ -86,7 +86,7 @@ def _rows_of(pretoken: str | int, encoder: Encoder) -> list[tuple]:
 
 def _not_by_steps(pretoken: str, encoder: Encoder) -> str | None:
     """Why a pre-token is not merged step by step, if it is not."""
-    if why := encoder.not_by_steps(pretoken):
+    if why := encoder.not_merged_because(pretoken):
         return why
     many = len(initial_ids([pretoken], encoder, dropping=True)[0]) > SYMBOLS
     return f"more than {SYMBOLS} symbols" if many else None

@@ -1,22 +1,17 @@
 """Which tokens of a BPE tokenizer any text can produce, and where: one row per token."""
 
-import re
-from collections.abc import Iterable, Iterator
-from itertools import chain, islice, product
-from unicodedata import normalize
+from collections.abc import Iterable
+from itertools import product
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 from tokenizers import Tokenizer
 
-from ..text.pretokens import by_pattern
 from ..tokenizer.checks import progress
 from ..tokenizer.library import without_truncation
-from ..tokenizer.pretokenization import proven_pattern
 from ..tokenizer.segmentation import initial_ids, segment
 from ..tokenizer.spec import TokenizerSpec
-from ..tokenizer.token_bytes import BYTE_TOKENS, COMPLETIONS, byte_of, completions, token_strings
+from ..tokenizer.token_bytes import BYTE_TOKENS, COMPLETIONS, byte_of, completions
 
 MERGES = "by merges"
 SKIPPING = "only by merge skipping"
@@ -84,7 +79,7 @@ def reachability(
         table = _only(table, list(tokens))
     ordinary = ~table.category.isin([SPECIAL, ADDED, BYTE]).to_numpy()
     passed = pd.array([pd.NA] * len(table), "boolean")
-    passed[ordinary] = spec.whole(table.token[ordinary].tolist())
+    passed[ordinary] = spec.are_reached(table.token[ordinary].tolist())
     table["self_test"] = passed
     decoded = backend.decode_batch([[i] for i in table.index], skip_special_tokens=False)
     back = backend.encode_batch_fast(decoded, add_special_tokens=False)
@@ -111,7 +106,7 @@ def _tokens(spec: TokenizerSpec) -> pd.DataFrame:
     added = spec.added_tokens
     strings = dict(sorted(spec.all_tokens.items()))
     raw = {t: byte for byte, t in enumerate(BYTE_TOKENS)} if spec.byte_fallback else {}
-    spaces = spec.byte_level or "▁" in spec.rules
+    spaces = spec.byte_level or "▁" in spec.pretokenizer_config
     texts, kinds = [], []
     for i, token in strings.items():
         text, kind = token, None
@@ -139,29 +134,19 @@ class Search:
     """
 
     def __init__(self, spec: TokenizerSpec, table: pd.DataFrame):
-        self.spec, self.proven = spec, proven_pattern(spec.rules) is not None
-        self.added = re.compile("|".join(map(re.escape, spec.added)) or "(?!)")
+        self.spec, self.proven = spec, spec.pretokenizer.pattern is not None
         self.ids, self.tokens = table.index.to_numpy(), table.token.tolist()
         self.texts, self.categories = table.text.tolist(), table.category.tolist()
         self.passed = table.self_test.fillna(False).to_numpy(bool)
         self.held = np.zeros(len(table), bool)
         self.where, self.examples = [None] * len(table), [None] * len(table)
 
-    def cut(self, texts: list[str]) -> Iterator[list[str | int]]:
-        """Cut texts as ``TokenizerSpec.cut`` does, by a proven pattern in less time."""
-        text = "\n".join(texts)
-        # some added tokens are found in what is composed
-        if not self.proven or any(map(self.added.search, (text, normalize("NFC", text)))):
-            return self.spec.cut(texts)
-        whole, _, cut = by_pattern(pa.array(texts, pa.large_string()), self.spec.rules)
-        pieces = [[t] if alone else cut(t) for t, alone in zip(texts, whole.tolist(), strict=True)]
-        written = iter(token_strings(chain.from_iterable(pieces)))
-        return (list(islice(written, len(of_text))) for of_text in pieces)
-
     def try_texts(self, rows: np.ndarray, texts: list[str]) -> np.ndarray:
         """Try one text for each token: is the token in its encoding? The first is its example."""
         made, inside, skipping = np.zeros(len(rows), bool), [], self.spec.merge_skipping
-        for k, (row, pieces) in enumerate(zip(rows.tolist(), self.cut(texts), strict=True)):
+        for k, (row, pieces) in enumerate(
+            zip(rows.tolist(), self.spec.pretokenize(texts), strict=True)
+        ):
             token, passed = self.tokens[row], self.passed[row]
             for piece in pieces:
                 if isinstance(piece, int) or token not in piece:

@@ -9,7 +9,7 @@ from functools import cache
 import numpy as np
 
 from ..text.pretokens import Pretokens
-from ..tokenizer.pretokenization import library_cutter
+from ..tokenizer.pretokenization import pretokenizer
 from ..tokenizer.segmentation import sum_by_id
 from ..tokenizer.spec import TokenizerSpec
 from ..tokenizer.token_bytes import code_points
@@ -80,17 +80,17 @@ def _script(character: str) -> str:
 # --- what is learned from ------------------------------------------------------------------------
 def has_rules(spec: TokenizerSpec) -> bool:
     """Whether these rules hold: not for bytes, nor where a pre-tokenizer has rules of its own."""
-    pre_tokenizer = spec.steps["pre_tokenizer"] or {"type": "Metaspace"}
+    pre_tokenizer = spec.pipeline["pre_tokenizer"] or {"type": "Metaspace"}
     return not spec.byte_level and pre_tokenizer["type"] == "Metaspace"
 
 
 def normalised(words: Pretokens, spec: TokenizerSpec) -> tuple[list[str], np.ndarray]:
     """Pre-tokens and counts of the NFKC-normalised text, in which there may be more spaces."""
-    cut = library_cutter(json.dumps(spec.steps | {"normalizer": None}))
+    split = pretokenizer(json.dumps(spec.pipeline | {"normalizer": None})).split
     normal = Counter()
     for word, n in zip(words.words, words.counts.tolist(), strict=True):
         text = unicodedata.normalize("NFKC", word)
-        for piece in [word] if text == word else cut(text.replace(" ", "▁")):
+        for piece in [word] if text == word else split(text.replace(" ", "▁")):
             normal[piece] += n
     return list(normal), np.fromiter(normal.values(), np.int64, len(normal))
 
