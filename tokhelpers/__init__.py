@@ -25,8 +25,8 @@ notebook: what notebooks share
     record_measured, save_figure, set_style, label_lines, show_source, widget
 """
 
-import lazy_loader
+from .extras import attach
 
 __version__ = "0.1.0"
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

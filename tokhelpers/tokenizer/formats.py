@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers
 
+from ..extras import requires
 from .files import read_whole, write_whole
 from .pretokenization import proven_pattern
 from .spec import TokenizerSpec, all_splits
@@ -32,7 +33,8 @@ def from_spm(content: bytes, *, symbols_special: bool = False) -> Tokenizer:
     ``symbols_special`` user-defined symbols become special tokens; IDs are then the same for texts that
     do not contain such a symbol.
     """
-    from transformers.convert_slow_tokenizer import generate_merges
+    with requires("data"):
+        from transformers.convert_slow_tokenizer import generate_merges
 
     proto = _spm_proto(content, symbols_special)
     kinds, trainer, text_rules = proto.SentencePiece, proto.trainer_spec, proto.normalizer_spec
@@ -59,8 +61,9 @@ def spm_file(path: str | os.PathLike):
 
 def _spm_proto(content: bytes, symbols: bool = False):
     """Read a SentencePiece model, and refuse one that cannot be converted with the same IDs."""
-    from google.protobuf.message import DecodeError
-    from sentencepiece.sentencepiece_model_pb2 import ModelProto
+    with requires("data"):
+        from google.protobuf.message import DecodeError
+        from sentencepiece.sentencepiece_model_pb2 import ModelProto
 
     proto = ModelProto()
     try:
@@ -152,7 +155,8 @@ def save_sentencepiece(
 
 def _without_pieces(spec: TokenizerSpec):
     """A model that normalises text as ``train_sentencepiece_bpe`` does, without pieces."""
-    from sentencepiece.sentencepiece_model_pb2 import ModelProto
+    with requires("data"):
+        from sentencepiece.sentencepiece_model_pb2 import ModelProto
 
     proto = ModelProto()
     trainer, text_rules = proto.trainer_spec, proto.normalizer_spec
@@ -243,7 +247,8 @@ def to_tiktoken(tokenizer: Tokenizer):
     >>> to_tiktoken(tokenizer).encode("bat bag") == tokenizer.encode("bat bag").ids
     True
     """
-    import tiktoken
+    with requires("data"):
+        import tiktoken
 
     spec = TokenizerSpec.from_tokenizer(tokenizer)
     ordinary = [token for token in spec.vocab if token not in spec.added]

@@ -15,6 +15,7 @@ import pandas as pd
 from tokenizers import Tokenizer
 
 from .. import __version__
+from ..extras import requires
 from .checks import positive
 from .files import destination, reason, writing_folder
 from .library import as_encoder
@@ -135,12 +136,8 @@ def _load_like(like):
 
 
 def _load(folder: Path, name: str, **options):
-    try:
+    with requires("models"):
         from transformers import AutoTokenizer
-    except ImportError:
-        raise ImportError(
-            f"loading {name} needs transformers: pip install 'tokhelpers[models]'"
-        ) from None
     try:
         return AutoTokenizer.from_pretrained(
             folder, local_files_only=True, trust_remote_code=False, **options

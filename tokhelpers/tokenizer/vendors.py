@@ -19,6 +19,7 @@ from pathlib import Path
 import numpy as np
 from tokenizers import AddedToken, Tokenizer, normalizers
 
+from ..extras import requires
 from .files import CHECKOUT, read_whole, reason, write_all
 from .formats import from_spm
 from .gguf_file import from_gguf
@@ -235,7 +236,8 @@ def _special(name: str) -> dict[str, int]:
 
 def _from_ranks(ranks, pattern: str, special: dict[str, int], *, shift: int = 0) -> Tokenizer:
     """A byte-level tokenizer from byte strings and ranks; a token's ID is its rank plus `shift`."""
-    from transformers.convert_slow_tokenizer import TikTokenConverter
+    with requires("data"):
+        from transformers.convert_slow_tokenizer import TikTokenConverter
 
     converter = TikTokenConverter("unused", pattern=pattern)
     converter.load_tiktoken_bpe = lambda _: ranks  # its own reader caches files by path
@@ -296,7 +298,8 @@ def _from_path(path: Path) -> Tokenizer:
 
 def _from_older_files(folder: Path) -> Tokenizer:
     """The tokenizer in files as GPT-2 or BERT have them, converted by transformers."""
-    from transformers import AutoTokenizer
+    with requires("models"):
+        from transformers import AutoTokenizer
 
     try:
         options = {"local_files_only": True, "trust_remote_code": False}
