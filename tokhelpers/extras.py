@@ -28,7 +28,9 @@ def requires(extra: str | None = None) -> Iterator[None]:
         extra = extra or EXTRA_OF.get(package)
         if extra is None or package == "tokhelpers":
             raise
-        raise ImportError(f"{package} is not installed: pip install 'tokhelpers[{extra}]'") from None
+        raise ImportError(
+            f"{package} is not installed: pip install 'tokhelpers[{extra}]'"
+        ) from None
 
 
 def attach(package: str, file: str) -> tuple:

@@ -33,6 +33,7 @@ class Encoder:
     """
 
     has_word_markers = False  # whether tokens say where in a word they stand, as in some BPE
+    fuses_unknown = False  # whether a run of unknown characters is one unknown token
     spec = None  # the ``TokenizerSpec`` whose merges it applies, if it applies merges
 
     # --- vocabulary
@@ -110,6 +111,11 @@ class Encoder:
                     "the tokenizer has no pre-tokenizer, so every document would be one word"
                     + (f", and tokens such as {crossing[0]!r} cross spaces" if crossing else "")
                     + ": give it a pre-tokenizer"
+                )
+            if self.fuses_unknown and "▁" not in self.vocab:
+                raise ValueError(
+                    "the tokenizer has no pre-tokenizer and no token '▁', so that unknown tokens fuse "
+                    "across words: add '▁' to its vocabulary, or give it a pre-tokenizer"
                 )
         return json.dumps(self.pipeline, ensure_ascii=False)
 

@@ -47,6 +47,10 @@ class LibraryEncoder(Encoder):
         check_ids(self.all_ids)
         return 1 + max(self.all_ids.values(), default=-1)
 
+    @property
+    def fuses_unknown(self) -> bool:
+        return bool(getattr(self.backend_tokenizer.model, "fuse_unk", False))
+
     def ids_batch(self, texts: Iterable[str], cache=None) -> list[list[int]]:
         if self.has_word_markers and self.backend_tokenizer.model.unk_token is None:
             return super().ids_batch(texts, cache)  # refuses characters that would be dropped

@@ -178,6 +178,9 @@ def _library_splitter(config: str) -> Callable[[str], list[str]]:
     inner = pretokenizer_only(config)
     normalizer, pre_tokenizer = inner.normalizer, inner.pre_tokenizer
     unsplit = not splits_text(json.loads(config)["pre_tokenizer"])
+    if AT_START in config:  # the pre-tokenizer alone does not know what the normalizer removed
+        whole = pretokenizer_only(config, UNKNOWN_MODEL)
+        return lambda text: whole.encode(text, add_special_tokens=False).tokens
 
     def split(text: str) -> list[str]:
         if len(text) > LONGEST:
@@ -225,6 +228,7 @@ META = [
     {"type": "Prepend", "prepend": "▁"},
     {"type": "Replace", "pattern": {"String": " "}, "content": "▁"},
 ]
+AT_START = '"prepend_scheme": "first"'  # Metaspace writes ▁ at the start of the text only
 AT_BYTES = {"type": "Split", "pattern": {"Regex": "<(?=0x[0-9A-F]{2}>)"}, "invert": False}
 AT_META = {"type": "Split", "pattern": {"String": "▁"}, "behavior": "MergedWithNext"}
 
@@ -256,7 +260,7 @@ def _word_rules(config: str) -> tuple[str, list[str], set[str]] | None:
     else:
         at_spaces = first is not None and first["type"] in AT_SPACES
     forms = [step["type"] for step in forms]
-    if not at_spaces or not COMMUTING.issuperset(forms):
+    if not at_spaces or not COMMUTING.issuperset(forms) or AT_START in config:
         return None
     return "▁" * writes_spaces, forms, {step["type"] for step in later}
 

@@ -218,18 +218,34 @@ def _fall_back(words, ids, sizes, unknown, spec, dropping):
             f"this tokenizer has no token for {len(lost):,} of the text's characters and would drop "
             f"them, {lost[0]!r} in {context!r:.40} the first: remove such text"
         )
-    replacements, last = [], -2
-    for at in unknown.tolist():
-        pieces = substitutes[codes[at]]
-        if pieces == [spec.unk]:  # a run of unknown characters is one token, if the model says so
-            is_fused = spec.fuse_unk and last == at - 1 and word[last] == word[at]
-            pieces, last = [] if is_fused else pieces, at
-        replacements.append(pieces)
+    follows = (np.diff(unknown, prepend=-2) == 1) & (word[unknown] == word[unknown - 1])
+    starts = np.flatnonzero(~follows).tolist()
+    replacements = [[] for _ in unknown]
+    for start, end in zip(starts, [*starts[1:], len(unknown)], strict=True):
+        run = [substitutes[code] for code in codes[unknown[start:end]].tolist()]
+        replacements[start] = _replace_run(run, spec)
     repeats = np.ones(len(ids), np.int64)
     repeats[unknown] = [len(pieces) for pieces in replacements]
     spread = np.repeat(ids, repeats)
     spread[spread < 0] = np.array([i for pieces in replacements for i in pieces], np.int32)
     return spread, np.bincount(word, weights=repeats, minlength=len(sizes)).astype(np.int64)
+
+
+def _replace_run(substitutes: list[list[int]], spec) -> list[int]:
+    """The IDs for a run of characters that the vocabulary lacks, as the library writes them.
+
+    The library holds an unknown token back until the next one, or the end of the run: byte tokens
+    come before it. Runs of unknown tokens are fused if the model says so, byte tokens between or not.
+    """
+    ids, pending = [], False
+    for substitute in substitutes:
+        if substitute != [spec.unk]:
+            ids += substitute
+            continue
+        if pending and not spec.fuses_unknown:
+            ids.append(spec.unk)
+        pending = True
+    return ids + [spec.unk] * pending
 
 
 def _substitute(character: str, spec) -> list[int]:

@@ -8,7 +8,7 @@ import hashlib
 import json
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain
 from operator import itemgetter
 from weakref import WeakKeyDictionary
@@ -113,7 +113,7 @@ class TokenizerSpec(Encoder):
     merge_skipping = _option("ignore_merges", False)  # a pre-token in the vocabulary is one token
     byte_fallback = _option("byte_fallback", False)  # characters without a token become byte tokens
     unk_token = _option("unk_token")
-    fuse_unk = _option("fuse_unk", False)  # a run of unknown characters is one unknown token
+    fuses_unknown = _option("fuse_unk", False)  # a run of unknown characters is one unknown token
     prefix = _option("continuing_subword_prefix", "")  # of WordPiece's tokens inside a word
     dropout = _option("dropout")  # the share of merges that are skipped at random
 
@@ -249,25 +249,39 @@ def _renumbered(settings: dict, new_id: np.ndarray) -> dict:
     added = [{**token, "id": int(new_id[token["id"]])} for token in settings["added_tokens"]]
     padding = settings["padding"]
     if padding is not None:
-        padding = {**padding, "pad_id": int(new_id[padding["pad_id"]])}
+        padding = {**padding, "pad_id": _new(padding["pad_id"], "padding", new_id)}
     post = _post_processor(settings["post_processor"], new_id)
     return {**settings, "added_tokens": added, "padding": padding, "post_processor": post}
+
+
+def _new(i: int, user: str, new_id: np.ndarray) -> int:
+    """The new ID of a token that a setting uses; ValueError if there is no such token any more."""
+    if i >= len(new_id):
+        raise ValueError(
+            f"{user} uses the ID {i}, which no token has: set the tokenizer's {user} anew"
+        )
+    if new_id[i] < 0:
+        raise ValueError(
+            f"{user} uses the token with ID {i}, which would be pruned: keep that token"
+        )
+    return int(new_id[i])
 
 
 def _post_processor(rule: dict | None, new_id: np.ndarray) -> dict | None:
     if rule is None:
         return None
+    new = partial(_new, user="post_processor", new_id=new_id)
     match rule["type"]:
         case "Sequence":
             return {**rule, "processors": [_post_processor(r, new_id) for r in rule["processors"]]}
         case "TemplateProcessing":
             special = {
-                name: {**token, "ids": [int(new_id[i]) for i in token["ids"]]}
+                name: {**token, "ids": [new(i) for i in token["ids"]]}
                 for name, token in rule["special_tokens"].items()
             }
             return {**rule, "special_tokens": special}
         case "BertProcessing" | "RobertaProcessing":
-            ends = {end: [rule[end][0], int(new_id[rule[end][1]])] for end in ("sep", "cls")}
+            ends = {end: [rule[end][0], new(rule[end][1])] for end in ("sep", "cls")}
             return {**rule, **ends}
     return rule
 
