@@ -19,7 +19,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
 import tokhelpers as th
 from tokhelpers.measure.languages import SIZES
-from tokhelpers.tokenizer.spec import TokenizerSpec, build_tokenizer
+from tokhelpers.tokenizer.spec import TokenizerSpec
 
 WORDFREQ = {"fin_Latn": "fi", "rus_Cyrl": "ru", "hin_Deva": "hi", "deu_Latn": "de"}
 CHARS = 3_500_000  # to learn from
@@ -70,7 +70,7 @@ def build_each_size(tokenizer: Tokenizer, language: str) -> None:
     base = TokenizerSpec.from_tokenizer(tokenizer)
     for extension, how in ((naive, "regenerate"), (continued, "append")):
         for size in (n for n in SIZES if n <= len(extension.tokens)):
-            longer = build_tokenizer(th.extend(base, extension, size, how=how))
+            longer = th.extend(base, extension, size, how=how).to_tokenizer()
             th.unreachable_tokens(longer, extension.tokens[:size])
             for encoding in longer.encode_batch_fast(test):
                 _ = encoding.ids

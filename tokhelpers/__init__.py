@@ -24,11 +24,11 @@ notebook: figures, tables and widgets
     record_measured, save_figure, set_style, label_lines, show_source, widget
 """
 
-import lazy_loader
+from .extras import attach
 
 __version__ = "0.1.0"
 
-_load, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+_load, __dir__, __all__ = attach(__name__, __file__)
 
 _RENAMED = {
     "Parts": "th.TokenizerSpec",

@@ -87,7 +87,7 @@ def prepare(given: dict):
     All arguments are checked before anything is counted.
     """
     from .tokenizer.files import check_folder
-    from .tokenizer.vendors import what_is
+    from .tokenizer.vendors import source_kind
 
     check_folder(given["out"])
     if given["like"] and not Path(given["like"]).expanduser().is_dir():
@@ -100,7 +100,7 @@ def prepare(given: dict):
         from .models.initialisation import INITS
 
         place = Path(os.path.expanduser(folder))
-        if not place.is_dir() and what_is(folder, place) == "path":
+        if not place.is_dir() and source_kind(folder, place) == "path":
             raise FileNotFoundError(f"no folder {folder}: --model is a folder with a model")
         if (init := given.get("init", "fvt")) not in INITS:
             raise ValueError(f"no init is called {init!r}: use {', '.join(INITS)}")
@@ -125,7 +125,7 @@ def held_out(texts, tokenizer, words):
     It is the corpus' held-out part, or the FLORES text of a word list's language. If there is none,
     it is the training text (``words`` are its counts), which the card lists already.
     """
-    from .tokenizer.library import described
+    from .tokenizer.library import as_encoder
 
     try:
         test = texts.held_out(min(texts.chars or HELD_OUT, HELD_OUT))
@@ -136,7 +136,7 @@ def held_out(texts, tokenizer, words):
         return text, test.name, {f"{test.name}, evaluated on": text}
     except (ValueError, FileNotFoundError) as error:
         say(f"warning: {error}; evaluating on the training text")
-        text = texts if described(tokenizer).cuts_text else words
+        text = texts if as_encoder(tokenizer).splits_at_added else words
         return text, "the training text", {}
 
 
@@ -188,7 +188,7 @@ def inspect(tokenizer: A_TOKENIZER, as_json: AS_JSON = False) -> None:
     from .tokenizer import library
 
     loaded = load(tokenizer)
-    encoder = library.opened(loaded)
+    encoder = library.open_tokenizer(loaded)
     if encoder.spec is None:
         rows = th.measure.describe_tokens(loaded)
         table = rows.groupby("kind", sort=False).token.agg(tokens="size", first="first")

@@ -16,7 +16,7 @@ from tokhelpers import textbook
 from tokhelpers.adapt.extension import always_split
 from tokhelpers.adapt.methods import METHODS
 from tokhelpers.measure.reachability import reachability
-from tokhelpers.tokenizer.spec import TokenizerSpec, build_tokenizer, merge_ids
+from tokhelpers.tokenizer.spec import TokenizerSpec, merge_ids
 
 TEXT = ["the cat sat on the mat", "a bat, a hat; that cat!", "ääkkösiä öisin, yötä päivää"]
 MORE = ["catamaran catalogue catnip category", "yöttömän yön yötä", "batman batmobile bathtub"]
@@ -174,9 +174,9 @@ def test_parts_give_parts(base, how):
     )
     made = th.extend(spec, naive, 9, how=how)
     assert isinstance(made, TokenizerSpec)
-    assert build_tokenizer(made).to_str() == th.extend(base, naive, 9, how=how).to_str()
+    assert made.to_tokenizer().to_str() == th.extend(base, naive, 9, how=how).to_str()
     order = th.pruning_order(spec, by="id")
-    small = build_tokenizer(th.prune(spec, order, 9))
+    small = th.prune(spec, order, 9).to_tokenizer()
     assert small.to_str() == th.prune(base, order, 9).to_str()
     with pytest.raises(ValueError, match="this one's model is AdaptBPE"):
         th.extend(th.AdaptBPE(spec, []), naive)
@@ -195,7 +195,7 @@ def continued_slowly(base: Tokenizer, counts: dict[str, int], n_tokens: int):
     """Continued training by its definition: encode, count pairs, add the best merge, encode anew."""
     spec, merges, frequencies = TokenizerSpec.from_tokenizer(base), [], []
     while len(spec.vocab) < base.get_vocab_size() + n_tokens:
-        model, pairs = build_tokenizer(spec).model, Counter()
+        model, pairs = spec.to_tokenizer().model, Counter()
         for word, n in counts.items():
             for pair in pairwise(token.id for token in model.tokenize(word)):
                 pairs[pair] += n

@@ -180,9 +180,9 @@ def test_the_text_is_shown_as_it_became_with_nothing_around_it(encoders):
 
 
 def test_what_is_no_text_or_no_tokenizer_is_refused(llama):
-    with pytest.raises(TypeError, match="a text is a string, got bytes"):
+    with pytest.raises(TypeError, match="expected text as one string, got bytes"):
         th.show_tokens(b"bytes", llama)
-    with pytest.raises(ValueError, match="holds U.D800, half of a character: decode it properly"):
+    with pytest.raises(ValueError, match="text contains lone surrogate U.D800; fix its decoding"):
         th.show_tokens("a\ud800b", llama)
     with pytest.raises(ValueError, match="no tokenizer to show tokens of"):
         th.show_tokens("text")

@@ -53,10 +53,10 @@ class AdaptBPE(Encoder):
                 )
         new = [token for token in self.matched if token not in base.vocab]
         self.spec = spec = extend(base, Extension(new), how="regenerate")
-        self.steps, self.vocab, self.next_id = spec.steps, spec.vocab, spec.next_id
+        self.pipeline, self.vocab, self.next_id = spec.pipeline, spec.vocab, spec.next_id
         self.added_tokens, self.byte_fallback = spec.added_tokens, spec.byte_fallback
         self.find_special = spec.find_special
-        _ = self.rules  # raises ValueError now if text cannot be pre-tokenized
+        _ = self.pretokenizer_config  # raises ValueError now if text cannot be pre-tokenized
         self._ids = {token: spec.vocab[token] for token in self.matched}
         self._cache = {}  # pre-token -> IDs; replaced, not cleared, as other threads may read it
 

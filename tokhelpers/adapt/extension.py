@@ -10,8 +10,7 @@ from tokenizers import Tokenizer
 from ..text.counting import ensure_counts
 from ..text.pretokens import Pretokens
 from ..tokenizer.checks import positive
-from ..tokenizer.library import as_given
-from ..tokenizer.pretokenization import cuts_text, library_cutter
+from ..tokenizer.pretokenization import pretokenizer, splits_text
 from ..tokenizer.spec import TokenizerSpec
 from ..train.merges import learn_tokens
 from .methods import extended_by_sizes
@@ -193,7 +192,7 @@ def extend(
     """
     spec = TokenizerSpec.from_tokenizer(tokenizer, wordpiece=True)
     extended = next(extended_by_sizes(spec, extension, [n_tokens], how=how))
-    result = as_given(tokenizer, extended)
+    result = extended.to_type_of(tokenizer)
     tokens = [] if result is extended or how == "add_tokens" else extension.tokens[:n_tokens]
     if split := always_split(spec, tokens):
         warnings.warn(
@@ -211,16 +210,17 @@ def always_split(spec: TokenizerSpec, tokens: Iterable[str]) -> list[str]:
     Each token's text is pre-tokenized alone, after a space, and next to a letter on either side.
     Tokens with an incomplete UTF-8 sequence are not tested.
     """
-    pretokenize = library_cutter(json.dumps(spec.steps))
+    pretokenize = pretokenizer(json.dumps(spec.pipeline))
     # without a pre-tokenizer, merges cross pre-token boundaries
-    separator = "\0" if cuts_text(spec.steps["pre_tokenizer"]) else ""
+    separator = "\0" if splits_text(spec.pipeline["pre_tokenizer"]) else ""
     contexts = (("", ""), (" ", ""), ("a", ""), ("", "a"))
 
     def is_split(token: str) -> bool:
         core = token.removeprefix(spec.prefix)
         text = spec.text_of(core)
-        return text is not None and not any(
-            core in separator.join(pretokenize(left + text + right)) for left, right in contexts
-        )
+        if text is None:
+            return False
+        pretokens = pretokenize([left + text + right for left, right in contexts])
+        return not any(core in separator.join(pieces) for pieces in pretokens)
 
     return [token for token in tokens if is_split(token)]

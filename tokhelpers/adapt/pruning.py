@@ -11,7 +11,6 @@ from tokenizers import Tokenizer
 
 from ..text.counting import ensure_counts
 from ..text.pretokens import Pretokens
-from ..tokenizer.library import as_given
 from ..tokenizer.segmentation import initial_ids, segment_tracing
 from ..tokenizer.spec import TokenizerSpec
 
@@ -153,7 +152,7 @@ def prune(tokenizer: Tokenizer, order: Sequence[str], n: int) -> Tokenizer:
     (['tag'], ['t', 'ag'], 259)
     """
     spec = TokenizerSpec.from_tokenizer(tokenizer, wordpiece=True)
-    return as_given(tokenizer, spec.without(set(_to_prune(spec, order, n))))
+    return spec.without(set(_to_prune(spec, order, n))).to_type_of(tokenizer)
 
 
 def _to_prune(spec: TokenizerSpec, order: Sequence[str], n: int) -> list[str]:

@@ -20,7 +20,7 @@ from ..text.corpora import Documents
 from ..text.counting import count_pretokens
 from ..text.pretokens import Pretokens
 from ..tokenizer.encoder import Encoder
-from ..tokenizer.pretokenization import library_cutter
+from ..tokenizer.pretokenization import pretokenizer
 from ..tokenizer.segmentation import initial_ids
 from ..tokenizer.spec import TokenizerSpec
 from ..train.merges import learn_vocabulary
@@ -55,7 +55,7 @@ def count_words(corpus: Iterable[str]) -> dict[str, int]:
 
 def spaced(words: Iterable[str], encoder: Encoder) -> list[str]:
     """Put a space before each word, unless the tokenizer itself puts one there."""
-    space = " " if library_cutter(encoder.rules)("a") == ["a"] else ""
+    space = " " if pretokenizer(encoder.pretokenizer_config).split("a") == ["a"] else ""
     return [space + word for word in words]
 
 

@@ -13,7 +13,7 @@ from tokenizers import Tokenizer
 
 from ..tokenizer.checks import check_text
 from ..tokenizer.encoder import Encoder
-from ..tokenizer.library import opened
+from ..tokenizer.library import open_tokenizer
 from ..tokenizer.segmentation import NO_MERGE, initial_ids, ranks_of
 from ..tokenizer.spec import TokenizerSpec
 from ..tokenizer.token_bytes import token_strings
@@ -81,8 +81,9 @@ def explain(
     check_text(text)
     if not text:
         raise ValueError("the text is empty: give one character or more")
-    encoder = opened(tokenizer)
-    rows = [row for piece in next(encoder.cut([text])) for row in _rows_of(piece, encoder)]
+    encoder = open_tokenizer(tokenizer)
+    [pretokens] = encoder.pretokenize([text])
+    rows = [row for pretoken in pretokens for row in _rows_of(pretoken, encoder)]
     columns = ["pretoken", "step", "pair", "rank", "tokens"]
     table = pd.DataFrame(rows, columns=columns, dtype=object)
     return table.astype({"step": int, "rank": "Int64"})
@@ -94,7 +95,7 @@ def _rows_of(pretoken: str | int, encoder: Encoder) -> list[tuple]:
     if isinstance(pretoken, int):
         name = encoder.added_tokens[pretoken].content
         return [(name, 0, "added token", pd.NA, name)]
-    reason, name = encoder.not_by_steps(pretoken), encoder.tokens
+    reason, name = encoder.not_merged_because(pretoken), encoder.tokens
     if not reason and len(initial_ids([pretoken], encoder, dropping=True)[0]) > MAX_SYMBOLS:
         reason = f"more than {MAX_SYMBOLS} symbols"
     if reason:

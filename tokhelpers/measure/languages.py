@@ -13,7 +13,7 @@ from ..text.counting import count_pretokens
 from ..text.pretokens import Pretokens
 from ..text.stored_counts import mixture, most_frequent, training_sources
 from ..tokenizer.checks import positive
-from ..tokenizer.pretokenization import shell
+from ..tokenizer.pretokenization import pretokenizer_only
 from ..tokenizer.spec import TokenizerSpec
 from ..tokenizer.vendors import load_tokenizer
 from ..train.trainers import train_byte_level_bpe, train_sentencepiece_bpe
@@ -105,7 +105,7 @@ def supplement_tokens(
     """
     base = TokenizerSpec.from_tokenizer(tokenizer)
     if base.byte_level:
-        inner = shell(base.rules)
+        inner = pretokenizer_only(base.pretokenizer_config)
         rules = {"normalizer": inner.normalizer, "pre_tokenizer": inner.pre_tokenizer}
         train, corpus = partial(train_byte_level_bpe, **rules), words
     else:  # by SentencePiece's rules, over the characters that continued training has

@@ -13,9 +13,9 @@ from ..text.corpora import Documents
 from ..text.counting import ensure_counts
 from ..text.pretokens import Pretokens
 from ..tokenizer.encoder import Encoder
-from ..tokenizer.library import described, opened
+from ..tokenizer.library import as_encoder, open_tokenizer
 from ..tokenizer.spec import TokenizerSpec
-from ..tokenizer.token_bytes import BYTE_TOKENS, ends_inside, is_whole
+from ..tokenizer.token_bytes import BYTE_TOKENS, ends_inside, is_utf8
 
 POWER = 2.5  # of the Rényi efficiency
 
@@ -47,7 +47,7 @@ def unreachable_tokens(
             f"{len(missing):,} tokens are not in this tokenizer, first {missing[0]!a:.60}: give token "
             "strings of its vocabulary, such as 'Ġcat' for a space and cat"
         )
-    unreachable = (tokens[i] for i in np.flatnonzero(~spec.whole(tokens)))
+    unreachable = (tokens[i] for i in np.flatnonzero(~spec.are_reached(tokens)))
     return sorted(unreachable, key=spec.vocab.__getitem__)
 
 
@@ -81,11 +81,11 @@ def evaluate(
     >>> evaluate(tokenizer, ["bat bat"], added=["ba"])[["bytes_per_token", "unused_added"]].tolist()
     [1.4, 0.0]
     """
-    encoder = opened(tokenizer)
+    encoder = open_tokenizer(tokenizer)
     corpus = measurable(corpus, encoder)
     words = ensure_counts(corpus, encoder)
-    if encoder.cuts_text:
-        counts = _counts_in_text(encoder, corpus, words.rules)
+    if encoder.splits_at_added:
+        counts = _counts_in_text(encoder, corpus, words.pretokenizer_config)
     else:
         counts = encoder.count_tokens(words)
     return _measures(words, counts, _ids_of(encoder, added), encoder)
@@ -103,7 +103,7 @@ def measurable(
     >>> measurable(["bat"], base)
     Pretokens(1 unique, 1 in all)
     """
-    if not described(tokenizer).cuts_text:
+    if not as_encoder(tokenizer).splits_at_added:
         return ensure_counts(corpus, tokenizer)
     if isinstance(corpus, Pretokens):
         raise ValueError(
@@ -116,7 +116,7 @@ def _measures(words: Pretokens, counts, added: Sequence[int], encoder: Encoder) 
     """What ``evaluate`` returns, from a text's token counts (by ID) and the IDs of added tokens."""
     total, used = int(counts.sum()), np.flatnonzero(counts).tolist()
     raw = zip(used, encoder.raw([encoder.tokens.get(i, "") for i in used]), strict=True)
-    partial = {i: token for i, token in raw if not is_whole(token)}
+    partial = {i: token for i, token in raw if not is_utf8(token)}
     # a character that is split across tokens starts in exactly one of them
     unfinished = [i for i, token in partial.items() if ends_inside(token)]
 
@@ -210,10 +210,12 @@ def evaluate_sizes(
     for size, *specs in zip(sizes, *extended, strict=True):
         for (method, (extension, _)), spec in zip(methods.items(), specs, strict=True):
             added = extension.tokens[:size]
-            unreachable = int((~spec.whole(added)).sum())
+            unreachable = int((~spec.are_reached(added)).sum())
             for enabled in skipping or [spec.merge_skipping]:
                 encoder = spec.with_skipping(enabled)
-                measures = evaluate(encoder, test if encoder.cuts_text else words, added=added)
+                measures = evaluate(
+                    encoder, test if encoder.splits_at_added else words, added=added
+                )
                 rows.append({"method": method, "added": len(added), **measures})
                 rows[-1] |= {"unreachable_added": unreachable, "merge_skipping": enabled}
     table = pd.DataFrame(rows)
@@ -229,7 +231,7 @@ def word_lengths(tokenizer: Tokenizer | Encoder, words: Iterable[str]) -> np.nda
     >>> word_lengths(th.train_byte_level_bpe(["bag bat bat"], vocab_size=258), ["bat", "bag"])
     array([2, 2])
     """
-    encoder = opened(tokenizer)
+    encoder = open_tokenizer(tokenizer)
     return np.array(list(map(len, encoder.ids_batch(spaced(words, encoder)))), np.int64)
 
 

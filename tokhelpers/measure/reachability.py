@@ -1,22 +1,17 @@
 """Reachability: which tokens of a BPE tokenizer a text can produce, and where in the text."""
 
-import re
-from collections.abc import Iterable, Iterator
-from itertools import chain, islice, product
-from unicodedata import normalize
+from collections.abc import Iterable
+from itertools import product
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 from tokenizers import Tokenizer
 
-from ..text.pretokens import by_pattern
 from ..tokenizer.checks import progress
 from ..tokenizer.library import without_truncation
-from ..tokenizer.pretokenization import proven_pattern
 from ..tokenizer.segmentation import initial_ids, segment
 from ..tokenizer.spec import TokenizerSpec
-from ..tokenizer.token_bytes import BYTE_TOKENS, COMPLETIONS, byte_of, completions, token_strings
+from ..tokenizer.token_bytes import BYTE_TOKENS, COMPLETIONS, byte_of, completions
 
 MERGES = "by merges"
 SKIPPING = "only by merge skipping"
@@ -88,7 +83,7 @@ def reachability(
         table = table[table.token.isin(tokens)].copy()
     ordinary = ~table.category.isin([SPECIAL, ADDED, BYTE]).to_numpy()
     passed = pd.array([pd.NA] * len(table), "boolean")
-    passed[ordinary] = spec.whole(table.token[ordinary].tolist())
+    passed[ordinary] = spec.are_reached(table.token[ordinary].tolist())
     table["self_test"] = passed
     decoded = backend.decode_batch([[i] for i in table.index], skip_special_tokens=False)
     encoded = backend.encode_batch_fast(decoded, add_special_tokens=False)
@@ -107,7 +102,7 @@ def _tokens(spec: TokenizerSpec) -> pd.DataFrame:
     added = spec.added_tokens
     strings = dict(sorted(spec.all_tokens.items()))
     byte_tokens = {t: byte for byte, t in enumerate(BYTE_TOKENS)} if spec.byte_fallback else {}
-    writes_spaces = spec.byte_level or "▁" in spec.rules
+    writes_spaces = spec.byte_level or "▁" in spec.pretokenizer_config
     texts, categories = [], []
     for i, token in strings.items():
         text, category = token, None
@@ -136,33 +131,19 @@ class Search:
     """
 
     def __init__(self, spec: TokenizerSpec, table: pd.DataFrame):
-        self.spec, self.proven = spec, proven_pattern(spec.rules) is not None
-        self.added = re.compile("|".join(map(re.escape, spec.added)) or "(?!)")
+        self.spec, self.proven = spec, spec.pretokenizer.pattern is not None
         self.ids, self.tokens = table.index.to_numpy(), table.token.tolist()
         self.texts, self.categories = table.text.tolist(), table.category.tolist()
         self.passed = table.self_test.fillna(False).to_numpy(bool)
         self.in_pretoken = np.zeros(len(table), bool)
         self.where, self.examples = [None] * len(table), [None] * len(table)
 
-    def cut(self, texts: list[str]) -> Iterator[list[str | int]]:
-        """Pre-tokenize texts as ``TokenizerSpec.cut`` does, but faster for a proven pattern."""
-        text = "\n".join(texts)
-        # added tokens can also be matched in the normalised text
-        if not self.proven or any(map(self.added.search, (text, normalize("NFC", text)))):
-            return self.spec.cut(texts)
-        unsplit, _, pretokenize = by_pattern(pa.array(texts, pa.large_string()), self.spec.rules)
-        pieces = [
-            [text] if is_whole else pretokenize(text)
-            for text, is_whole in zip(texts, unsplit.tolist(), strict=True)
-        ]
-        strings = iter(token_strings(chain.from_iterable(pieces)))
-        return (list(islice(strings, len(of_text))) for of_text in pieces)
-
     def try_texts(self, rows: np.ndarray, texts: list[str]) -> np.ndarray:
         """Say for each token whether the encoding of its text contains it; note first examples."""
         produced, skipping = np.zeros(len(rows), bool), self.spec.merge_skipping
         longer = []  # pre-tokens that contain a token and more, with the token's index in rows
-        for k, (row, pieces) in enumerate(zip(rows.tolist(), self.cut(texts), strict=True)):
+        pretokens = self.spec.pretokenize(texts)
+        for k, (row, pieces) in enumerate(zip(rows.tolist(), pretokens, strict=True)):
             token, passed = self.tokens[row], self.passed[row]
             for piece in pieces:
                 if isinstance(piece, int) or token not in piece:

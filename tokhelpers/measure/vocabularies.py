@@ -9,8 +9,8 @@ import pandas as pd
 from tokenizers import Tokenizer
 
 from ..tokenizer.encoder import Encoder
-from ..tokenizer.library import described
-from ..tokenizer.token_bytes import is_whole
+from ..tokenizer.library import as_encoder
+from ..tokenizer.token_bytes import is_utf8
 
 LENGTHS = [0, 1, 2, 3, 4, 8, 16, float("inf")]  # class boundaries in bytes, upper ends included
 LENGTH_NAMES = ["1 byte", "2 bytes", "3 bytes", "4 bytes", "5-8 bytes", "9-16 bytes", "17 or more"]
@@ -29,7 +29,7 @@ def describe_tokens(tokenizer: Tokenizer | Encoder) -> pd.DataFrame:
     >>> table.tail(1)[["length", "script", "kind"]].values.tolist()
     [[6, 'Cyrillic', 'letters']]
     """
-    encoder = described(tokenizer)
+    encoder = as_encoder(tokenizer)
     raw = encoder.raw(encoder.ordinary.values())
     scripts = [script_and_kind(token) for token in raw]
     columns = {
@@ -44,7 +44,7 @@ def describe_tokens(tokenizer: Tokenizer | Encoder) -> pd.DataFrame:
 
 def script_and_kind(raw: bytes) -> tuple[str, str]:
     """Return the script of the first letter in a token's bytes, and the kind of the token."""
-    if not is_whole(raw):
+    if not is_utf8(raw):
         return PARTIAL, PARTIAL
     text = raw.decode()
     for character in text:
@@ -108,7 +108,7 @@ def compare_vocabularies(first: Tokenizer | Encoder, second: Tokenizer | Encoder
 
 def _raw_tokens(tokenizer: Tokenizer | Encoder) -> list[bytes]:
     """The bytes of the ordinary tokens, in order of IDs."""
-    encoder = described(tokenizer)
+    encoder = as_encoder(tokenizer)
     return encoder.raw(encoder.ordinary.values())
 
 

@@ -7,7 +7,7 @@ import torch
 from torch.nn.utils.rnn import pad_sequence
 
 from ..tokenizer.checks import positive
-from ..tokenizer.library import described, without_truncation
+from ..tokenizer.library import as_encoder, without_truncation
 
 NO_LABEL = -100  # the label of a place that is not learned, as in torch and transformers
 LENGTH = 2_048  # most ids of a sequence, where the caller sets no other; thesis, section 5.2.1
@@ -27,7 +27,7 @@ def encode_texts(tokenizer, texts: Iterable[str]) -> list[list[int]]:
     texts = list(texts)
     if not texts:
         raise ValueError("there is no text: give one at least")
-    return described(tokenizer).ids_batch(texts)
+    return as_encoder(tokenizer).ids_batch(texts)
 
 
 def special_ids(tokenizer) -> list[int]:

@@ -3,7 +3,7 @@
 import pandas as pd
 from tokenizers import Tokenizer, models
 
-from ..tokenizer.library import described, without_truncation
+from ..tokenizer.library import as_encoder, without_truncation
 
 
 def row_sources(old: Tokenizer, new: Tokenizer) -> pd.DataFrame:
@@ -20,7 +20,7 @@ def row_sources(old: Tokenizer, new: Tokenizer) -> pd.DataFrame:
     >>> row_sources(old, new).tail(2).values.tolist()
     [['at', 'copied', (256,)], ['bat', 'new', (65, 256)]]
     """
-    old, new = without_truncation(old), described(new).backend_tokenizer
+    old, new = without_truncation(old), as_encoder(new).backend_tokenizer
     if _writes(old) != _writes(new):
         raise ValueError(
             f"the new tokenizer stores its tokens as {_writes(new)}, the old one as {_writes(old)}: "
@@ -71,5 +71,5 @@ def id_map(old: Tokenizer, new: Tokenizer) -> dict[int, int]:
     >>> [(i, ids.get(i)) for i in range(256, 260)]
     [(256, 256), (257, 257), (258, None), (259, 258)]
     """
-    old, new = (described(tokenizer).all_ids for tokenizer in (old, new))
+    old, new = (as_encoder(tokenizer).all_ids for tokenizer in (old, new))
     return {i: new[token] for token, i in sorted(old.items(), key=lambda x: x[1]) if token in new}

@@ -11,7 +11,7 @@ import torch
 from tokenizers import Tokenizer
 
 from ..tokenizer.encoder import Encoder
-from ..tokenizer.library import described
+from ..tokenizer.library import as_encoder
 from .initialisation import INITS, first_rows, one_thread, recipes, stretch
 from .rows import row_sources
 
@@ -41,7 +41,7 @@ def plan_transfer(
     >>> plan[["table_rows", "padding", "new_rows", "copied", "initialised"]].tolist()
     [320, 63, 320, 257, 1]
     """
-    return _plan(model, described(old), row_sources(old, new), max_padding)
+    return _plan(model, as_encoder(old), row_sources(old, new), max_padding)
 
 
 def _plan(model, old: Encoder, sources: pd.DataFrame, max_padding: int | None) -> pd.Series:
@@ -144,7 +144,7 @@ def transfer_embeddings(
     """
     if init not in INITS:
         raise ValueError(f"no init is called {init!r}: use {', '.join(INITS)}")
-    old, new = described(old), described(new)
+    old, new = as_encoder(old), as_encoder(new)
     sources = row_sources(old, new)
     plan = _plan(model, old, sources, max_padding)
     _check_positions(model, old, new)

@@ -10,7 +10,7 @@ from tokenizers import Tokenizer
 
 from ..tokenizer.checks import check_text
 from ..tokenizer.encoder import Encoder
-from ..tokenizer.library import described
+from ..tokenizer.library import as_encoder
 from ..tokenizer.token_bytes import BYTE_TOKENS
 
 LIMIT = 2_000  # characters of a text that are shown
@@ -130,8 +130,8 @@ def show_rows(rows: list[Row], text: str) -> Shown:
 # --- what a tokenizer makes of the text ------------------------------------------------------------
 def _row(text: str, label: str, tokenizer, first: Row | None) -> Row:
     """A tokenizer's row, in which tokens are new that the first row's vocabulary lacks."""
-    encoder = described(tokenizer)
-    backend, (ids, more) = encoder.backend_tokenizer, encoder.ids_and_rest(text)
+    encoder = as_encoder(tokenizer)
+    backend, (ids, more) = encoder.backend_tokenizer, encoder.ids_and_overflow(text)
     message = "more are cut off: the tokenizer truncates" if more else ""
     if not ids:
         message = "the text is empty" if not text else "nothing of the text is left"
@@ -231,7 +231,7 @@ def _plain(rows: list[Row], notes: list[str]) -> str:
     counts = max((len(_count(row)) for row in rows if row.tokens), default=0)
     lines = []
     for row in rows:
-        tokens = " ".join(_isolated(token.marked) for token in row.tokens)
+        tokens = " ".join(_isolated(token.has_word_markers) for token in row.tokens)
         columns = [row.label.ljust(labels), _count(row).ljust(counts), tokens]
         lines.append("  ".join(columns[not labels :]).rstrip(" "))
     return "\n".join([*lines, *notes])
@@ -251,7 +251,7 @@ def _html(rows: list[Row], notes: list[str]) -> str:
 def _box(token: Token, place: int) -> str:
     kind = "new" if token.new else "added" if token.added else ("even", "odd")[place % 2]
     few = token.raw[:BYTES].hex(" ").upper() + " …" * (len(token.raw) > BYTES)
-    shown = regex.sub("⟨[^⟩]*⟩", r"<small>\g<0></small>", escape(token.marked))
+    shown = regex.sub("⟨[^⟩]*⟩", r"<small>\g<0></small>", escape(token.has_word_markers))
     title = f"id {token.id}, bytes {few}{token.hover}"
     line = ";text-decoration:underline" * token.differs
     return f'<code style="{BOX}{STYLES[kind]}{line}" title="{title}"><bdi>{shown}</bdi></code>'

@@ -14,7 +14,7 @@ from tokenizers import Tokenizer
 
 from ..adapt.pruning import prunable
 from ..tokenizer.encoder import Encoder
-from ..tokenizer.library import opened
+from ..tokenizer.library import open_tokenizer
 from ..tokenizer.segmentation import initial_ids, segment_tracing
 from .tokens import Row, Shown, labelled, show_rows, token_rows
 
@@ -149,7 +149,7 @@ def explorer(
 
 def merge_ranks(tokenizer: Tokenizer | Encoder) -> dict[int, int]:
     """Map the id of each token that merges make to the rank of the last of them; empty without merges."""
-    spec = opened(tokenizer).spec
+    spec = open_tokenizer(tokenizer).spec
     if spec is None:
         return {}
     tokens = prunable(spec)

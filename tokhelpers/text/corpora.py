@@ -13,7 +13,7 @@ from itertools import chain, repeat, starmap
 from numbers import Integral
 
 from ..tokenizer.checks import whole_number
-from ..tokenizer.pretokenization import library_cutter
+from ..tokenizer.pretokenization import pretokenizer
 from . import file_sources, hub, packaged_texts, readers, stored_counts, word_lists  # noqa: F401
 from .sources import ChunkCounts, Source, digest, source_of
 
@@ -195,16 +195,16 @@ class Documents:
     """
 
     def __init__(self, corpus: Iterable[str], rules: str | None = None):
-        self.corpus, self.rules, self.left_out = corpus, rules, 0
+        self.corpus, self.pretokenizer_config, self.left_out = corpus, rules, 0
 
     def __iter__(self) -> Iterator[tuple[str, int]]:
         corpus = self.corpus
         counts = corpus if isinstance(corpus, Mapping) else getattr(corpus, "counts", None)
         if counts is None:
             return zip(corpus, repeat(1))
-        if self.rules is None or not isinstance(counts, ChunkCounts):
+        if self.pretokenizer_config is None or not isinstance(counts, ChunkCounts):
             return _checked(counts)
-        puts_space = "".join(library_cutter(self.rules)("a")).startswith("▁")
+        puts_space = "".join(pretokenizer(self.pretokenizer_config).split("a")).startswith("▁")
         return self._without_space(counts) if puts_space else _checked(counts)
 
     def _without_space(self, counts: ChunkCounts) -> Iterator[tuple[str, int]]:

@@ -45,7 +45,9 @@ def save_counts(counts: Pretokens, path: str | Path) -> None:
         name = type(counts).__name__
         raise TypeError(f"Pretokens are saved, as count_pretokens gives them, not {name}")
     rows = pa.table([counts.strings, counts.counts], schema=SCHEMA)
-    write_counts(Path(path), [rows], [getattr(counts, name) for name in SIZES], counts.rules)
+    write_counts(
+        Path(path), [rows], [getattr(counts, name) for name in SIZES], counts.pretokenizer_config
+    )
 
 
 def load_counts(
@@ -75,8 +77,8 @@ def load_counts(
     path = Path(os.path.expanduser(path))
     ours = path / "counts.parquet" if path.is_dir() else path
     named = ours.suffix == ".parquet" and ours.is_file()
-    if named and (described := describe_counts(ours)):
-        return _our_counts(ours, described, min_count)
+    if named and (as_encoder := describe_counts(ours)):
+        return _our_counts(ours, as_encoder, min_count)
     words = Counter()
     for file in files_at("counts", str(path)):
         if file.name.startswith("_") or not file.stat().st_size:
@@ -169,8 +171,8 @@ def write_counts(
                     writer.write_table(held[:ROWS])
                     held = held[ROWS:]
             writer.write_table(held)
-            described = dict(zip(SIZES, map(int, sizes), strict=True)) | {"rules": rules}
-            text = json.dumps(described).encode()
+            as_encoder = dict(zip(SIZES, map(int, sizes), strict=True)) | {"rules": rules}
+            text = json.dumps(as_encoder).encode()
             # the checksums of pages do not cover what a file says of itself
             writer.add_key_value_metadata({DESCRIPTION: text, CHECKSUM: str(crc32(text))})
 
@@ -183,8 +185,8 @@ def describe_counts(file: Path) -> dict | None:
 
     Raises ValueError for a damaged file, FileNotFoundError where there is none.
     """
-    with open_file(file) as opened:
-        schema, metadata = opened.schema_arrow, opened.metadata.metadata or {}
+    with open_file(file) as open_tokenizer:
+        schema, metadata = open_tokenizer.schema_arrow, open_tokenizer.metadata.metadata or {}
     if DESCRIPTION not in metadata:
         return None
     text = metadata[DESCRIPTION]
@@ -197,17 +199,17 @@ def total_sizes(files: Iterable[Path]) -> np.ndarray:
     """The `SIZES` of the texts behind our own files of counts, added up."""
     total = np.zeros(len(SIZES), np.int64)
     for file in files:
-        described = describe_counts(file)
-        if described is None:
+        as_encoder = describe_counts(file)
+        if as_encoder is None:
             raise _damaged(file)
-        total += [described[name] for name in SIZES]
+        total += [as_encoder[name] for name in SIZES]
     return total
 
 
 def _read_counts(file: Path) -> Iterator[pa.RecordBatch]:
     """The rows of our own file of counts, some at a time; ValueError for damaged ones."""
-    with open_file(file, 1 << 16) as opened:
-        for rows in read_batches(file, opened, ROWS):
+    with open_file(file, 1 << 16) as open_tokenizer:
+        for rows in read_batches(file, open_tokenizer, ROWS):
             if any(column.null_count for column in rows.columns):
                 raise _damaged(file)
             yield rows
@@ -218,7 +220,7 @@ def _damaged(file: Path) -> ValueError:
     return ValueError(f"{file}: a damaged file of counts: delete it, and count the text again")
 
 
-def _our_counts(file: Path, described: dict, min_count: int) -> Pretokens:
+def _our_counts(file: Path, as_encoder: dict, min_count: int) -> Pretokens:
     words, counts = [pa.array([], pa.large_string())], [np.zeros(0, np.int64)]
     try:
         for rows in _read_counts(file):
@@ -232,18 +234,18 @@ def _our_counts(file: Path, described: dict, min_count: int) -> Pretokens:
     words, counts = pa.concat_arrays(words), np.concatenate(counts)
     if counts.min(initial=1) < 1 or compute.count_distinct(words).as_py() < len(words):
         raise _damaged(file)
-    return Pretokens(words, counts, **described).at_least(min_count)
+    return Pretokens(words, counts, **as_encoder).at_least(min_count)
 
 
 # --- from elsewhere ------------------------------------------------------------------------------
 def _rows(file: Path, errors: str) -> Iterator[tuple[str, int]]:
     """Words and counts of a Parquet file from elsewhere."""
-    opened = open_strings(file, "word")
-    schema = opened.schema_arrow
+    open_tokenizer = open_strings(file, "word")
+    schema = open_tokenizer.schema_arrow
     if "count" not in schema.names or not pa.types.is_integer(schema.field("count").type):
         there = ", ".join(f"{field.name}: {field.type}" for field in schema)
         raise ValueError(f"{file}: a column 'count' of whole numbers is needed; there is {there}")
-    for where, word, count in readers.parquet_rows(file, opened, ["word", "count"], errors):
+    for where, word, count in readers.parquet_rows(file, open_tokenizer, ["word", "count"], errors):
         if count is None or count < 0:
             raise ValueError(f"{where}: {word!r} has the count {count!r}")
         yield word, count

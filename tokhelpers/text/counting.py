@@ -95,7 +95,7 @@ def ensure_counts(
     """Pre-token counts of a corpus; counts by the tokenizer's own rules are taken, others refused."""
     if not isinstance(corpus, Pretokens):
         return count_pretokens(corpus, tokenizer)
-    if corpus.rules != pretokenizer_config_of(tokenizer):
+    if corpus.pretokenizer_config != pretokenizer_config_of(tokenizer):
         raise ValueError(
             "the counts were made by another normalizer or pre-tokenizer than this tokenizer's: "
             "count the text again with count_pretokens(corpus, tokenizer)"

@@ -116,8 +116,8 @@ class ParquetFiles(Files):
         return found
 
     def read(self, file: Path, reading, start: int, end: int | None) -> Iterator[str]:
-        opened, columns = open_strings(file, reading.column), [reading.column]
-        rows = readers.parquet_rows(file, opened, columns, reading.errors, start, end)
+        open_tokenizer, columns = open_strings(file, reading.column), [reading.column]
+        rows = readers.parquet_rows(file, open_tokenizer, columns, reading.errors, start, end)
         return (text for _, text in rows)
 
     def ranges(self, file: Path, size: int) -> list[tuple[int, int]]:

@@ -6,12 +6,10 @@ point): text is cut at single spaces between words first, so that only unique wo
 and the patterns in ``PATTERNS`` run in the ``regex`` module.
 """
 
-import json
-import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import islice
 
 import numpy as np
@@ -19,15 +17,8 @@ import pyarrow as pa
 from pyarrow import compute
 
 from ..tokenizer.checks import SURROGATE
-from ..tokenizer.pretokenization import (
-    LINES,
-    PATTERNS,
-    is_doubtful,
-    library_cutter,
-    pattern_cutter,
-    proven_pattern,
-)
-from ..tokenizer.token_bytes import bytes_of, characters_of, have_only, strings_of_bytes
+from ..tokenizer.pretokenization import LINES, pretokenizer
+from ..tokenizer.token_bytes import bytes_of, strings_of_bytes
 from .chunks import count_chunks
 
 PRETOKEN_BYTES = 250  # what a pre-token and its count take in a mapping (measured)
@@ -40,7 +31,7 @@ class Pretokens(Mapping):
     ``strings`` (an Arrow array) and ``words`` (a list) are the pre-tokens as the model gets them
     (``Ġword``), ``counts`` an int64 array beside them. ``chars``, ``bytes`` (UTF-8),
     ``spaced_words`` (separated by white space) and ``documents`` measure the text as it was given,
-    before normalisation. ``rules`` is the normalizer and pre-tokenizer that were applied.
+    before normalisation. ``pretokenizer_config`` is the normalizer and pre-tokenizer that were applied.
     """
 
     strings: pa.Array
@@ -49,7 +40,7 @@ class Pretokens(Mapping):
     bytes: int
     spaced_words: int
     documents: int
-    rules: str
+    pretokenizer_config: str
 
     @cached_property
     def words(self) -> list[str]:
@@ -85,118 +76,21 @@ class Pretokens(Mapping):
         return f"Pretokens({len(self):,} unique, {self.counts.sum():,} in all)"
 
 
-# --- which code path: a proven pattern, or the library ---------------------------------------------
-COMMUTING = {"NFC", "NFD", "NFKC", "NFKD", "Lowercase", "BertNormalizer"}
-AT_SPACES = {"BertPreTokenizer", "Whitespace", "WhitespaceSplit"}
-AT_MARKS = AT_SPACES | {"Digits", "Punctuation"}
-META = [
-    {"type": "Prepend", "prepend": "▁"},
-    {"type": "Replace", "pattern": {"String": " "}, "content": "▁"},
-]
-AT_BYTES = {"type": "Split", "pattern": {"Regex": "<(?=0x[0-9A-F]{2}>)"}, "invert": False}
-AT_META = {"type": "Split", "pattern": {"String": "▁"}, "behavior": "MergedWithNext"}
-
-
-def _steps(rule: dict | None, inner: str) -> list[dict]:
-    """The steps of a normalizer or pre-tokenizer, one after the other."""
-    if rule is None:
-        return []
-    if rule["type"] != "Sequence":
-        return [rule]
-    return [step for part in rule[inner] for step in _steps(part, inner)]
-
-
-@lru_cache
-def word_rules(rules: str) -> tuple[str, list[str], set[str]] | None:
-    """What rules do to a word that they cut in the same way alone and behind a single space.
-
-    That is what is put before it, and the types of the normalizers and of the pre-tokenizers behind the
-    cut at spaces. None for rules that do not cut there: they do where white space separates words and
-    falls away, and where each space is written as ``▁`` and another ``▁`` stands before the text.
-    """
-    rules = json.loads(rules)
-    forms = _steps(rules["normalizer"], "normalizers")
-    cut, *later = _steps(rules["pre_tokenizer"], "pretokenizers") or [None]
-    writes_spaces = forms[-2:] == META
-    if writes_spaces:
-        forms, cuts_there = forms[:-2], cut in (None, AT_META | {"invert": False})
-        # only chunks with "<0x" are cut there: they are left to the library
-        later = [step for step in later if not step.items() >= AT_BYTES.items()]
-    else:
-        cuts_there = cut is not None and cut["type"] in AT_SPACES
-    forms = [step["type"] for step in forms]
-    if not cuts_there or not COMMUTING.issuperset(forms):
-        return None
-    return "▁" * writes_spaces, forms, {step["type"] for step in later}
-
-
 # --- from chunks to pre-tokens ---------------------------------------------------------------------
-def _of_letters(chunks: pa.Array, is_letter: Callable[[str], bool], spaces: bool) -> np.ndarray:
-    """Which chunks have letters only, behind one space at most if they may have `spaces`."""
-    raw, offsets = bytes_of(chunks)
-    letter = characters_of(raw)
-    for code in np.flatnonzero(letter).tolist():
-        letter[code] = is_letter(chr(code))
-    return have_only(raw, offsets, letter, 32 * spaces)
-
-
-def _normalised(chunks: pa.Array, form: str | None = None) -> np.ndarray:
-    """Which chunks are in this Unicode form; none are in what is no such form."""
-    if form not in (None, "NFC", "NFD", "NFKC", "NFKD"):
-        return np.zeros(len(chunks), bool)
-    if form is None or unicodedata.is_normalized(form, bytes_of(chunks)[0].tobytes().decode()):
-        return np.ones(len(chunks), bool)
-    return np.array([unicodedata.is_normalized(form, chunk) for chunk in chunks.to_pylist()], bool)
-
-
-@lru_cache
-def _kept_ascii(rules: str) -> set[str]:
-    """The ASCII characters that stay what they are, and with a letter on either side."""
-    cut = library_cutter(rules)
-    return {char for char in map(chr, range(33, 127)) if cut(f"a{char}a") == [f"a{char}a"]}
-
-
-def _by_spaces(chunks: pa.Array, rules: str) -> tuple[np.ndarray, str, Callable]:
-    """Which chunks are pre-tokens behind a prefix, the prefix, and what cuts the others."""
-    meta, forms, later = word_rules(rules)
-    if meta and not forms and not later:
-        whole = ~compute.match_substring_regex(chunks, "[ ▁]|<0x").to_numpy(zero_copy_only=False)
-    elif meta and len(forms) < 2 and later <= AT_MARKS:
-        whole = _of_letters(chunks, str.isalpha, False) & _normalised(chunks, *forms)
-    else:
-        kept = _kept_ascii(rules) if not meta and later <= AT_MARKS else ()
-        whole = _of_letters(chunks, kept.__contains__, False)
-    return whole, meta, library_cutter(rules)
-
-
-def by_pattern(chunks: pa.Array, rules: str) -> tuple[np.ndarray, str, Callable]:
-    """Which chunks are pre-tokens by a proven pattern, no prefix, and what cuts the others.
-
-    None is in the byte alphabet.
-    """
-    kinds = PATTERNS[proven_pattern(rules)]
-    form = "NFC" if json.loads(rules)["normalizer"] is not None else None
-    whole = _of_letters(
-        chunks, lambda c: unicodedata.category(c) in kinds and not is_doubtful(c), True
-    ) & _normalised(chunks, form)
-    return whole, "", pattern_cutter(rules)
-
-
 def _pretoken_counts(chunks: pa.Array, counts: np.ndarray, rules: str) -> tuple:
-    """Pre-token counts of unique chunks: only those are cut that are not known to be one each."""
-    proven = proven_pattern(rules) is not None
-    whole, prefix, cut = (by_pattern if proven else _by_spaces)(chunks, rules)
-    pieces = Counter()
-    others = chunks.filter(~whole).to_pylist()
-    for chunk, n in zip(others, counts[~whole].tolist(), strict=True):
-        for piece in cut(chunk):
+    """Pre-token counts of unique chunks: only those not known to be one pre-token are split."""
+    splitter = pretokenizer(rules)
+    single, pieces = splitter.are_single(chunks), Counter()
+    others = chunks.filter(~single).to_pylist()
+    for chunk, n in zip(others, counts[~single].tolist(), strict=True):
+        for piece in splitter.split(chunk):
             pieces[piece] += n
-    plain = chunks.filter(whole)
-    if prefix:
-        prefix, end = (pa.scalar(text, chunks.type) for text in (prefix, ""))
+    plain = chunks.filter(single)
+    if splitter.prefix:
+        prefix, end = (pa.scalar(text, chunks.type) for text in (splitter.prefix, ""))
         plain = compute.binary_join_element_wise(prefix, plain, end)
-    words, counts = _with_pieces(plain, counts[whole], pieces)
-    return strings_of_bytes(*bytes_of(words)) if proven else words, counts
+    words, counts = _with_pieces(plain, counts[single], pieces)
+    return strings_of_bytes(*bytes_of(words)) if splitter.pattern else words, counts
 
 
 def _with_pieces(whole: pa.Array, counts: np.ndarray, pieces: Counter) -> tuple:
@@ -217,8 +111,8 @@ def tally(
     Each portion is the pre-tokens, their counts, and the characters, bytes, words and documents
     they were made from (int64). ``first`` is the number of the first document, for messages.
     """
-    pattern = proven_pattern(rules)
-    if pattern is None and word_rules(rules) is None:
+    pattern = pretokenizer(rules).pattern
+    if not pretokenizer(rules).at_spaces:
         for counts, sizes in _library_counts(weighted, rules, first, memory):
             words = pa.array(list(counts), pa.large_string())
             yield words, np.fromiter(counts.values(), np.int64, len(counts)), sizes
@@ -264,7 +158,7 @@ def _complaint(some, first: int) -> Exception:
 
 def _library_counts(weighted, rules: str, first: int, memory: int | None):
     """The slow code path: the library normalises and cuts each document."""
-    cut, counts, sizes = library_cutter(rules), Counter(), np.zeros(4, np.int64)
+    cut, counts, sizes = pretokenizer(rules).split, Counter(), np.zeros(4, np.int64)
     for number, (text, times) in enumerate(weighted, first):
         [raw], _ = next(_in_bytes([(text, times)], number))
         for piece in cut(text):

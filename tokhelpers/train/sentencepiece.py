@@ -9,7 +9,7 @@ from functools import cache
 import numpy as np
 
 from ..text.pretokens import Pretokens
-from ..tokenizer.pretokenization import library_cutter
+from ..tokenizer.pretokenization import pretokenizer
 from ..tokenizer.segmentation import sum_by_id
 from ..tokenizer.spec import TokenizerSpec
 from ..tokenizer.token_bytes import code_points
@@ -80,17 +80,17 @@ def _script(character: str) -> str:
 # --- the training text ----------------------------------------------------------------------------
 def has_rules(spec: TokenizerSpec) -> bool:
     """Whether a tokenizer follows these rules: not byte-level, and pre-tokenized by Metaspace at most."""
-    pre_tokenizer = spec.steps["pre_tokenizer"] or {"type": "Metaspace"}
+    pre_tokenizer = spec.pipeline["pre_tokenizer"] or {"type": "Metaspace"}
     return not spec.byte_level and pre_tokenizer["type"] == "Metaspace"
 
 
 def normalise(words: Pretokens, spec: TokenizerSpec) -> tuple[list[str], np.ndarray]:
     """Apply NFKC to pre-tokens and split them at spaces that it introduces; returns new counts."""
-    pretokenize = library_cutter(json.dumps(spec.steps | {"normalizer": None}))
+    split = pretokenizer(json.dumps(spec.pipeline | {"normalizer": None})).split
     counts = Counter()
     for word, n in zip(words.words, words.counts.tolist(), strict=True):
         text = unicodedata.normalize("NFKC", word)
-        for piece in [word] if text == word else pretokenize(text.replace(" ", "▁")):
+        for piece in [word] if text == word else split(text.replace(" ", "▁")):
             counts[piece] += n
     return list(counts), np.fromiter(counts.values(), np.int64, len(counts))
 
