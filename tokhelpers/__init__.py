@@ -5,7 +5,7 @@ when it is first used. The names below are the package's own; what else a folder
 ``th.FOLDER.NAME``. ``textbook`` has the algorithms, written to be read.
 
 tokenizer: one tokenizer
-    load_tokenizer, TokenizerSpec.from_tokenizer, segment, token_counts, with_merge_skipping,
+    load_tokenizer, TokenizerSpec.from_tokenizer, segment, token_counts, with_merge_skipping, with_superwords,
     save_pretrained, save_sentencepiece, tiktoken_merges, to_tiktoken
 text: where text comes from
     load_corpus, count_pretokens, load_counts, save_counts

@@ -4,6 +4,7 @@ import json
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain, islice
 
 from tokenizers import Tokenizer
 
@@ -218,22 +219,20 @@ def extend(
 
 
 def always_split(spec: TokenizerSpec, tokens: Iterable[str]) -> list[str]:
-    """List the tokens that no pre-token holds, as the normalizer or pre-tokenizer takes them apart.
+    """List the tokens that the normalizer or pre-tokenizer changes or splits in every text.
 
-    Each token's text is cut alone, after a space, and beside a letter on either side. Tokens that
-    hold part of a character are not tried.
+    Each token's text is pre-tokenized alone, without its leading space, after a space, and next to a
+    letter on either side. Tokens with an incomplete UTF-8 sequence are not tested.
     """
-    pretokenize = pretokenizer(json.dumps(spec.pipeline))
-    # without a pre-tokenizer merges cross spaces
-    between = "\0" if splits_text(spec.pipeline["pre_tokenizer"]) else ""
-    contexts = (("", ""), (" ", ""), ("a", ""), ("", "a"))
-
-    def split(token: str) -> bool:
-        inner = token.removeprefix(spec.prefix)
-        text = spec.text_of(inner)
-        if text is None:
-            return False
-        pretokens = pretokenize([before + text + after for before, after in contexts])
-        return not any(inner in between.join(pieces) for pieces in pretokens)
-
-    return [token for token in tokens if split(token)]
+    cores = [token.removeprefix(spec.prefix) for token in tokens]
+    texts = {core: text for core in cores if (text := spec.text_of(core)) is not None}
+    contexts = [(t, t.removeprefix(" "), " " + t, "a" + t, t + "a") for t in texts.values()]
+    pretokens = iter(pretokenizer(json.dumps(spec.pipeline))(list(chain.from_iterable(contexts))))
+    # without a pre-tokenizer, merges cross pre-token boundaries
+    separator = "\0" if splits_text(spec.pipeline["pre_tokenizer"]) else ""
+    split = set()
+    for core, of_core in zip(texts, contexts, strict=True):
+        pieces = list(islice(pretokens, len(of_core)))
+        if not any(core in separator.join(of_text) for of_text in pieces):
+            split.add(core)
+    return [token for token, core in zip(tokens, cores, strict=True) if core in split]

@@ -14,7 +14,14 @@ from ..tokenizer.segmentation import MergeTable, initial_ids, merge_table, segme
 from ..tokenizer.spec import TokenizerSpec
 from .merge_loop import ANSWER, MOST_SYMBOLS, merge_loop
 from .pairs import MOST_PLACES, all_pairs, text_of
-from .sentencepiece import LENGTH, has_rules, new_characters, normalised, piece_check
+from .sentencepiece import (
+    LENGTH,
+    has_rules,
+    new_characters,
+    normalised,
+    piece_check,
+    shorter_than,
+)
 from .spelling import spelling_of
 
 
@@ -176,7 +183,7 @@ def learn_tokens(
         characters = new_characters(texts, counts, spec, min_frequency)[:n_tokens]
         wider, valid = spec.with_tokens(characters), piece_check(max_token_length or LENGTH)
     else:
-        valid = piece_check(max_token_length, split_by_unicode_script=False, split_digits=False)
+        valid = shorter_than(max_token_length)
     symbols, offsets = initial_ids(texts, wider, dropping=True)
     order = alike_together(symbols, offsets)
     symbols, offsets = segment(symbols, offsets, wider.merge_table, order)

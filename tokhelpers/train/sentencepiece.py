@@ -54,6 +54,11 @@ def piece_check(
     return valid
 
 
+def shorter_than(limit: int | None) -> Callable[[str], bool] | None:
+    """Make a function that says whether a token string has at most so many characters."""
+    return None if limit is None else lambda token: len(token) <= limit
+
+
 def _one_script(text: str, by_number: bool) -> bool:
     """Whether text stays within one script; digits are of any, unless `by_number`."""
     before = None
