@@ -5,8 +5,8 @@ when it is first used. These names are at the top level; further ones are ``th.F
 ``th.textbook`` has the algorithms in plain Python, written to be read.
 
 tokenizer: load, parse, save
-    load_tokenizer, TokenizerSpec, segment, count_tokens, with_merge_skipping, save_pretrained,
-    save_sentencepiece, tiktoken_merges, to_tiktoken
+    load_tokenizer, TokenizerSpec, segment, count_tokens, with_merge_skipping, with_superwords,
+    save_pretrained, save_sentencepiece, tiktoken_merges, to_tiktoken
 text: corpora and counts
     load_corpus, count_pretokens, load_counts, save_counts
 train: learn merges and pieces

@@ -54,6 +54,7 @@ from .tokenizer import (
     tiktoken_merges as tiktoken_merges,
     to_tiktoken as to_tiktoken,
     with_merge_skipping as with_merge_skipping,
+    with_superwords as with_superwords,
 )
 from .train import (
     train_byte_level_bpe as train_byte_level_bpe,

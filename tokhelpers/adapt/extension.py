@@ -4,6 +4,7 @@ import json
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain, islice
 
 from tokenizers import Tokenizer
 
@@ -205,22 +206,20 @@ def extend(
 
 
 def always_split(spec: TokenizerSpec, tokens: Iterable[str]) -> list[str]:
-    """List the tokens that the normalizer or pre-tokenizer breaks up in every text.
+    """List the tokens that the normalizer or pre-tokenizer changes or splits in every text.
 
-    Each token's text is pre-tokenized alone, after a space, and next to a letter on either side.
-    Tokens with an incomplete UTF-8 sequence are not tested.
+    Each token's text is pre-tokenized alone, without its leading space, after a space, and next to a
+    letter on either side. Tokens with an incomplete UTF-8 sequence are not tested.
     """
-    pretokenize = pretokenizer(json.dumps(spec.pipeline))
+    cores = [token.removeprefix(spec.prefix) for token in tokens]
+    texts = {core: text for core in cores if (text := spec.text_of(core)) is not None}
+    contexts = [(t, t.removeprefix(" "), " " + t, "a" + t, t + "a") for t in texts.values()]
+    pretokens = iter(pretokenizer(json.dumps(spec.pipeline))(list(chain.from_iterable(contexts))))
     # without a pre-tokenizer, merges cross pre-token boundaries
     separator = "\0" if splits_text(spec.pipeline["pre_tokenizer"]) else ""
-    contexts = (("", ""), (" ", ""), ("a", ""), ("", "a"))
-
-    def is_split(token: str) -> bool:
-        core = token.removeprefix(spec.prefix)
-        text = spec.text_of(core)
-        if text is None:
-            return False
-        pretokens = pretokenize([left + text + right for left, right in contexts])
-        return not any(core in separator.join(pieces) for pieces in pretokens)
-
-    return [token for token in tokens if is_split(token)]
+    split = set()
+    for core, of_core in zip(texts, contexts, strict=True):
+        pieces = list(islice(pretokens, len(of_core)))
+        if not any(core in separator.join(of_text) for of_text in pieces):
+            split.add(core)
+    return [token for token, core in zip(tokens, cores, strict=True) if core in split]

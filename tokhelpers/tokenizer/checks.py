@@ -18,15 +18,17 @@ def whole_number(name: str, value) -> int:
     try:
         return operator.index(None if isinstance(value, bool) else value)
     except TypeError:
-        raise ValueError(f"{name} must be a whole number, such as 1000, not {value!r}") from None
+        raise ValueError(
+            f"{name} must be a whole number, not {value!r}: give one such as 1000"
+        ) from None
 
 
 def positive(name: str, value, minimum: int = 1) -> int:
     """Return an argument as an int from ``minimum`` to 2^52; ValueError, naming it, for anything else."""
     if (number := whole_number(name, value)) < minimum:
-        raise ValueError(f"{name} must be at least {minimum}, not {value!r}")
+        raise ValueError(f"{name} must be at least {minimum}, not {value!r}: give a larger number")
     if number > MAX_COUNT:
-        raise ValueError(f"{name} must be at most 2^52, not {value!r}")
+        raise ValueError(f"{name} must be at most 2^52, not {value!r}: give a smaller number")
     return number
 
 

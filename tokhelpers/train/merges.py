@@ -14,7 +14,7 @@ from ..tokenizer.segmentation import MergeTable, initial_ids, merge_table, segme
 from ..tokenizer.spec import TokenizerSpec
 from .merge_loop import ANSWER, MAX_SYMBOLS, merge_loop
 from .pairs import MAX_PLACES, all_pairs, text_of
-from .sentencepiece import LENGTH, has_rules, new_characters, normalise, piece_check
+from .sentencepiece import LENGTH, has_rules, new_characters, normalise, piece_check, shorter_than
 from .spelling import spelling_of
 
 
@@ -177,7 +177,7 @@ def learn_tokens(
         characters = new_characters(texts, counts, spec, min_frequency)[:n_tokens]
         extended, valid = spec.with_tokens(characters), piece_check(max_token_length or LENGTH)
     else:
-        valid = piece_check(max_token_length, split_by_unicode_script=False, split_digits=False)
+        valid = shorter_than(max_token_length)
     symbols, offsets = initial_ids(texts, extended, dropping=True)
     order = prefix_order(symbols, offsets)
     symbols, offsets = segment(symbols, offsets, extended.merge_table, order)

@@ -54,6 +54,11 @@ def piece_check(
     return valid
 
 
+def shorter_than(limit: int | None) -> Callable[[str], bool] | None:
+    """Return a function that checks that a token string has at most ``limit`` characters, or None."""
+    return None if limit is None else lambda token: len(token) <= limit
+
+
 def _one_script(text: str, split_by_number: bool) -> bool:
     """Whether a text has a single script; digits fit any script unless ``split_by_number``."""
     previous = None
