@@ -16,9 +16,9 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from ..text.packaged_texts import icd_descriptions, obo_names, obo_texts
-from ..text.sources import digest
-from ..tokenizer.checks import positive
+from tokhelpers.text.packaged_texts import icd_descriptions, obo_names, obo_texts
+from tokhelpers.text.sources import digest
+from tokhelpers.tokenizer.checks import positive
 
 LETTERS = "ABCD"
 INSTRUCTION = "Choose the one option that answers this medical question."

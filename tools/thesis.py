@@ -35,11 +35,11 @@ import transformers
 import typer
 from choices import answer_accuracy, answer_questions, as_classifier, two_stages
 from published_questions import load_questions
+from questions import Question
 from tokenizers import Tokenizer, models
 
 import tokhelpers as th
 from tokhelpers.__main__ import in_one_line
-from tokhelpers.models import Question
 
 
 class Setup(NamedTuple):

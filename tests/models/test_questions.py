@@ -8,11 +8,11 @@ from types import SimpleNamespace
 
 import pandas as pd
 import pytest
+import questions
 from published_questions import load_questions
+from questions import Question, format_question, hpo_questions, icd_chapters
 
 import tokhelpers as th
-from tokhelpers.models import questions
-from tokhelpers.models.questions import Question, format_question, hpo_questions, icd_chapters
 
 BONE = Question("Which is a bone?", ("Femur", "Liver", "Retina", "Aorta"), 2, "anatomy", "Because.")
 
