@@ -15,7 +15,7 @@ adapt: changing a tokenizer
     Extension, continue_bpe, naive_extension, thesis_extension, extend, AdaptBPE, adapt_bpe,
     pruning_order, prune
 measure: what it does to text
-    evaluate, evaluate_sizes, unreachable_tokens, reachability, compare_language, compare_vocabularies,
+    evaluate, evaluate_sizes, unreachable_tokens, reachability, compare_vocabularies,
     explain_token, explain_word, fragment_score
 models: what it does to a model
     load_model, new_model, id_map, plan_transfer, transfer_embeddings, parameter_count,

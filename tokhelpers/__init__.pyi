@@ -20,7 +20,6 @@ from .adapt import (
     thesis_extension as thesis_extension,
 )
 from .measure import (
-    compare_language as compare_language,
     compare_vocabularies as compare_vocabularies,
     evaluate as evaluate,
     evaluate_sizes as evaluate_sizes,

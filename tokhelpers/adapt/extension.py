@@ -187,8 +187,6 @@ def extend(
     - ``regenerate``: every split of a new token into two tokens becomes a merge, after the old
       ones, in order of the new tokens, longer left part first (the paper's "regen");
     - ``prepend``: what ``append`` adds, but before the old ones; a merge that both have moves up;
-    - ``scaffold``: the old tokens of which a new one consists are merged from left to right, after
-      the old merges; the intermediate tokens are added as well, before it (MEDVOC-LLM);
     - ``add_tokens``: no merges; the library cuts raw text at the tokens, inside words too (its
       byte-level decoder misreads those that are accented letters without a space before them).
 

@@ -2,10 +2,6 @@ from .explain import (
     explain_token as explain_token,
     explain_word as explain_word,
 )
-from .languages import (
-    compare_language as compare_language,
-    supplement_tokens as supplement_tokens,
-)
 from .quality import (
     evaluate as evaluate,
     evaluate_sizes as evaluate_sizes,
@@ -21,3 +17,4 @@ from .vocabularies import (
     describe_tokens as describe_tokens,
     overlap as overlap,
 )
+from .words import count_words as count_words

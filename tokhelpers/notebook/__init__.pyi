@@ -12,6 +12,10 @@ from .figures import (
     set_style as set_style,
     show_source as show_source,
 )
+from .languages import (
+    compare_language as compare_language,
+    supplement_tokens as supplement_tokens,
+)
 from .records import (
     load_measured as load_measured,
     load_published as load_published,
