@@ -8,6 +8,7 @@ from .drawings import (
 )
 from .figures import (
     label_lines as label_lines,
+    panel_size as panel_size,
     save_figure as save_figure,
     set_style as set_style,
     show_source as show_source,
