@@ -37,6 +37,12 @@ def icd():
     return {split: icd_chapters(split=split) for split in ("train", "test")}
 
 
+def test_stored_questions_are_those_that_the_tool_makes():
+    for name, table in questions.stored_tables().items():
+        stored = th.notebook.load_questions(name)
+        pd.testing.assert_frame_equal(stored, table, check_dtype=False)
+
+
 # the question and its layouts
 
 

@@ -20,6 +20,7 @@ from .languages import (
 from .records import (
     load_measured as load_measured,
     load_published as load_published,
+    load_questions as load_questions,
     profile as profile,
     record_measured as record_measured,
 )
