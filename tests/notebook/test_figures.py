@@ -7,6 +7,7 @@ from functools import cache
 from math import cos, radians, sin
 from xml.etree import ElementTree
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -114,6 +115,21 @@ def test_lines_of_seaborn_are_labelled_in_each_panel_and_saved(tmp_path, monkeyp
     said = [text for text, *_ in texts(tmp_path / "08_grid.svg")]
     assert said.count("one") == said.count("two") == 2 and "panel = A" in said
     assert min(size for _, size, *_ in texts(tmp_path / "08_grid.svg")) >= 7
+
+
+def test_a_label_stands_at_the_end_of_its_line_or_above_another():
+    figure, axes = plt.subplots()
+    axes.plot([1, 2], [100, 200], label="far")
+    axes.plot([1, 2], [100, 101], label="low")
+    axes.plot([1, 3, 2], [100, 101, 150], label="last in x")
+    axes.plot([1, 2], [100, np.nan], label="short")
+    th.notebook.label_lines(axes, gap=0.1)
+    ends = {text.get_text(): text.xy for text in axes.texts}
+    low, high = axes.get_ylim()
+    assert ends["far"] == pytest.approx((2, 200)) and ends["short"] == pytest.approx((1, 100))
+    assert ends["low"] == pytest.approx((2, 100 + 0.1 * (high - low)))
+    assert ends["last in x"] == pytest.approx((3, 100 + 0.2 * (high - low)))
+    plt.close(figure)
 
 
 def test_a_legend_of_a_grid_stands_beside_its_panels(tmp_path, monkeypatch):

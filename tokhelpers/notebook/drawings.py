@@ -161,7 +161,7 @@ def draw_index(words: Mapping[tuple[str, ...], int], pair: tuple[str, str], *, t
     heap, most frequent first.
 
     >>> _, table = draw_index({("a", "t"): 2, ("b", "a", "t"): 1, ("b", "e"): 4}, ("a", "t"))
-    >>> table[table.touched].pair.tolist()
+    >>> table[table.affected].pair.tolist()
     ['a t', 'b a']
     """
     words_with: dict[tuple[str, str], set[int]] = {}
@@ -188,7 +188,7 @@ def draw_index(words: Mapping[tuple[str, ...], int], pair: tuple[str, str], *, t
         _box(axes, 5.4, -i * step, 2.1, f"{' '.join(tokens)}   × {count}", kind)
     for x, head in ((1.2, "heap of pairs"), (3.25, "index"), (5.4, "words")):
         axes.text(x, 0.85, head, ha="center", fontsize="small", color=LINE)
-    return figure, pd.DataFrame(rows, columns=["pair", "count", "words", "touched"])
+    return figure, pd.DataFrame(rows, columns=["pair", "count", "words", "affected"])
 
 
 def _axes(width: float, height: float, xlim: tuple, ylim: tuple, title: str):

@@ -153,6 +153,7 @@ def _look(line) -> tuple:
 def _label_panel(axes, labels: dict[tuple, str], gap: float | None) -> None:
     inches = axes.get_position().height * axes.figure.get_figheight()
     gap = LINE_HEIGHT / inches if gap is None else gap
+    axes.get_ylim()  # computes the limits, which transData does not
     to_axes = axes.transData + axes.transAxes.inverted()
     ends = []
     for line in axes.get_lines():
