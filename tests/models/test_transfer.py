@@ -357,6 +357,23 @@ def test_the_old_model_is_left_alone_unless_told(old, longer):
     assert before.config.vocab_size == len(before.get_input_embeddings().weight) == 291
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_pruned_model_trains_on(old, kind):
+    """Gradients of the old size go, and the padding id follows its token, also beyond the new size."""
+    pad = old.token_to_id("<|pad|>")
+    model = a_model(kind, pad_token_id=pad)
+    ids = torch.tensor([old.encode(TEXT[0]).ids])
+    model(input_ids=ids, labels=ids).loss.backward()
+    new = th.prune(old, th.pruning_order(old, [TEXT[0]], by="leaf-frequency"), 9)
+    th.transfer_embeddings(model, old, new, inplace=True)
+    table = model.get_input_embeddings()
+    assert table.padding_idx == new.token_to_id("<|pad|>") < len(table.weight) <= pad
+    ids = torch.tensor([new.encode(TEXT[0]).ids])
+    model(input_ids=ids, labels=ids).loss.backward()
+    torch.optim.AdamW(model.parameters()).step()
+    assert all(p.grad.shape == p.shape for p in model.parameters() if p.grad is not None)
+
+
 def test_a_bias_apart_from_the_head(old, longer):
     """BART's is a buffer beside the head."""
     small = {"d_model": 16, "encoder_layers": 1, "decoder_layers": 1}

@@ -166,10 +166,14 @@ def transfer_embeddings(
                 rescale_distances(added[:, width], tokens[:, width], mean[width])
             added[list(copies)] = table[list(copies.values())].to(added.dtype)
             new_tables.append(_new_table(table, added, mean, sources, padding, plan["new_rows"]))
+        embeddings = model.get_input_embeddings()
+        padding_idx = embeddings.padding_idx
         model.resize_token_embeddings(plan["new_rows"], mean_resizing=False)
+        embeddings.padding_idx = padding_idx  # transformers drops one beyond the new size
         for tensors, table in zip(_tables(model, plan), new_tables, strict=True):
             widths = [tensor.numel() // len(table) for tensor in tensors]
             for tensor, columns in zip(tensors, table.split(widths, dim=1), strict=True):
+                tensor.grad = None
                 tensor.copy_(columns.reshape(tensor.shape))
         if plan["head"] == "untied":
             _copy_head_bias(model)
