@@ -67,7 +67,7 @@ def check(function: Callable, *cases: tuple, keep: bool = False) -> Verdict:
     >>> check(lambda word: list(word), ("a word is a list of its letters", ["at"], ["a", "t"]))
     Right: the case holds.
     >>> check(lambda word: None, ("a word is a list of its letters", ["at"], ["a", "t"]))
-    Not solved yet: the function returns None.
+    Not solved yet: the function does not return a result.
     """
     name = "the function" if function.__name__ == "<lambda>" else function.__name__
     for description, arguments, expected in cases:
@@ -78,7 +78,7 @@ def check(function: Callable, *cases: tuple, keep: bool = False) -> Verdict:
             problem = f"{call} raises {type(error).__name__}: {error}"
             return Verdict(False, f"Not right yet: {description}, but {problem}.")
         if result is None or result is ...:
-            return Verdict(False, f"Not solved yet: {name} returns {result}.")
+            return Verdict(False, f"Not solved yet: {name} does not return a result.")
         if not _same(result, expected):
             problem = f"{call} returns {_shortened(result)}"
             return Verdict(False, f"Not right yet: {description}, but {problem}.")
