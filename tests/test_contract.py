@@ -146,17 +146,10 @@ def pruned(base, by, n=200):
     return th.prune(base, th.pruning_order(base, text() if needs else None, by=by), n)
 
 
-def medvoc(base):
-    return th.adapt.medvoc(base, text(), text()[:50], sizes=[80], target_sizes=[20])
-
-
 OF_MERGES = {
     "extend, regenerate": lambda base: extended(base, "regenerate"),
     "extend, prepend": lambda base: extended(base, "prepend"),
-    "extend, scaffold": lambda base: extended(base, "scaffold"),
     "extend, add_tokens": lambda base: extended(base, "add_tokens"),
-    "AVocaDo": lambda base: th.extend(base, th.adapt.avocado(base, text(), max_tokens=100)[0]),
-    "MEDVOC": lambda base: th.extend(base, medvoc(base)[0]),
     "prune by leaf-frequency": lambda base: pruned(base, "leaf-frequency"),
     "prune by frequency": lambda base: pruned(base, "frequency"),
     "prune by merges": lambda base: pruned(base, "merges"),

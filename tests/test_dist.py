@@ -42,7 +42,7 @@ def test_the_wheel_holds_the_package_alone(dist):
     names = zipfile.ZipFile(dist / WHEEL).namelist()
     package = {n for n in tracked() if n.startswith("tokhelpers/")}
     assert {n for n in names if ".dist-info/" not in n} == package
-    kinds = {".py", ".pyi", ".mplstyle"}  # no data, which it would lack
+    kinds = {".py", ".pyi"}  # no data, which it would lack
     assert {Path(n).suffix for n in package} <= kinds
 
 

@@ -19,8 +19,8 @@ TEXT = ["low lower lowest newest widest"] * 5
 NUMBERS = pd.DataFrame({"n": [1, 2]})
 # An imperative at the start of a clause; a rule; a list to choose from; or an example.
 ADVICE = re.compile(
-    r"(?:^|[:;,] |\bor )(?:give|use|set|ask|put|load|leave|train|bring|count|prune|choose|write)\b"
-    r"|\b(?:must be|is needed|there are|it has|such as)\b"
+    r"(?:^|[:;,] |\bor )(?:give|use|set|ask|pass|put|load|leave|train|bring|count|prune|choose|write)\b"
+    r"|\b(?:must be|is needed|there are|available|it has|such as)\b"
 )
 
 

@@ -14,7 +14,7 @@ train: learn merges and pieces
 adapt: change a tokenizer
     Extension, continue_bpe, naive_extension, extend, AdaptBPE, pruning_order, prune
 measure: evaluate a tokenizer
-    evaluate, evaluate_sizes, unreachable_tokens, reachability, compare_language, compare_vocabularies,
+    evaluate, evaluate_sizes, unreachable_tokens, reachability, compare_vocabularies,
     explain, fragment_score
 models: change a model with its tokenizer
     load_model, new_model, id_map, plan_transfer, transfer_embeddings, parameter_count,

@@ -18,7 +18,6 @@ from .adapt import (
     pruning_order as pruning_order,
 )
 from .measure import (
-    compare_language as compare_language,
     compare_vocabularies as compare_vocabularies,
     evaluate as evaluate,
     evaluate_sizes as evaluate_sizes,

@@ -35,11 +35,11 @@ import transformers
 import typer
 from choices import answer_accuracy, answer_questions, as_classifier, two_stages
 from published_questions import load_questions
+from questions import Question
 from tokenizers import Tokenizer, models
 
 import tokhelpers as th
-from tokhelpers.__main__ import one_line_errors
-from tokhelpers.models import Question
+from tokhelpers.__main__ import in_one_line
 
 
 class Setup(NamedTuple):
@@ -268,7 +268,7 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_mar
 
 
 @app.command(help=__doc__)
-@one_line_errors
+@in_one_line
 def command(
     model: Annotated[str, typer.Argument(help=", ".join(MODELS))],
     arm: Annotated[str, typer.Argument(help=", ".join(ARMS))],

@@ -12,7 +12,6 @@ import tokhelpers as th
 from tokhelpers import textbook as tb
 from tokhelpers.adapt import adaptbpe
 from tokhelpers.adapt.adaptbpe import AdaptBPE
-from tokhelpers.adapt.selection import avocado, count_words, medvoc
 from tokhelpers.measure.quality import fragment_score
 from tokhelpers.tokenizer.token_bytes import token_strings
 
@@ -162,77 +161,10 @@ def test_fragment_score_by_definition(name):
 
 def test_impossible_corpora(llama):
     for corpus, message in (
-        ("text", "put it in a list"),
-        (th.count_pretokens(["a"], llama), "give the documents"),
+        ("text", "a single string: pass"),
+        (th.count_pretokens(["a"], llama), "pass documents"),
         (["...", ""], "has no words"),
         ([None], "not 'NoneType'"),
     ):
         with pytest.raises((TypeError, ValueError), match=message):
             fragment_score(llama, corpus)
-
-
-# --- AVocaDo and MEDVOC --------------------------------------------------------------------------
-@pytest.fixture(scope="module")
-def medical():
-    return list(th.load_corpus("hpo", chars=300_000))
-
-
-@pytest.mark.parametrize("name", one_fast("mistral-v1", "llama-3"))
-@pytest.mark.parametrize("how", ["append", "adapt"])
-def test_avocado_stops_at_the_threshold(name, how, medical):
-    """The scores are those of the hard words by the library's encoder."""
-    tokenizer = loaded(name)
-    extension, table = avocado(tokenizer, medical, threshold=2.6, step=100, how=how)
-    scores = table.fragment_score.to_numpy()
-    assert table.added.tolist() == list(range(0, len(extension.tokens) + 1, 100))
-    assert len(scores) > 1 and scores[-1] <= 2.6 < scores[:-1].min()
-    space = "" if name == "mistral-v1" else " "
-    hard = {
-        w: n for w, n in count_words(medical).items()
-        if len(tokenizer.encode(space + w, add_special_tokens=False).ids) > 2
-    }  # fmt: skip
-    adapted = AdaptBPE(tokenizer, extension)
-    longer = adapted if how == "adapt" else th.extend(tokenizer, extension)
-    assert fragment_score(longer, hard) == pytest.approx(scores[-1], rel=1e-12)
-    if how == "append":
-        assert fragment_score(tokenizer, hard) == pytest.approx(scores[0], rel=1e-12)
-    assert not set(extension.tokens) & tokenizer.get_vocab().keys()
-    assert not any("<0x" in token for token in extension.tokens)
-
-
-def test_avocado_says_when_it_cannot(llama):
-    with pytest.warns(UserWarning, match="after all 1 tokens, above the threshold 1.0"):
-        extension, table = avocado(llama, ["hypercholesterolemia"], threshold=1.0, max_tokens=1)
-    assert len(extension.tokens) == 1 and table.added.tolist() == [0, 1]
-    extension, table = avocado(llama, ["the patient"])
-    assert extension.tokens == [] and table.fragment_score.isna().all()
-    for name, value in {"step": 0, "threshold": 0.5, "max_tokens": 0}.items():
-        with pytest.raises(ValueError, match=f"{name}={value}.*: give numbers from 1 on"):
-            avocado(llama, ["a"], **{name: value})
-    with pytest.raises(ValueError, match="use adapt, append"):
-        avocado(llama, ["a"], how="else")
-
-
-@pytest.mark.long
-def test_medvoc_takes_the_best_of_all_sizes(llama, medical):
-    corpus, target = medical[:600], medical[600:700]
-    options = {"sizes": [0, 100, 300], "target_sizes": [0, 50, 100]}
-    extension, table = medvoc(llama, corpus, target, **options)
-    assert len(table) == 9 and table.chosen.sum() == 1
-    chosen = table[table.chosen].iloc[0]
-    assert chosen.fragment_score == table.fragment_score.min()
-    assert chosen.added == len(extension.tokens) == len(set(extension.tokens))
-    new = th.extend(llama, extension)
-    assert fragment_score(new, target) == pytest.approx(chosen.fragment_score, rel=1e-12)
-    assert fragment_score(llama, target) == pytest.approx(table.fragment_score[0], rel=1e-12)
-
-
-def test_medvoc_keeps_to_the_terms(llama):
-    corpus = ["hypercholesterolemia trzszczyn"] * 3
-    extension, _ = medvoc(llama, corpus, corpus, terms=["Hypercholesterolemia"])
-    assert extension.tokens[-1] == "Ġhypercholesterolemia"
-    assert not any("zcz" in token for token in extension.tokens)
-    with pytest.raises(ValueError, match="numbers from 0 on"):
-        medvoc(llama, corpus, corpus, sizes=[])
-    extension, table = medvoc(llama, corpus, corpus, terms=[])
-    assert extension.tokens == [] and table.added.max() == 0

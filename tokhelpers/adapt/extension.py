@@ -174,8 +174,6 @@ def extend(
     - ``regenerate``: every split of a new token into two tokens becomes a merge; these follow the
       old ones, in order of the new tokens, longer left part first (the paper's "regen");
     - ``prepend``: the merges of ``append`` precede the old ones; a merge in both moves forward;
-    - ``scaffold``: the old tokens of which a new one consists are merged from left to right, after
-      the old merges; the intermediate tokens are added as well, before it (MEDVOC-LLM);
     - ``add_tokens``: no merges; the library splits raw text at the tokens, inside words as well
       (its byte-level decoder misreads accented letters without a space before them).
 
@@ -185,7 +183,7 @@ def extend(
     tokens that the vocabulary has already, duplicates, strings that cannot be tokens, and an
     unknown ``how``; TypeError for anything but an ``Extension``.
 
-    Source: Purason et al. 2025, section 3.1 and Appendix F; section 2.1 for MEDVOC-LLM.
+    Source: Purason et al. 2025, section 3.1 and Appendix F.
 
     >>> base = th.train_byte_level_bpe(["bag bat bat"], vocab_size=258)
     >>> extend(base, Extension(tokens=["bat"])).encode("bat bag").tokens

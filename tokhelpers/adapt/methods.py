@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
 
 import numpy as np
 
@@ -10,15 +9,13 @@ from ..tokenizer.checks import whole_number
 from ..tokenizer.segmentation import (
     NO_MERGE,
     MergeTable,
-    initial_ids,
     merge_table,
     ranks_of,
-    segment,
 )
 from ..tokenizer.spec import TokenizerSpec, all_splits, merge_ids
 from ..tokenizer.token_bytes import byte_of, token_strings
 
-METHODS = ("append", "regenerate", "prepend", "scaffold", "add_tokens")
+METHODS = ("append", "regenerate", "prepend", "add_tokens")
 
 
 def extended_by_sizes(
@@ -42,8 +39,6 @@ def _method(
         return spec.with_added
     if spec.wordpiece:
         return spec.with_tokens
-    if how == "scaffold":
-        return partial(_scaffolded, spec)
     splits = None
     if how == "regenerate" or not extension.merges:
         splits = all_splits(spec.with_tokens(all_tokens), all_tokens)
@@ -139,29 +134,6 @@ def _merges_for(tokens: list[str], extension, spec: TokenizerSpec) -> list[tuple
         needed[merge] = None  # a pair can recur after it was merged
         missing.discard(merge[0] + merge[1])
     return list(needed)
-
-
-def _scaffolded(spec: TokenizerSpec, tokens: list[str]) -> TokenizerSpec:
-    """Parts with tokens and those that lead to them, merged from left to right of their old tokens."""
-    single = [token for token in tokens if len(token) == 1]  # no merges lead to a character
-    wider = spec.with_tokens(single)
-    ids, offsets = segment(*initial_ids(tokens, wider, dropping=True), wider.merge_table)
-    made, merges, name = dict.fromkeys(single), {}, wider.tokens
-    for token, start, end in zip(tokens, offsets, offsets[1:], strict=False):
-        left, *others = [name[i] for i in ids[start:end].tolist()] or [""]
-        for right in others:
-            merges[left, right] = None
-            left += right
-            if left not in spec.vocab:
-                made[left] = None
-        if left != token:
-            raise ValueError(
-                f"the token {token!r} has characters that the vocabulary lacks, so no merges lead "
-                "to it: add these characters as tokens as well"
-            )
-        made[token] = None
-    wider = spec.with_tokens(made)
-    return _with_merges(spec, wider, merge_ids(wider.vocab, list(merges)), "scaffold")
 
 
 def _without(merges: np.ndarray, excluded: MergeTable) -> np.ndarray:

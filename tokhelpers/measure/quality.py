@@ -8,7 +8,6 @@ from tokenizers import Tokenizer
 
 from ..adapt.extension import Extension
 from ..adapt.methods import extended_by_sizes
-from ..adapt.selection import count_words, spaced
 from ..text.corpora import Documents
 from ..text.counting import ensure_counts
 from ..text.pretokens import Pretokens
@@ -16,6 +15,7 @@ from ..tokenizer.encoder import Encoder
 from ..tokenizer.library import as_encoder, open_tokenizer
 from ..tokenizer.spec import TokenizerSpec
 from ..tokenizer.token_bytes import BYTE_TOKENS, ends_inside, is_utf8
+from .words import count_words, spaced
 
 POWER = 2.5  # of the Rényi efficiency
 
@@ -222,7 +222,7 @@ def evaluate_sizes(
     return table if skipping else table.drop(columns="merge_skipping", errors="ignore")
 
 
-# --- per word: a run of letters, marks and digits, as in adapt.count_words ------------------------
+# --- per word: a run of letters, marks and digits, as in count_words -------------------------------
 def word_lengths(tokenizer: Tokenizer | Encoder, words: Iterable[str]) -> np.ndarray:
     """Count the tokens of each word, preceded by a space; returns an int64 array.
 

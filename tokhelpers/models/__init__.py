@@ -1,4 +1,4 @@
-"""What a vocabulary does to a model: rows of embeddings, costs, losses, questions."""
+"""What a vocabulary does to a model: embeddings, parameters, memory, FLOPs and cross-entropy."""
 
 from ..extras import attach
 

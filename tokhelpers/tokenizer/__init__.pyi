@@ -25,7 +25,6 @@ from .segmentation import (
 )
 from .spec import (
     TokenizerSpec as TokenizerSpec,
-    build_tokenizer as build_tokenizer,
     merge_ids as merge_ids,
 )
 from .superwords import with_superwords as with_superwords

