@@ -152,7 +152,7 @@ def test_a_folder_is_what_its_new_tokenizer_is_like(text, tmp_path):
         ("extend", chat / "tokenizer.json", tmp_path / "another"),
         ("prune", chat, chat),
     ):
-        told = run(command, base, text, "-n", 3, "--out", out)
+        told = run(command, base, text, "-n", 3, "--out", out, "--force")
         assert told.exit_code == 0, told.stderr
         new = AutoTokenizer.from_pretrained(out)
         assert {name: getattr(new, name) for name in roles} == roles and new.chat_template == "T"
@@ -180,7 +180,8 @@ def test_a_least_frequency(small, text, tmp_path):
     told = run(*asked, "--min-frequency", 50)
     assert "at min_frequency=50: lower min_frequency or bring" in told.stderr
     assert "--min-frequency 50" in (tmp_path / "out" / "README.md").read_text("utf-8")
-    assert "at min_frequency=1: bring more text" in run(*asked).stderr
+    assert "at min_frequency=1: bring more text" in run(*asked, "--force").stderr
+    assert "out exists and is not empty" in run(*asked).stderr
 
 
 def test_a_path_that_is_no_corpus(small, tmp_path, monkeypatch):

@@ -5,7 +5,6 @@ instead. The second is then tried: a message that recommends what does not work 
 """
 
 import re
-from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -74,10 +73,6 @@ CASES = {
     "seed": Case(lambda x: load(seed=x), "x", 3, accepted="whole number"),
     "a count": Case(lambda x: count({"a": x}), -1, 1, accepted="whole number"),
     "min_count": Case(lambda x: count(min_count=x), 0, 1),
-    "memory": Case(lambda x: count(memory=x), 0, 1),
-    "executor": Case(
-        lambda x: count(executor=x), "two", ThreadPoolExecutor(1), accepted="Executor"
-    ),
     "tokenizer": Case(th.load_tokenizer, "mistral-v9", "mistral-v1"),
     "source": Case(lambda x: th.load_tokenizer("mistral-v1", source=x), "disk", "package"),
     "family": Case(
@@ -104,7 +99,7 @@ CASES = {
     "architecture": Case(lambda x: th.parameter_count(x, 9, "causal-lm"), "lama", "small-llama"),
     "head": Case(lambda x: th.parameter_count("small-llama", 9, x), "tail", "causal-lm"),
     "rows": Case(
-        lambda x: th.parameter_count("small-llama", x, "causal-lm"), -1, 9, None, "whole number"
+        lambda x: th.parameter_count("small-llama", x, "causal-lm"), 1.5, 9, None, "whole number"
     ),
     "init": Case(lambda x: th.transfer_embeddings(model(), base(), base(), init=x), "best", "mean"),
     "dtype": Case(lambda x: memory(dtype=x), "int3", "bfloat16"),

@@ -31,6 +31,7 @@ CORPUS = Annotated[
 ]
 FOLDER = Annotated[str, typer.Option("--out", help="the transformers folder to write")]
 TOKENS = Annotated[int, typer.Option("--tokens", "-n", min=1, help="number of tokens")]
+FORCE = Annotated[bool, typer.Option("--force", help="overwrite an existing folder")]
 CHARS = Annotated[int | None, typer.Option(min=1, help="read at most this many characters")]
 ENCODING = Annotated[str, typer.Option(help="of text and jsonl files, such as utf-16 or latin-1")]
 AS_JSON = Annotated[bool, typer.Option("--json", help="print one JSON object instead of a table")]
@@ -80,7 +81,7 @@ def load_and_count(options: dict):
     """
     from .tokenizer.files import check_folder
 
-    check_folder(options["out"])
+    check_folder(options["out"], overwrite=options["force"])
     corpus = th.load_corpus(options["corpus"], chars=options["chars"], encoding=options["encoding"])
     tokenizer = load_logged(options["tokenizer"])
     log(f"counting {corpus.name}")
@@ -128,6 +129,7 @@ def save(command: typer.Context, corpus, old, new, counts):
         new,
         options["out"],
         like=transformers_folder(options["tokenizer"]),
+        overwrite=options["force"],
         base={options["tokenizer"]: old},
         texts={f"{options['corpus']}, training text": counts, **test_entry},
         calls=[" ".join(call)],
@@ -234,6 +236,7 @@ def extend(
     min_frequency: Annotated[int, typer.Option(min=1, help="of a pair that is merged")] = 1,
     chars: CHARS = None,
     encoding: ENCODING = "utf-8",
+    force: FORCE = False,
     as_json: AS_JSON = False,
 ) -> None:
     """Add tokens by continued training; exit code 1 if some are missing or unreachable."""
@@ -259,6 +262,7 @@ def prune(
     by: Annotated[str, typer.Option(help="criterion: see th.pruning_order")] = "leaf-frequency",
     chars: CHARS = None,
     encoding: ENCODING = "utf-8",
+    force: FORCE = False,
     as_json: AS_JSON = False,
 ) -> None:
     """Remove the tokens that the text needs least; exit code 1 if others become unreachable."""

@@ -298,11 +298,11 @@ def test_what_is_no_model_of_its_own(mistral, text, tmp_path):
         save_sentencepiece(th.train_sentencepiece_bpe(text, vocab_size=900), path)
     composed = th.train_sentencepiece_bpe(text, vocab_size=900, normalizer=normalizers.NFC())
     for tokenizer, what in ((composed, "normalizer"), (mistral, "pre_tokenizer")):
-        with pytest.raises(ValueError, match=f"this tokenizer has another {what}: give the .model"):
+        with pytest.raises(ValueError, match=f"this one has another {what}: give the .model"):
             save_sentencepiece(tokenizer, path)
     settings = json.loads(bare().to_str())
     settings["model"]["vocab"]["a"] = 7
-    with pytest.raises(ValueError, match="no token has the id 1: number"):
+    with pytest.raises(ValueError, match="no token has the ID 1: number"):
         save_sentencepiece(Tokenizer.from_str(json.dumps(settings)), path)
     assert not path.exists()
 
@@ -343,7 +343,7 @@ def test_another_models_tokenizer(mistral, extension, llama, tmp_path):
     other = tmp_path / "other.model"
     other.write_bytes(spm_model())
     for tokenizer, model in ((extended, other), (llama, MISTRAL)):
-        message = "does not come from this model: id .* give the .model"
+        message = "does not come from this model: ID .* give the .model"
         with pytest.raises(ValueError, match=message):
             save_sentencepiece(tokenizer, tmp_path / "x.model", model=model)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["other.model"]

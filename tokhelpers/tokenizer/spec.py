@@ -8,7 +8,7 @@ import hashlib
 import json
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import chain
 from operator import itemgetter
 from weakref import WeakKeyDictionary
@@ -18,6 +18,7 @@ from tokenizers import AddedToken, Tokenizer, models
 
 from .checks import check_ids, check_word_markers
 from .encoder import Encoder
+from .renumbering import renumbered
 from .segmentation import MergeTable, initial_ids, initial_ids_of_pieces, merge_table, segment
 from .token_bytes import BYTE_TOKENS
 
@@ -191,7 +192,7 @@ class TokenizerSpec(Encoder):
         ids, offsets = segment(*start, self.merge_table)
         single = np.flatnonzero(np.diff(offsets) == 1)
         reached = np.zeros(len(tokens), bool)
-        reached[single] = ids[offsets[single]] == [self.vocab[tokens[i]] for i in single]
+        reached[single] = ids[offsets[single]] == [self.vocab.get(tokens[i], -1) for i in single]
         return reached
 
     def token_lengths(self, tokens: list[str]) -> np.ndarray:
@@ -241,49 +242,7 @@ class TokenizerSpec(Encoder):
         vocab = {token: int(new_id[i]) for token, i in self.vocab.items() if token not in pruned}
         merges = new_id[self.merges]
         merges = merges[(merges >= 0).all(axis=1)]
-        return self.with_(settings=_renumbered(self.settings, new_id), vocab=vocab, merges=merges)
-
-
-def _renumbered(settings: dict, new_id: np.ndarray) -> dict:
-    """Settings with new IDs wherever they hold IDs."""
-    added = [{**token, "id": int(new_id[token["id"]])} for token in settings["added_tokens"]]
-    padding = settings["padding"]
-    if padding is not None:
-        padding = {**padding, "pad_id": _new(padding["pad_id"], "padding", new_id)}
-    post = _post_processor(settings["post_processor"], new_id)
-    return {**settings, "added_tokens": added, "padding": padding, "post_processor": post}
-
-
-def _new(i: int, user: str, new_id: np.ndarray) -> int:
-    """The new ID of a token that a setting uses; ValueError if there is no such token any more."""
-    if i >= len(new_id):
-        raise ValueError(
-            f"{user} uses the ID {i}, which no token has: set the tokenizer's {user} anew"
-        )
-    if new_id[i] < 0:
-        raise ValueError(
-            f"{user} uses the token with ID {i}, which would be pruned: keep that token"
-        )
-    return int(new_id[i])
-
-
-def _post_processor(rule: dict | None, new_id: np.ndarray) -> dict | None:
-    if rule is None:
-        return None
-    new = partial(_new, user="post_processor", new_id=new_id)
-    match rule["type"]:
-        case "Sequence":
-            return {**rule, "processors": [_post_processor(r, new_id) for r in rule["processors"]]}
-        case "TemplateProcessing":
-            special = {
-                name: {**token, "ids": [new(i) for i in token["ids"]]}
-                for name, token in rule["special_tokens"].items()
-            }
-            return {**rule, "special_tokens": special}
-        case "BertProcessing" | "RobertaProcessing":
-            ends = {end: [rule[end][0], new(rule[end][1])] for end in ("sep", "cls")}
-            return {**rule, **ends}
-    return rule
+        return self.with_(settings=renumbered(self.settings, new_id), vocab=vocab, merges=merges)
 
 
 # --- parsing ---------------------------------------------------------------------------------------

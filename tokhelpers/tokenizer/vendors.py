@@ -26,9 +26,8 @@ from .gguf_file import from_gguf
 from .pretokenization import GPT_4, GPT_4O, LLAMA_3, QWEN
 from .spec import TokenizerSpec, json_digest, parse_json, remember
 
-CONVERSION = (
-    4  # raise it when a converter below changes, so that cached tokenizers are converted anew
-)
+# raise it when a converter below changes, so that cached tokenizers are converted anew
+CONVERSION = 5
 DIGEST_BYTES = 16
 NAMES = {  # name: package, file in it
     "llama-3": ("llama_models", "llama3/tokenizer.model"),
@@ -161,21 +160,23 @@ def _from_package(name: str) -> Tokenizer:
 
 
 def _from_cache(file: Path) -> Tokenizer:
-    """A cached tokenizer. Its specification is remembered under the digest kept with the merges."""
+    """A cached tokenizer; its specification is remembered under the digest kept with the merges."""
     stored = read_whole(file.with_suffix(".merges"))
-    digest, merges = stored[:DIGEST_BYTES], np.frombuffer(stored, np.int32, offset=DIGEST_BYTES)
-    spec = parse_json(read_whole(file).decode(), merges.reshape(-1, 3).copy())
+    digest, (n, *_) = stored[:DIGEST_BYTES], np.frombuffer(stored, np.int32, 1, DIGEST_BYTES)
+    merges = np.frombuffer(stored, np.int32, offset=DIGEST_BYTES + 4).reshape(n, 3).copy()
+    spec = parse_json(read_whole(file).decode(), merges)
     tokenizer = spec.to_tokenizer()
     remember(tokenizer, digest, replace(spec, vocab=spec.written_vocab))
     return tokenizer
 
 
 def _write_cache(file: Path, tokenizer: Tokenizer) -> None:
-    """Cache a tokenizer as its JSON without merges, and the digest of the JSON with the merges' IDs."""
+    """Cache a tokenizer: its JSON without merges, and a file with its digest and the merges as IDs."""
     file.parent.mkdir(parents=True, exist_ok=True)
     spec = TokenizerSpec.from_tokenizer(tokenizer)
     settings = {**spec.settings, "model": {**spec.settings["model"], "vocab": spec.vocab}}
-    merges = json_digest(tokenizer.to_str()) + spec.merges.astype(np.int32).tobytes()
+    numbers = np.concatenate([[len(spec.merges)], spec.merges.ravel()], dtype=np.int32)
+    merges = json_digest(tokenizer.to_str()) + numbers.tobytes()
     content = json.dumps(settings, ensure_ascii=False, separators=(",", ":")).encode()
     write_all({file.with_suffix(".merges"): merges, file: content})
 
