@@ -3,7 +3,7 @@
 They come from packages that pip installs: questions from the Human Phenotype Ontology (HPO), and
 the descriptions of ICD-10-CM with their chapters. What differs in one word only (sibling terms; a
 category's codes, by side and by encounter) is always in the same split, whatever the seed. The
-command stores those that notebook 16 uses in ``data/questions``.
+command stores the codes of those that notebook 16 uses in ``data/questions``.
 """
 
 import re
@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
+from tokhelpers.notebook.questions import ASKED
 from tokhelpers.text.packaged_texts import icd_descriptions, obo_names, obo_texts
 from tokhelpers.text.sources import digest
 from tokhelpers.tokenizer.checks import positive
@@ -208,7 +209,7 @@ def _hpo_question(code: str, wrong: list[str], terms: dict, seed: int) -> Questi
     # another digest than the draw's, which would favour places
     places = _shuffled([code, *wrong], f"{seed} place {code}")
     return Question(
-        f"Which term of the Human Phenotype Ontology does this describe? {term.definition}",
+        f"{ASKED} {term.definition}",
         tuple(terms[c].name for c in places),
         places.index(code),
         terms[term.branches[-1]].name,
@@ -281,20 +282,23 @@ def _check_enough(n: int | None, available: int, split: str) -> None:
 
 
 def stored_tables() -> dict[str, pd.DataFrame]:
-    """Make the tables of ``data/questions`` that notebook 16 uses, by name."""
-    questions = [
-        {
-            "subject": q.subject,
-            "question": q.question,
-            **dict(zip(LETTERS, q.options, strict=True)),
-            "answer": LETTERS[q.answer],
-            "explanation": q.explanation,
-        }
-        for q in hpo_questions(150, split="test")
-    ]
+    """Make the tables of codes in ``data/questions`` that notebook 16 uses, by name."""
+    terms = _hpo()
+    code_of = {term.name: code for code, term in terms.items()}
+    by_definition = {term.definition: code for code, term in terms.items() if term.can_be_asked}
+    questions = []
+    for q in hpo_questions(150, split="test"):
+        code = by_definition[q.question.removeprefix(f"{ASKED} ")]
+        options = [code_of[option] for option in q.options]
+        branches = terms[code].branches
+        row = {"subject": branches[-1], "parent": branches[0], "term": code}
+        questions.append(
+            row | dict(zip(LETTERS, options, strict=True)) | {"answer": LETTERS[q.answer]}
+        )
     chapters = {split: icd_chapters(1_100, split=split) for split in ("train", "test")}
     chapters = pd.concat(chapters, names=["split"]).reset_index("split")
-    return {"hpo": pd.DataFrame(questions), "icd_chapters": chapters.reset_index(drop=True)}
+    codes = chapters[["split", "code", "label"]].reset_index(drop=True)
+    return {"hpo": pd.DataFrame(questions), "icd_chapters": codes}
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from published_questions import load_questions
 from questions import Question, format_question, hpo_questions, icd_chapters
 
 import tokhelpers as th
+from tokhelpers.tokenizer.files import CHECKOUT
 
 BONE = Question("Which is a bone?", ("Femur", "Liver", "Retina", "Aorta"), 2, "anatomy", "Because.")
 
@@ -39,8 +40,19 @@ def icd():
 
 def test_stored_questions_are_those_that_the_tool_makes():
     for name, table in questions.stored_tables().items():
-        stored = th.notebook.load_questions(name)
+        stored = pd.read_csv(CHECKOUT / "data" / "questions" / f"{name}.csv.xz")
         pd.testing.assert_frame_equal(stored, table, check_dtype=False)
+    loaded = th.notebook.load_questions("hpo")
+    for row, question in zip(loaded.itertuples(), hpo_questions(150, split="test"), strict=True):
+        assert question.options == (row.A, row.B, row.C, row.D)
+        assert row.answer == "ABCD"[question.answer]
+        assert [row.subject, row.question, row.explanation] == [
+            question.subject, question.question, question.explanation
+        ]  # fmt: skip
+    loaded = th.notebook.load_questions("icd_chapters").query("split == 'test'")
+    expected = icd_chapters(1_100, split="test")
+    columns = ["text", "code", "chapter", "label"]
+    assert loaded[columns].values.tolist() == expected[columns].values.tolist()
 
 
 # the question and its layouts

@@ -17,10 +17,10 @@ from .languages import (
     compare_language as compare_language,
     supplement_tokens as supplement_tokens,
 )
+from .questions import load_questions as load_questions
 from .records import (
     load_measured as load_measured,
     load_published as load_published,
-    load_questions as load_questions,
     profile as profile,
     record_measured as record_measured,
 )

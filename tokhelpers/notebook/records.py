@@ -64,7 +64,7 @@ def load_published(table: str) -> pd.DataFrame:
     >>> int(load_published("paper_table_08").unreachable_tokens[0])
     588
     """
-    return _load("paper", table, "published table")
+    return load_table("paper", table, "published table")
 
 
 def load_measured(table: str) -> pd.DataFrame:
@@ -76,24 +76,11 @@ def load_measured(table: str) -> pd.DataFrame:
     >>> load_measured("many_languages").language.nunique()
     63
     """
-    return _load("measured", table, "measured table")
+    return load_table("measured", table, "measured table")
 
 
-def load_questions(name: str) -> pd.DataFrame:
-    """Load stored questions or classification texts from ``data/questions``.
-
-    "hpo": 150 questions with four options from the Human Phenotype Ontology (``subject``,
-    ``question``, ``A`` to ``D``, ``answer``, ``explanation``); "icd_chapters": descriptions of
-    ICD-10-CM with their chapters (``split``, ``text``, ``code``, ``chapter``, ``label``), both made by
-    ``tools/questions.py``; "mmlu_medical". Raises FileNotFoundError for an unknown name.
-
-    >>> load_questions("hpo").loc[0, "answer"] in "ABCD"
-    True
-    """
-    return _load("questions", name, "question set", ".csv.xz").fillna({"explanation": ""})
-
-
-def _load(folder: str, name: str, kind: str, suffix: str = ".csv") -> pd.DataFrame:
+def load_table(folder: str, name: str, kind: str, suffix: str = ".csv") -> pd.DataFrame:
+    """Load a table of ``data``; FileNotFoundError, listing those there are, for an unknown name."""
     if CHECKOUT is None:
         raise FileNotFoundError(
             f"data/{folder} is part of a checkout of tokhelpers, but only the package is installed "
