@@ -16,7 +16,7 @@ import pandas as pd
 import regex
 from tokenizers import Tokenizer
 
-from ..text.corpora import Documents
+from ..text.corpora import documents_of
 from ..text.counting import count_pretokens
 from ..text.pretokens import Pretokens
 from ..tokenizer.encoder import Encoder
@@ -45,7 +45,7 @@ def count_words(corpus: Iterable[str]) -> dict[str, int]:
     if isinstance(corpus, Pretokens):
         raise TypeError("these are counts of pre-tokens, which are no words: give the documents")
     words = Counter()
-    for document, n in Documents(corpus):
+    for document, n in documents_of(corpus):
         for word in find_words(document):
             words[word] += n
     if not words:

@@ -9,7 +9,7 @@ from tokenizers import Tokenizer
 from ..adapt.extension import Extension
 from ..adapt.methods import extended_by_sizes
 from ..adapt.selection import count_words, spaced
-from ..text.corpora import Documents
+from ..text.corpora import documents_of
 from ..text.counting import ensure_counts
 from ..text.pretokens import Pretokens
 from ..tokenizer.encoder import Encoder
@@ -83,7 +83,7 @@ def evaluate(
     corpus = measurable(corpus, encoder)
     words = ensure_counts(corpus, encoder)
     if encoder.cuts_text:
-        counts = _counts_in_text(encoder, corpus, words.rules)
+        counts = _counts_in_text(encoder, corpus, words.pretokenizer_config)
     else:
         counts = encoder.count_tokens(words)
     return _measures(words, counts, _ids_of(encoder, added), encoder)
@@ -140,7 +140,7 @@ def _measures(words: Pretokens, counts, added: Sequence[int], encoder: Encoder) 
 
 def _counts_in_text(encoder: Encoder, corpus, rules: str) -> np.ndarray:
     """Count tokens by encoding whole documents, as is needed when added tokens cut raw text."""
-    texts, times = zip(*Documents(corpus, rules), strict=True)
+    texts, times = zip(*documents_of(corpus, rules), strict=True)
     counts = np.zeros(encoder.next_id, np.int64)
     for ids, n in zip(encoder.ids_batch(texts), times, strict=True):
         np.add.at(counts, ids, n)

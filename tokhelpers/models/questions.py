@@ -17,7 +17,7 @@ from typing import NamedTuple
 import pandas as pd
 
 from ..text.packaged_texts import icd_descriptions, obo_names, obo_texts
-from ..text.sources import digest
+from ..text.documents import digest
 from ..tokenizer.checks import positive
 
 LETTERS = "ABCD"

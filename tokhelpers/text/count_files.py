@@ -1,8 +1,8 @@
-"""Files of counts: pre-tokens that were counted here, and words that were counted elsewhere.
+"""Files of counts: pre-tokens counted here, and words counted by other programs.
 
-A file of ours is Parquet with the columns `pretoken` and `count`, and describes the text that was
-counted. In the files that workers write, a pre-token may stand several times; one DuckDB query adds
-its counts up, and writes to the disk what does not fit into memory.
+Our files are Parquet with the columns `pretoken` and `count`, and describe the text that was
+counted. In the parts that `count_pretokens` writes into a folder, a pre-token may occur several
+times; one DuckDB query adds its counts up, and uses the disk for what does not fit into memory.
 """
 
 import json
@@ -19,49 +19,48 @@ from pyarrow import compute, parquet
 
 from ..tokenizer.checks import SURROGATE, positive
 from ..tokenizer.files import write_whole
-from . import readers
-from .file_sources import files_at
 from .pretokens import Pretokens
-from .readers import open_file, open_strings, read_batches
+from .readers import check_errors, decode, files_at, read_lines
 
 SCHEMA = pa.schema([("pretoken", pa.string()), ("count", pa.int64())])
 SIZES = ("chars", "bytes", "spaced_words", "documents")
 DESCRIPTION, CHECKSUM = b"tokhelpers.counts", b"crc32"  # keys of what a file says of its text
 ROWS = 1 << 17  # in a row group
-LEAST_MEMORY = 1 << 26  # with less than 64 MB the query does not run (measured)
+MEMORY = 1 << 28  # bytes that the query may use; with less than 64 MB it does not run (measured)
 
 
 def save_counts(counts: Pretokens, path: str | Path) -> None:
     """Save pre-token counts as a Parquet file with the columns `pretoken` and `count`.
 
-    The rules that cut the text and the sizes of the text are kept in it. The file is written whole
+    The pretokenizer config and the sizes of the text are saved as well. The file is written whole
     or not at all. Raises TypeError for anything but `Pretokens`.
 
     >>> save_counts({"a": 1}, "counts.parquet")
     Traceback (most recent call last):
-    TypeError: Pretokens are saved, as count_pretokens gives them, not dict
+    TypeError: counts must be Pretokens, as count_pretokens returns them, not dict
     """
     if not isinstance(counts, Pretokens):
-        name = type(counts).__name__
-        raise TypeError(f"Pretokens are saved, as count_pretokens gives them, not {name}")
+        kind = type(counts).__name__
+        raise TypeError(f"counts must be Pretokens, as count_pretokens returns them, not {kind}")
     rows = pa.table([counts.strings, counts.counts], schema=SCHEMA)
-    write_counts(Path(path), [rows], [getattr(counts, name) for name in SIZES], counts.rules)
+    sizes = [getattr(counts, name) for name in SIZES]
+    write_counts(Path(path), [rows], sizes, counts.pretokenizer_config)
 
 
 def load_counts(
     path: str | Path, *, min_count: int = 1, errors: str = "strict"
 ) -> Pretokens | dict[str, int]:
-    """Load counts from files: ours as `Pretokens`, those from elsewhere as a mapping word -> count.
+    """Load our counts as `Pretokens`, those of other programs as a mapping word -> count.
 
     Every trainer, extension and measure takes either in place of a corpus. ``path`` is a file, a
-    glob, or a folder, as Spark and Hadoop write one. Files from elsewhere are Parquet with the
-    columns `word` and `count`, or lines of a word, a tab and a count (.gz and .xz, too); a word may
-    come several times. Each word is then a document of its own: write words with the space before
+    glob, or a folder as Spark and Hadoop write it. Files of other programs are Parquet with the
+    columns `word` and `count`, or lines of a word, a tab and a count (also compressed); a word may
+    occur several times. Each word is then a document of its own: write words with the space before
     them where the text has one, but without it for tokenizers that put ``▁`` before a text.
-    ``min_count`` leaves out what is rarer, after adding up. ``errors`` is as for `load_corpus`.
+    ``min_count`` leaves out rarer words after adding up. ``errors`` is as for `load_corpus`.
 
-    Raises FileNotFoundError when nothing is there, ValueError for what is no such file, naming the
-    place in it, and for a ``min_count`` above every count.
+    Raises FileNotFoundError if nothing is at ``path``, ValueError for any other content, naming the
+    line or row, and for a ``min_count`` above every count.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -71,56 +70,57 @@ def load_counts(
     {' the': 6, ' of': 3}
     """
     positive("min_count", min_count)
-    readers.check_errors(errors)
+    check_errors(errors)
     path = Path(os.path.expanduser(path))
-    ours = path / "counts.parquet" if path.is_dir() else path
-    named = ours.suffix == ".parquet" and ours.is_file()
-    if named and (described := describe_counts(ours)):
-        return _our_counts(ours, described, min_count)
+    file = path / "counts.parquet" if path.is_dir() else path
+    is_parquet = file.suffix == ".parquet" and file.is_file()
+    if is_parquet and (description := describe_counts(file)):
+        return _our_counts(file, description, min_count)
     words = Counter()
     for file in files_at("counts", str(path)):
         if file.name.startswith("_") or not file.stat().st_size:
-            continue  # a folder may have such files, but no counts in them
-        read = _rows if file.suffix == ".parquet" else _lines
+            continue  # a folder may have such files, without counts
+        read = _table_rows if file.suffix == ".parquet" else _text_rows
         for word, count in read(file, errors):
             words[word] += count
     if not words:
         raise ValueError(f"{path}: there are no counts in it")
     if sum(words.values()) >= 1 << 63:
-        raise ValueError(f"{path}: the counts add up to more than 64 bits hold")
-    kept = {word: count for word, count in words.items() if count >= min_count}
-    if not kept:
+        raise ValueError(f"{path}: the sum of the counts exceeds 64 bits")
+    frequent = {word: count for word, count in words.items() if count >= min_count}
+    if not frequent:
         raise ValueError(
             f"{path}: no word occurs {min_count:,} times, the most frequent {max(words.values()):,} "
             "times: give a smaller min_count"
         )
-    return kept
+    return frequent
 
 
-# --- added up ------------------------------------------------------------------------------------
-def merge_counts(files: Iterable[Path], folder: Path, memory: int) -> Iterator[pa.RecordBatch]:
-    """Add up the counts in files, and give them out in the order of their pre-tokens' bytes.
+# --- the merge -----------------------------------------------------------------------------------
+def merge_counts(files: Iterable[Path], folder: Path) -> Iterator[pa.RecordBatch]:
+    """Add up the counts in files and yield them in the order of their pre-tokens' bytes.
 
-    ``memory`` bounds the bytes that the query holds (64 MB at least); what exceeds it goes into a
-    temporary folder in ``folder``. Raises ValueError for a damaged file, naming it, and for a sum
-    that 64 bits do not hold, OSError when the disk is full.
+    What exceeds `MEMORY` goes into a temporary folder in ``folder``. Raises ValueError for a damaged
+    file, naming it, and for a sum that exceeds 64 bits, OSError if the disk is full.
     """
-    import duckdb
-
+    try:
+        import duckdb
+    except ImportError:
+        raise ImportError("merging counts needs duckdb: pip install 'tokhelpers[data]'") from None
     query = """
         SELECT pretoken, sum(count)::BIGINT AS count
         FROM counts
         GROUP BY pretoken
-        ORDER BY pretoken  -- compared by bytes, which is the order of code points
+        ORDER BY pretoken  -- by bytes, which is the order of code points
     """
-    memory, failed = max(memory, LEAST_MEMORY), []
-    rows = pa.RecordBatchReader.from_batches(SCHEMA, _rows_of(files, failed))
-    place = None if SURROGATE.search(str(folder)) else folder  # of which DuckDB cannot be told
-    with TemporaryDirectory(dir=place, ignore_cleanup_errors=True) as spilled:
+    failures = []
+    rows = pa.RecordBatchReader.from_batches(SCHEMA, _rows_of(files, failures))
+    place = None if SURROGATE.search(str(folder)) else folder  # DuckDB needs a name in UTF-8
+    with TemporaryDirectory(dir=place, ignore_cleanup_errors=True) as temporary:
         settings = {
-            "memory_limit": f"{memory >> 10}KiB",
-            "temp_directory": spilled,
-            "threads": min(memory // LEAST_MEMORY, os.cpu_count() or 1),
+            "memory_limit": f"{MEMORY >> 10}KiB",
+            "temp_directory": temporary,
+            "threads": max(1, min(MEMORY >> 26, os.cpu_count() or 1)),
             "autoinstall_known_extensions": False,
             "autoload_known_extensions": False,
         }
@@ -131,94 +131,124 @@ def merge_counts(files: Iterable[Path], folder: Path, memory: int) -> Iterator[p
                 yield from database.sql(query).to_arrow_reader(ROWS)
             except duckdb.Error as error:
                 kind = ValueError if isinstance(error, duckdb.DataError) else OSError
-                why = str(error).partition("\n")[0]
-                told = kind(f"the counts in {folder} cannot be added up: {why}")
-                raise next(iter(failed), told) from None
+                message = (
+                    f"cannot add up the counts in {folder}: {str(error).partition(chr(10))[0]}"
+                )
+                raise next(iter(failures), kind(message)) from None
 
 
-def _rows_of(files: Iterable[Path], failed: list[Exception]) -> Iterator[pa.RecordBatch]:
-    """The rows of files; what fails is kept in ``failed``, since DuckDB makes another error of it."""
+def _rows_of(files: Iterable[Path], failures: list[Exception]) -> Iterator[pa.RecordBatch]:
+    """The rows of files; an error is kept in ``failures``, since DuckDB replaces it by its own."""
     try:
         for file in files:
             yield from _read_counts(file)
     except Exception as error:
-        failed.append(error)
+        failures.append(error)
         raise
 
 
 # --- our own files -------------------------------------------------------------------------------
 def write_counts(
-    file: Path, rows: Iterable[pa.RecordBatch | pa.Table], sizes: Sequence[int], rules: str
+    file: Path,
+    rows: Iterable[pa.RecordBatch | pa.Table],
+    sizes: Sequence[int],
+    pretokenizer_config: str,
+    **description: str,
 ) -> None:
-    """Write counts as one file, whole or not at all, with the `SIZES` of the text and its rules.
+    """Write counts to one file, whole or not at all, with the `SIZES` of the text and the config.
 
-    ``sizes`` are looked at when all rows are written. Row groups are of one size, however the rows
-    come, and pages have checksums: equal rows make equal files. Raises OSError as `write_whole` does.
+    Row groups have one size, however the rows come, and pages have checksums: equal rows make equal
+    files. Raises OSError as `write_whole` does.
     """
     options = {"use_dictionary": False, "write_page_checksum": True}
+    description |= dict(zip(SIZES, map(int, sizes), strict=True))
+    text = json.dumps(description | {"pretokenizer_config": pretokenizer_config}).encode()
 
     def write(draft: Path) -> None:
         with (
             pa.OSFile(os.fsencode(draft), "wb") as target,  # a name need not be UTF-8
             parquet.ParquetWriter(target, SCHEMA, **options) as writer,
         ):
-            held = SCHEMA.empty_table()
-            for some in rows:
-                held = pa.concat_tables([held, pa.table(some.columns, schema=SCHEMA)])
-                while len(held) >= ROWS:
-                    writer.write_table(held[:ROWS])
-                    held = held[ROWS:]
-            writer.write_table(held)
-            described = dict(zip(SIZES, map(int, sizes), strict=True)) | {"rules": rules}
-            text = json.dumps(described).encode()
-            # the checksums of pages do not cover what a file says of itself
+            pending = SCHEMA.empty_table()
+            for batch in rows:
+                pending = pa.concat_tables([pending, pa.table(batch.columns, schema=SCHEMA)])
+                while len(pending) >= ROWS:
+                    writer.write_table(pending[:ROWS])
+                    pending = pending[ROWS:]
+            writer.write_table(pending)
+            # the checksums of pages do not cover the description
             writer.add_key_value_metadata({DESCRIPTION: text, CHECKSUM: str(crc32(text))})
 
     write_whole(file, write)
-    pa.default_memory_pool().release_unused()  # a worker may wait long for its next task
+
+
+def _metadata(file: Path) -> parquet.FileMetaData:
+    """What a Parquet file says of itself; ValueError for any other file."""
+    try:
+        with pa.OSFile(os.fsencode(file)) as source:  # a name need not be UTF-8
+            metadata = parquet.read_metadata(source)
+            _ = metadata.schema.to_arrow_schema()  # its names may not be UTF-8
+        return metadata
+    except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
+        if getattr(error, "errno", None):  # of the operating system: no such file, no permission
+            raise
+        raise ValueError(f"{file}: not a Parquet file ({error})") from None
+
+
+def _rows_in(file: Path, columns: list[str]) -> Iterator[pa.RecordBatch]:
+    """The rows of a Parquet file, some at a time; ValueError for a damaged file."""
+    missing = _metadata(file).num_rows
+    options = {"pre_buffer": False, "page_checksum_verification": True}
+    try:
+        with (
+            pa.OSFile(os.fsencode(file)) as source,
+            parquet.ParquetFile(source, **options) as table,
+        ):
+            for rows in table.iter_batches(ROWS, columns=columns, use_threads=False):
+                missing -= len(rows)
+                yield rows
+    except (OSError, pa.ArrowException) as error:
+        raise ValueError(f"{file}: damaged Parquet file ({error})") from None
+    if missing:
+        raise ValueError(f"{file}: damaged Parquet file (rows are missing)")
 
 
 def describe_counts(file: Path) -> dict | None:
-    """What our own file of counts says of its text; None for a Parquet file from elsewhere.
+    """Return what our file of counts says of its text; None for a Parquet file of another program.
 
-    Raises ValueError for a damaged file, FileNotFoundError where there is none.
+    Raises ValueError for a damaged file, FileNotFoundError if there is none.
     """
-    with open_file(file) as opened:
-        schema, metadata = opened.schema_arrow, opened.metadata.metadata or {}
+    described = _metadata(file)
+    metadata = described.metadata or {}
     if DESCRIPTION not in metadata:
         return None
     text = metadata[DESCRIPTION]
-    if metadata.get(CHECKSUM) != str(crc32(text)).encode() or not schema.equals(SCHEMA):
+    if metadata.get(CHECKSUM) != str(crc32(text)).encode() or not (
+        described.schema.to_arrow_schema().equals(SCHEMA)
+    ):
         raise _damaged(file)
     return json.loads(text)
 
 
 def total_sizes(files: Iterable[Path]) -> np.ndarray:
-    """The `SIZES` of the texts behind our own files of counts, added up."""
-    total = np.zeros(len(SIZES), np.int64)
-    for file in files:
-        described = describe_counts(file)
-        if described is None:
-            raise _damaged(file)
-        total += [described[name] for name in SIZES]
-    return total
+    """Add up the `SIZES` of the texts behind our files of counts."""
+    descriptions = [describe_counts(file) for file in files]
+    return np.array([[of[name] for name in SIZES] for of in descriptions]).sum(0)
 
 
 def _read_counts(file: Path) -> Iterator[pa.RecordBatch]:
-    """The rows of our own file of counts, some at a time; ValueError for damaged ones."""
-    with open_file(file, 1 << 16) as opened:
-        for rows in read_batches(file, opened, ROWS):
-            if any(column.null_count for column in rows.columns):
-                raise _damaged(file)
-            yield rows
+    """The rows of our file of counts, some at a time; ValueError for damaged ones."""
+    for rows in _rows_in(file, SCHEMA.names):
+        if any(column.null_count for column in rows.columns):
+            raise _damaged(file)
+        yield rows
 
 
 def _damaged(file: Path) -> ValueError:
-    """The error for a file of counts that is not as it was written."""
-    return ValueError(f"{file}: a damaged file of counts: delete it, and count the text again")
+    return ValueError(f"{file}: damaged file of counts: delete it, and count the text again")
 
 
-def _our_counts(file: Path, described: dict, min_count: int) -> Pretokens:
+def _our_counts(file: Path, description: dict, min_count: int) -> Pretokens:
     words, counts = [pa.array([], pa.large_string())], [np.zeros(0, np.int64)]
     try:
         for rows in _read_counts(file):
@@ -232,26 +262,35 @@ def _our_counts(file: Path, described: dict, min_count: int) -> Pretokens:
     words, counts = pa.concat_arrays(words), np.concatenate(counts)
     if counts.min(initial=1) < 1 or compute.count_distinct(words).as_py() < len(words):
         raise _damaged(file)
-    return Pretokens(words, counts, **described).at_least(min_count)
+    sizes = [description[name] for name in SIZES]
+    return Pretokens(words, counts, *sizes, description["pretokenizer_config"]).at_least(min_count)
 
 
-# --- from elsewhere ------------------------------------------------------------------------------
-def _rows(file: Path, errors: str) -> Iterator[tuple[str, int]]:
-    """Words and counts of a Parquet file from elsewhere."""
-    opened = open_strings(file, "word")
-    schema = opened.schema_arrow
-    if "count" not in schema.names or not pa.types.is_integer(schema.field("count").type):
-        there = ", ".join(f"{field.name}: {field.type}" for field in schema)
-        raise ValueError(f"{file}: a column 'count' of whole numbers is needed; there is {there}")
-    for where, word, count in readers.parquet_rows(file, opened, ["word", "count"], errors):
-        if count is None or count < 0:
-            raise ValueError(f"{where}: {word!r} has the count {count!r}")
-        yield word, count
+# --- files of other programs -----------------------------------------------------------------------
+def _table_rows(file: Path, errors: str) -> Iterator[tuple[str, int]]:
+    """Words and counts in a Parquet file of another program."""
+    kinds = {field.name: field.type for field in _metadata(file).schema.to_arrow_schema()}
+    is_count = pa.types.is_integer(kinds.get("count", pa.null()))
+    if kinds.get("word") not in (pa.string(), pa.large_string()) or not is_count:
+        listed = ", ".join(f"{name}: {kind}" for name, kind in kinds.items())
+        raise ValueError(
+            f"{file}: columns 'word' of strings and 'count' of whole numbers are needed; there is {listed}"
+        )
+    row = 0
+    for batch in _rows_in(file, ["word", "count"]):
+        # as bytes: not all Parquet writers check that strings are UTF-8
+        words = batch["word"].cast(pa.large_binary()).to_pylist()
+        for word, count in zip(words, batch["count"].to_pylist(), strict=True):
+            row += 1
+            where = f"{file}, row {row}"
+            if word is None or count is None or count < 0:
+                raise ValueError(f"{where}: {word!r} has the count {count!r}; give a whole number")
+            yield decode(word, where, 0, errors), count
 
 
-def _lines(file: Path, errors: str) -> Iterator[tuple[str, int]]:
-    """Words and counts of a file with a tab between them; a first line `word<TAB>count` is a header."""
-    for number, line in enumerate(readers.read_lines(file, errors), 1):
+def _text_rows(file: Path, errors: str) -> Iterator[tuple[str, int]]:
+    """Words and counts separated by a tab; a first line `word<TAB>count` is a header."""
+    for number, line in enumerate(read_lines(file, "", errors), 1):
         word, tab, count = line.rpartition("\t")
         if number == 1 and (word, count) == ("word", "count"):
             continue

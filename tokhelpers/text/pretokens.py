@@ -1,8 +1,8 @@
-"""Text into unique pre-tokens and their counts: everything after works on these.
+"""Pre-tokens of a text and their counts, on which every training and measurement works.
 
 The tokenizer's own normalizer and pre-tokenizer decide what a pre-token is. Two faster code paths
-give the same counts where this is proven (tests/text/test_pretokens.py goes through every code
-point): text is cut at single spaces between words first, so that only unique words are looked at;
+give the same counts where that is proven (tests/text/test_pretokens.py tries every code point): text
+is first split at single spaces between words, so that only unique words have to be pre-tokenized;
 and the patterns in ``PATTERNS`` run in the ``regex`` module.
 """
 
@@ -13,12 +13,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import islice
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from pyarrow import compute
 
-from ..tokenizer.checks import SURROGATE
 from ..tokenizer.pretokenization import (
     LINES,
     PATTERNS,
@@ -28,19 +28,19 @@ from ..tokenizer.pretokenization import (
     proven_pattern,
 )
 from ..tokenizer.token_bytes import bytes_of, characters_of, have_only, strings_of_bytes
-from .chunks import count_chunks
+from .chunks import Batch, Counts, count_chunks
 
-PRETOKEN_BYTES = 250  # what a pre-token and its count take in a mapping (measured)
+BATCH_BYTES = 1 << 22  # of documents that are counted together
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Pretokens(Mapping):
     """Unique pre-tokens of a text and how often each occurs: a mapping pre-token -> count.
 
-    ``strings`` (an Arrow array) and ``words`` (a list) are the pre-tokens as the model gets them
-    (``Ġword``), ``counts`` an int64 array beside them. ``chars``, ``bytes`` (UTF-8),
-    ``spaced_words`` (separated by white space) and ``documents`` measure the text as it was given,
-    before normalisation. ``rules`` is the normalizer and pre-tokenizer that were applied.
+    ``strings`` (an Arrow array) and ``words`` (a list) are the pre-tokens in the form that the model
+    receives (``Ġword``), ``counts`` is an int64 array parallel to them. ``chars``, ``bytes`` (UTF-8),
+    ``spaced_words`` (separated by white space) and ``documents`` are sizes of the original text,
+    before normalisation. ``pretokenizer_config`` is the normalizer and pre-tokenizer, as JSON.
     """
 
     strings: pa.Array
@@ -49,18 +49,18 @@ class Pretokens(Mapping):
     bytes: int
     spaced_words: int
     documents: int
-    rules: str
+    pretokenizer_config: str
 
     @cached_property
     def words(self) -> list[str]:
         return self.strings.to_pylist()
 
     @cached_property
-    def _places(self) -> dict[str, int]:
+    def _indices(self) -> dict[str, int]:
         return {word: i for i, word in enumerate(self.words)}
 
     def __getitem__(self, word: str) -> int:
-        return int(self.counts[self._places[word]])
+        return int(self.counts[self._indices[word]])
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.words)
@@ -69,23 +69,23 @@ class Pretokens(Mapping):
         return len(self.strings)
 
     def at_least(self, min_count: int) -> "Pretokens":
-        """Those that occur so often, of the same text; ValueError when there are none."""
-        kept = self.counts >= min_count
-        if not kept.any():
+        """Keep the pre-tokens that occur at least ``min_count`` times; ValueError if there is none."""
+        is_kept = self.counts >= min_count
+        if not is_kept.any():
             raise ValueError(
                 f"no pre-token occurs {min_count:,} times: give a smaller min_count"
                 if min_count > 1
                 else f"the corpus has no text in its {self.documents:,} documents: nothing to count"
             )
-        if kept.all():
+        if is_kept.all():
             return self
-        return replace(self, strings=self.strings.filter(kept), counts=self.counts[kept])
+        return replace(self, strings=self.strings.filter(is_kept), counts=self.counts[is_kept])
 
     def __repr__(self) -> str:
         return f"Pretokens({len(self):,} unique, {self.counts.sum():,} in all)"
 
 
-# --- which code path: a proven pattern, or the library ---------------------------------------------
+# --- which code path: a proven pattern, words, or the library ----------------------------------------
 COMMUTING = {"NFC", "NFD", "NFKC", "NFKD", "Lowercase", "BertNormalizer"}
 AT_SPACES = {"BertPreTokenizer", "Whitespace", "WhitespaceSplit"}
 AT_MARKS = AT_SPACES | {"Digits", "Punctuation"}
@@ -97,42 +97,49 @@ AT_BYTES = {"type": "Split", "pattern": {"Regex": "<(?=0x[0-9A-F]{2}>)"}, "inver
 AT_META = {"type": "Split", "pattern": {"String": "▁"}, "behavior": "MergedWithNext"}
 
 
-def _steps(rule: dict | None, inner: str) -> list[dict]:
-    """The steps of a normalizer or pre-tokenizer, one after the other."""
-    if rule is None:
+class WordConfig(NamedTuple):
+    """What a config does to words: prefix, normalizers, pre-tokenizers behind the split at spaces."""
+
+    prefix: str
+    normalizers: list[str]
+    pre_tokenizers: set[str]
+
+
+def _pipeline(config: dict | None, inner: str) -> list[dict]:
+    """The parts of a normalizer or pre-tokenizer, in order."""
+    if config is None:
         return []
-    if rule["type"] != "Sequence":
-        return [rule]
-    return [step for part in rule[inner] for step in _steps(part, inner)]
+    if config["type"] != "Sequence":
+        return [config]
+    return [step for part in config[inner] for step in _pipeline(part, inner)]
 
 
 @lru_cache
-def word_rules(rules: str) -> tuple[str, list[str], set[str]] | None:
-    """What rules do to a word that they cut in the same way alone and behind a single space.
+def word_config(pretokenizer_config: str) -> WordConfig | None:
+    """Return what a config does to a word, if it treats it alike alone and behind a single space.
 
-    That is what is put before it, and the types of the normalizers and of the pre-tokenizers behind the
-    cut at spaces. None for rules that do not cut there: they do where white space separates words and
-    falls away, and where each space is written as ``▁`` and another ``▁`` stands before the text.
+    It does so where white space separates words and is dropped, and where each space is replaced
+    by ``▁`` and another ``▁`` is put before the text. Returns None for any other config.
     """
-    rules = json.loads(rules)
-    forms = _steps(rules["normalizer"], "normalizers")
-    cut, *later = _steps(rules["pre_tokenizer"], "pretokenizers") or [None]
-    writes_spaces = forms[-2:] == META
-    if writes_spaces:
-        forms, cuts_there = forms[:-2], cut in (None, AT_META | {"invert": False})
-        # only chunks with "<0x" are cut there: they are left to the library
+    config = json.loads(pretokenizer_config)
+    forms = _pipeline(config["normalizer"], "normalizers")
+    first, *later = _pipeline(config["pre_tokenizer"], "pretokenizers") or [None]
+    replaces_spaces = forms[-2:] == META
+    if replaces_spaces:
+        forms, is_at_spaces = forms[:-2], first in (None, AT_META | {"invert": False})
+        # only chunks with "<0x" are split there: they are left to the library
         later = [step for step in later if not step.items() >= AT_BYTES.items()]
     else:
-        cuts_there = cut is not None and cut["type"] in AT_SPACES
+        is_at_spaces = first is not None and first["type"] in AT_SPACES
     forms = [step["type"] for step in forms]
-    if not cuts_there or not COMMUTING.issuperset(forms):
+    if not is_at_spaces or not COMMUTING.issuperset(forms):
         return None
-    return "▁" * writes_spaces, forms, {step["type"] for step in later}
+    return WordConfig("▁" * replaces_spaces, forms, {step["type"] for step in later})
 
 
 # --- from chunks to pre-tokens ---------------------------------------------------------------------
 def _of_letters(chunks: pa.Array, is_letter: Callable[[str], bool], spaces: bool) -> np.ndarray:
-    """Which chunks have letters only, behind one space at most if they may have `spaces`."""
+    """Which chunks consist of letters, behind at most one space if `spaces`."""
     raw, offsets = bytes_of(chunks)
     letter = characters_of(raw)
     for code in np.flatnonzero(letter).tolist():
@@ -141,7 +148,7 @@ def _of_letters(chunks: pa.Array, is_letter: Callable[[str], bool], spaces: bool
 
 
 def _normalised(chunks: pa.Array, form: str | None = None) -> np.ndarray:
-    """Which chunks are in this Unicode form; none are in what is no such form."""
+    """Which chunks are in this Unicode form; none if it is another normalizer."""
     if form not in (None, "NFC", "NFD", "NFKC", "NFKD"):
         return np.zeros(len(chunks), bool)
     if form is None or unicodedata.is_normalized(form, bytes_of(chunks)[0].tobytes().decode()):
@@ -150,128 +157,122 @@ def _normalised(chunks: pa.Array, form: str | None = None) -> np.ndarray:
 
 
 @lru_cache
-def _kept_ascii(rules: str) -> set[str]:
-    """The ASCII characters that stay what they are, and with a letter on either side."""
-    cut = library_cutter(rules)
-    return {char for char in map(chr, range(33, 127)) if cut(f"a{char}a") == [f"a{char}a"]}
+def _kept_ascii(pretokenizer_config: str) -> set[str]:
+    """The ASCII characters that are not changed, and not separated from a letter on either side."""
+    pretokenize = library_cutter(pretokenizer_config)
+    return {c for c in map(chr, range(33, 127)) if pretokenize(f"a{c}a") == [f"a{c}a"]}
 
 
-def _by_spaces(chunks: pa.Array, rules: str) -> tuple[np.ndarray, str, Callable]:
-    """Which chunks are pre-tokens behind a prefix, the prefix, and what cuts the others."""
-    meta, forms, later = word_rules(rules)
+def _by_words(chunks: pa.Array, pretokenizer_config: str) -> tuple[np.ndarray, str, Callable]:
+    """Which chunks are pre-tokens behind a prefix, the prefix, and the function for the others."""
+    meta, forms, later = word_config(pretokenizer_config)
     if meta and not forms and not later:
-        whole = ~compute.match_substring_regex(chunks, "[ ▁]|<0x").to_numpy(zero_copy_only=False)
+        needs_library = compute.match_substring_regex(chunks, "[ ▁]|<0x")
+        is_pretoken = ~needs_library.to_numpy(zero_copy_only=False)
     elif meta and len(forms) < 2 and later <= AT_MARKS:
-        whole = _of_letters(chunks, str.isalpha, False) & _normalised(chunks, *forms)
+        is_pretoken = _of_letters(chunks, str.isalpha, False) & _normalised(chunks, *forms)
     else:
-        kept = _kept_ascii(rules) if not meta and later <= AT_MARKS else ()
-        whole = _of_letters(chunks, kept.__contains__, False)
-    return whole, meta, library_cutter(rules)
+        kept = _kept_ascii(pretokenizer_config) if not meta and later <= AT_MARKS else ()
+        is_pretoken = _of_letters(chunks, kept.__contains__, False)
+    return is_pretoken, meta, library_cutter(pretokenizer_config)
 
 
-def by_pattern(chunks: pa.Array, rules: str) -> tuple[np.ndarray, str, Callable]:
-    """Which chunks are pre-tokens by a proven pattern, no prefix, and what cuts the others.
+def by_pattern(chunks: pa.Array, pretokenizer_config: str) -> tuple[np.ndarray, str, Callable]:
+    """Return which chunks are pre-tokens by a proven pattern, no prefix, the function for the others.
 
-    None is in the byte alphabet.
+    None of these pre-tokens is in the byte alphabet.
     """
-    kinds = PATTERNS[proven_pattern(rules)]
-    form = "NFC" if json.loads(rules)["normalizer"] is not None else None
-    whole = _of_letters(
+    kinds = PATTERNS[proven_pattern(pretokenizer_config)]
+    form = "NFC" if json.loads(pretokenizer_config)["normalizer"] is not None else None
+    is_pretoken = _of_letters(
         chunks, lambda c: unicodedata.category(c) in kinds and not is_doubtful(c), True
     ) & _normalised(chunks, form)
-    return whole, "", pattern_cutter(rules)
+    return is_pretoken, "", pattern_cutter(pretokenizer_config)
 
 
-def _pretoken_counts(chunks: pa.Array, counts: np.ndarray, rules: str) -> tuple:
-    """Pre-token counts of unique chunks: only those are cut that are not known to be one each."""
-    proven = proven_pattern(rules) is not None
-    whole, prefix, cut = (by_pattern if proven else _by_spaces)(chunks, rules)
+def _pretokens_of(chunks: pa.Array, counts: np.ndarray, pretokenizer_config: str) -> tuple:
+    """Pre-tokens of unique chunks and their counts; only chunks that may have several are split."""
+    is_proven = proven_pattern(pretokenizer_config) is not None
+    path = by_pattern if is_proven else _by_words
+    is_pretoken, prefix, pretokenize = path(chunks, pretokenizer_config)
     pieces = Counter()
-    others = chunks.filter(~whole).to_pylist()
-    for chunk, n in zip(others, counts[~whole].tolist(), strict=True):
-        for piece in cut(chunk):
+    others = chunks.filter(~is_pretoken).to_pylist()
+    for chunk, n in zip(others, counts[~is_pretoken].tolist(), strict=True):
+        for piece in pretokenize(chunk):
             pieces[piece] += n
-    plain = chunks.filter(whole)
+    words = chunks.filter(is_pretoken)
     if prefix:
         prefix, end = (pa.scalar(text, chunks.type) for text in (prefix, ""))
-        plain = compute.binary_join_element_wise(prefix, plain, end)
-    words, counts = _with_pieces(plain, counts[whole], pieces)
-    return strings_of_bytes(*bytes_of(words)) if proven else words, counts
+        words = compute.binary_join_element_wise(prefix, words, end)
+    words, counts = _with_pieces(words, counts[is_pretoken], pieces)
+    return strings_of_bytes(*bytes_of(words)) if is_proven else words, counts
 
 
-def _with_pieces(whole: pa.Array, counts: np.ndarray, pieces: Counter) -> tuple:
-    """Pre-tokens that are whole chunks, and the pieces of other chunks, added up."""
-    both = compute.is_in(whole, pa.array(list(pieces), whole.type)).to_numpy(zero_copy_only=False)
-    for word, n in zip(whole.filter(both).to_pylist(), counts[both].tolist(), strict=True):
+def _with_pieces(words: pa.Array, counts: np.ndarray, pieces: Counter) -> tuple:
+    """Add up pre-tokens that are chunks and the pieces of other chunks."""
+    in_both = compute.is_in(words, pa.array(list(pieces), words.type))
+    in_both = in_both.to_numpy(zero_copy_only=False)
+    for word, n in zip(words.filter(in_both).to_pylist(), counts[in_both].tolist(), strict=True):
         pieces[word] += n
-    words = pa.concat_arrays([whole.filter(~both), pa.array(list(pieces), whole.type)])
+    words = pa.concat_arrays([words.filter(~in_both), pa.array(list(pieces), words.type)])
     numbers = np.fromiter(pieces.values(), np.int64, len(pieces))
-    return words, np.concatenate([counts[~both], numbers])
+    return words, np.concatenate([counts[~in_both], numbers])
 
 
-def tally(
-    weighted: Iterable[tuple[str, int]], rules: str, *, first: int = 1, memory: int | None = None
-) -> Iterator[tuple[pa.Array, np.ndarray, np.ndarray]]:
-    """Count the pre-tokens of (document, how often), in portions of about `memory` bytes.
+# --- from documents to counts ------------------------------------------------------------------------
+def count_units(batches: Iterable[Batch], pretokenizer_config: str) -> Counts:
+    """Count what `pretokens_of_units` turns into pre-tokens: chunks, or the library's pre-tokens.
 
-    Each portion is the pre-tokens, their counts, and the characters, bytes, words and documents
-    they were made from (int64). ``first`` is the number of the first document, for messages.
+    The result does not depend on how the documents are batched.
     """
-    pattern = proven_pattern(rules)
-    if pattern is None and word_rules(rules) is None:
-        for counts, sizes in _library_counts(weighted, rules, first, memory):
-            words = pa.array(list(counts), pa.large_string())
-            yield words, np.fromiter(counts.values(), np.int64, len(counts)), sizes
-        return
-    options = {"spaces": pattern is not None, "lines": pattern in LINES, "memory": memory}
-    for chunks, counts, sizes in count_chunks(_in_bytes(weighted, first), **options):
-        words, counts = _pretoken_counts(chunks, counts, rules)
-        del chunks
-        pa.default_memory_pool().release_unused()
-        yield words, counts, sizes
+    pattern = proven_pattern(pretokenizer_config)
+    if pattern is not None or word_config(pretokenizer_config) is not None:
+        return count_chunks(batches, spaces=pattern is not None, lines=pattern in LINES)
+    pretokenize, counts, sizes = library_cutter(pretokenizer_config), Counter(), np.zeros(4, int)
+    for batch in batches:
+        raw = batch.text.tobytes()
+        for begin, end, n in zip(*(column.tolist() for column in batch[1:]), strict=True):
+            text = raw[begin:end].decode()
+            for piece in pretokenize(text):
+                counts[piece] += n
+            sizes += n * np.array([len(text), end - begin, len(text.split()), 1])
+    counts.pop("", None)
+    units = pa.array(list(counts), pa.large_string())
+    return Counts(units, np.fromiter(counts.values(), np.int64, len(counts)), sizes)
 
 
-def _in_bytes(weighted, first: int, size: int = 1 << 20):
-    """Documents as UTF-8 with how often each counts, in batches of about `size` bytes."""
-    documents, texts, times, filled = iter(weighted), [], [], 0
-    while some := list(islice(documents, 100)):
-        try:
-            encoded = [text.encode() for text, _ in some]
-        except (AttributeError, UnicodeEncodeError):
-            raise _complaint(some, first) from None
-        texts += encoded
-        times += [n for _, n in some]
-        filled += sum(map(len, encoded))
-        first += len(some)
-        if filled > size:
-            yield texts, times
-            texts, times, filled = [], [], 0
-    yield texts, times
-
-
-def _complaint(some, first: int) -> Exception:
-    """What is wrong with the first document that cannot be encoded."""
-    for number, (text, _) in enumerate(some, first):
-        if not isinstance(text, str):
-            return TypeError(f"document {number} is {type(text).__name__}, not str")
-        if surrogate := SURROGATE.search(text):
-            break
-    return ValueError(
-        f"the text holds a lone surrogate ({surrogate[0]!a}), which no encoding can write: "
-        "decode it properly, or replace it"
+def pretokens_of_units(units: pa.Array, counts: np.ndarray, pretokenizer_config: str) -> tuple:
+    """Turn unique units and their counts into unique pre-tokens and their counts."""
+    is_library = (
+        proven_pattern(pretokenizer_config) is None and word_config(pretokenizer_config) is None
     )
+    return (units, counts) if is_library else _pretokens_of(units, counts, pretokenizer_config)
 
 
-def _library_counts(weighted, rules: str, first: int, memory: int | None):
-    """The slow code path: the library normalises and cuts each document."""
-    cut, counts, sizes = library_cutter(rules), Counter(), np.zeros(4, np.int64)
-    for number, (text, times) in enumerate(weighted, first):
-        [raw], _ = next(_in_bytes([(text, times)], number))
-        for piece in cut(text):
-            counts[piece] += times
-        counts.pop("", None)
-        sizes += times * np.array([len(text), len(raw), len(text.split()), 1])
-        if memory is not None and len(counts) * PRETOKEN_BYTES > memory:
-            yield counts, sizes
-            counts, sizes = Counter(), np.zeros(4, np.int64)
-    yield counts, sizes
+def batches_of(documents: Iterable[tuple[str, int]]) -> Iterator[Batch]:
+    """Encode weighted documents as UTF-8, about `BATCH_BYTES` at a time.
+
+    Raises ValueError for a document with a lone surrogate.
+    """
+    documents, texts, weights, size = iter(documents), [], [], 0
+    while group := list(islice(documents, 100)):
+        try:
+            encoded = [text.encode() for text, _ in group]
+        except UnicodeEncodeError as error:
+            number = f"U+{ord(error.object[error.start]):04X}"
+            raise ValueError(
+                f"the text contains the lone surrogate {number}; fix its decoding, or replace it"
+            ) from None
+        texts += encoded
+        weights += [n for _, n in group]
+        size += sum(map(len, encoded))
+        if size > BATCH_BYTES:
+            yield _joined(texts, weights)
+            texts, weights, size = [], [], 0
+    yield _joined(texts, weights)
+
+
+def _joined(texts: list[bytes], weights: list[int]) -> Batch:
+    text = np.frombuffer(b"".join(texts) or b"\0", np.uint8)  # an empty buffer is refused
+    offsets = np.cumsum([0, *map(len, texts)])
+    return Batch(text, offsets[:-1], offsets[1:], np.array(weights, np.int64))
