@@ -232,8 +232,8 @@ def describe_counts(file: Path) -> dict | None:
 
 def total_sizes(files: Iterable[Path]) -> np.ndarray:
     """Add up the `SIZES` of the texts behind our files of counts."""
-    descriptions = [describe_counts(file) for file in files]
-    return np.array([[of[name] for name in SIZES] for of in descriptions]).sum(0)
+    descriptions = map(describe_counts, files)
+    return sum((np.array([of[name] for name in SIZES]) for of in descriptions), np.zeros(4, int))
 
 
 def _read_counts(file: Path) -> Iterator[pa.RecordBatch]:
@@ -283,9 +283,10 @@ def _table_rows(file: Path, errors: str) -> Iterator[tuple[str, int]]:
         for word, count in zip(words, batch["count"].to_pylist(), strict=True):
             row += 1
             where = f"{file}, row {row}"
-            if word is None or count is None or count < 0:
+            word = decode(b"" if word is None else word, where, 0, errors)
+            if count is None or count < 0:
                 raise ValueError(f"{where}: {word!r} has the count {count!r}; give a whole number")
-            yield decode(word, where, 0, errors), count
+            yield word, count
 
 
 def _text_rows(file: Path, errors: str) -> Iterator[tuple[str, int]]:

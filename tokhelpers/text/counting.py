@@ -59,9 +59,7 @@ def count_pretokens(
         return _checked(corpus, config).at_least(min_count)
     if _is_bag(corpus):
         if folder is not None:
-            raise ValueError(
-                "folder= is for a corpus that is read here: a Dask bag is counted without"
-            )
+            raise ValueError("a Dask bag is counted without folder=: leave it out")
         units, counts, sizes = corpus.reduction(partial(_count_partition, config), add_up).compute()
     elif folder is not None:
         return _count_into(destination(folder), corpus, config, min_count)

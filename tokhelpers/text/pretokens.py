@@ -269,7 +269,8 @@ def batches_of(documents: Iterable[tuple[str, int]]) -> Iterator[Batch]:
         if size > BATCH_BYTES:
             yield _joined(texts, weights)
             texts, weights, size = [], [], 0
-    yield _joined(texts, weights)
+    if texts:
+        yield _joined(texts, weights)
 
 
 def _joined(texts: list[bytes], weights: list[int]) -> Batch:
