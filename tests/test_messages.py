@@ -5,7 +5,6 @@ instead. The second is then tried: a message that recommends what does not work 
 """
 
 import re
-from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -74,10 +73,6 @@ CASES = {
     "seed": Case(lambda x: load(seed=x), "x", 3, accepted="whole number"),
     "a count": Case(lambda x: count({"a": x}), -1, 1, accepted="whole number"),
     "min_count": Case(lambda x: count(min_count=x), 0, 1),
-    "memory": Case(lambda x: count(memory=x), 0, 1),
-    "executor": Case(
-        lambda x: count(executor=x), "two", ThreadPoolExecutor(1), accepted="Executor"
-    ),
     "tokenizer": Case(th.load_tokenizer, "mistral-v9", "mistral-v1"),
     "source": Case(lambda x: th.load_tokenizer("mistral-v1", source=x), "disk", "package"),
     "family": Case(

@@ -165,7 +165,7 @@ def test_impossible_corpora(llama):
         ("text", "put it in a list"),
         (th.count_pretokens(["a"], llama), "give the documents"),
         (["...", ""], "has no words"),
-        ([None], "not 'NoneType'"),
+        ([None], "missing value at index 0"),
     ):
         with pytest.raises((TypeError, ValueError), match=message):
             fragment_score(llama, corpus)

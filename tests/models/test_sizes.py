@@ -130,7 +130,7 @@ def test_a_named_corpus_is_measured_on_what_it_has_held_out(base, name, held):
     learn = th.count_pretokens(corpus, base)
     same = th.recommend_size(base, learn, "small-llama", test=held, **FEW)
     pd.testing.assert_frame_equal(found, same)
-    with pytest.raises(ValueError, match=f"{held.name}.* is what would be measured on"):
+    with pytest.raises(ValueError, match=f"{held.name}.* is evaluation data"):
         th.recommend_size(base, held, "small-llama", **FEW)
 
 
@@ -152,7 +152,7 @@ def test_added_tokens_cut_the_text_that_is_measured(base, texts):
         ({"sizes": []}, ValueError, "sizes is empty: give numbers"),
         ({"test": []}, ValueError, "no text in its 0 documents"),
         ({"model_config": {"hidden_size": 8}}, TypeError, "model_config is a dict: give the name"),
-        ({"corpus": "kissa"}, TypeError, "got one string: put it in a list"),
+        ({"corpus": "kissa"}, TypeError, "single string: put it in a list"),
         ({"test": None}, ValueError, "no corpus of load_corpus has nothing held out: give test="),
     ],
     ids=str,

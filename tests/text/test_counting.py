@@ -31,7 +31,10 @@ from tokhelpers.text import chunks, count_files, counting, pretokens, readers
 def texts():
     """Real text of two scripts, empty and odd lines."""
     texts = [
-        text for code in ("fi", "ru") for text in th.load_corpus(f"wordfreq:{code}", chars=300_000)
+        text
+        for code in ("fi", "ru")
+        for split, chars in (("train", 270_000), ("test", 30_000))
+        for text in th.load_corpus(f"wordfreq:{code}", chars=chars, split=split)
     ]
     texts += ["", " ", "It's  e\u0301 \u1c89 x", "\x1c\u3000", ""]
     random.Random(3).shuffle(texts)
@@ -144,15 +147,13 @@ def test_text_in_another_encoding_and_invalid_text(tmp_path, split, kind):
     (tmp_path / "utf-8").write_text(text, "utf-8")
     (tmp_path / "utf-16").write_text(text, "utf-16")
     (tmp_path / "bad").write_bytes(text.encode() + b"\xff\n")
-    counts = [
-        dict(
-            th.count_pretokens(
-                th.load_corpus(f"text:{tmp_path}/{e}", split=split, encoding=e), encoder(kind)
-            )
-        )
-        for e in ("utf-8", "utf-16")
-    ]
-    assert counts[0] == counts[1]
+    one, other = (
+        th.load_corpus(f"text:{tmp_path}/{name}", split=split, encoding=name)
+        for name in ("utf-8", "utf-16")
+    )
+    assert dict(th.count_pretokens(one, encoder(kind))) == dict(
+        th.count_pretokens(other, encoder(kind))
+    )
     bad = f"text:{tmp_path}/bad"
     with pytest.raises(ValueError, match=f"bad: invalid UTF-8 at byte {len(text.encode())};"):
         th.count_pretokens(th.load_corpus(bad, split=split), encoder(kind))
@@ -344,7 +345,8 @@ def stop(file, *arguments, **options):
         os.kill(os.getpid(), 9)
     write(file, *arguments, **options)
 counting.write_counts = stop
-th.count_pretokens(open(sys.argv[1], encoding="utf-8").read().split("\\n"), th.load_tokenizer("llama-3"), folder=sys.argv[2])
+texts = open(sys.argv[1], encoding="utf-8").read().split("\\n")
+th.count_pretokens(texts, th.load_tokenizer("llama-3"), folder=sys.argv[2])
 """
     texts = [text.replace("\r", "") for text in texts]
     (tmp_path / "text").write_text("\n".join(texts), "utf-8")

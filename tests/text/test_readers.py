@@ -260,6 +260,7 @@ def test_bad_parquet(tmp_path):
         assert message.startswith(f"{path}: cannot read strings from the column '{column}': ")
     message = f"{path}, row 2, column 'text': missing value (null); a string is needed"
     assert failure(f"parquet:{path}") == message
+    parquet.write_table(pa.table({"text": LINES}), path, write_page_checksum=True)
     content = path.read_bytes()
     for damage in (content[:-30], content[30:], content[:4] + bytes(20) + content[24:]):
         path.write_bytes(damage)

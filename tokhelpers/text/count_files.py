@@ -283,7 +283,9 @@ def _table_rows(file: Path, errors: str) -> Iterator[tuple[str, int]]:
         for word, count in zip(words, batch["count"].to_pylist(), strict=True):
             row += 1
             where = f"{file}, row {row}"
-            word = decode(b"" if word is None else word, where, 0, errors)
+            if word is None:
+                raise ValueError(f"{where}: missing word (null)")
+            word = decode(word, where, 0, errors)
             if count is None or count < 0:
                 raise ValueError(f"{where}: {word!r} has the count {count!r}; give a whole number")
             yield word, count

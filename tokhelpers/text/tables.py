@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from pyarrow.dataset import ParquetFragmentScanOptions
+from pyarrow.parquet import read_metadata
 
 from ..tokenizer.files import reason
 from .documents import Content
@@ -58,8 +59,9 @@ def read_parquet(file: Path | str, column: str, errors: str, encoding: str = "")
 def _parquet_values(file: Path | str, column: str) -> Iterator[bytes | None]:
     """The values of a column as bytes: not all Parquet writers check that strings are UTF-8."""
     datasets = _library(f"parquet:{file}")
+    is_local, n = isinstance(file, Path), 0
     options = {
-        "data_files": glob.escape(str(file)),
+        "data_files": glob.escape(os.path.realpath(file) if is_local else file),
         "columns": [column],
         "features": datasets.Features({column: datasets.Value("binary")}),
         "batch_size": ROWS,
@@ -67,7 +69,11 @@ def _parquet_values(file: Path | str, column: str) -> Iterator[bytes | None]:
     }
     try:
         for row in _rows(f"parquet:{file}", "parquet", split="train", **options):
+            n += 1
             yield row[column]
+        # a name that datasets resolves to nothing would be an empty file
+        if is_local and n != (rows := read_metadata(file).num_rows):
+            raise ValueError(f"it has {n:,} of {rows:,} rows")
     except Exception as error:  # of pyarrow, pandas or datasets: there are many
         if getattr(error, "errno", None):  # an error of the operating system
             raise
