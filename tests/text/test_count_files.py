@@ -103,11 +103,11 @@ def test_lines_that_hold_no_counts(tmp_path):
     [
         (
             {"token": ["a"], "count": [1]},
-            "columns .* are needed; there is token: string, count",
+            "no column 'word'; there is .'token', 'count'",
         ),
         (
             {"word": ["a"], "count": [1.0]},
-            "columns .* are needed; there is word: string, count: double",
+            "'count' of whole numbers is needed; there is word",
         ),
         ({"word": ["a", "b"], "count": [1, None]}, "row 2: 'b' has the count None"),
         ({"word": ["a"], "count": [-1]}, "row 1: 'a' has the count -1"),

@@ -21,6 +21,7 @@ from ..tokenizer.checks import SURROGATE, positive
 from ..tokenizer.files import write_whole
 from .pretokens import Pretokens
 from .readers import check_errors, decode, files_at, read_lines
+from .tables import check_strings, opened_parquet, parquet_rows
 
 SCHEMA = pa.schema([("pretoken", pa.string()), ("count", pa.int64())])
 SIZES = ("chars", "bytes", "spaced_words", "documents")
@@ -182,50 +183,17 @@ def write_counts(
     write_whole(file, write)
 
 
-def _metadata(file: Path) -> parquet.FileMetaData:
-    """What a Parquet file says of itself; ValueError for any other file."""
-    try:
-        with pa.OSFile(os.fsencode(file)) as source:  # a name need not be UTF-8
-            metadata = parquet.read_metadata(source)
-            _ = metadata.schema.to_arrow_schema()  # its names may not be UTF-8
-        return metadata
-    except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
-        if getattr(error, "errno", None):  # of the operating system: no such file, no permission
-            raise
-        raise ValueError(f"{file}: not a Parquet file ({error})") from None
-
-
-def _rows_in(file: Path, columns: list[str]) -> Iterator[pa.RecordBatch]:
-    """The rows of a Parquet file, some at a time; ValueError for a damaged file."""
-    missing = _metadata(file).num_rows
-    options = {"pre_buffer": False, "page_checksum_verification": True}
-    try:
-        with (
-            pa.OSFile(os.fsencode(file)) as source,
-            parquet.ParquetFile(source, **options) as table,
-        ):
-            for rows in table.iter_batches(ROWS, columns=columns, use_threads=False):
-                missing -= len(rows)
-                yield rows
-    except (OSError, pa.ArrowException) as error:
-        raise ValueError(f"{file}: damaged Parquet file ({error})") from None
-    if missing:
-        raise ValueError(f"{file}: damaged Parquet file (rows are missing)")
-
-
 def describe_counts(file: Path) -> dict | None:
     """Return what our file of counts says of its text; None for a Parquet file of another program.
 
     Raises ValueError for a damaged file, FileNotFoundError if there is none.
     """
-    described = _metadata(file)
-    metadata = described.metadata or {}
+    with opened_parquet(file) as table:
+        schema, metadata = table.schema_arrow, table.metadata.metadata or {}
     if DESCRIPTION not in metadata:
         return None
     text = metadata[DESCRIPTION]
-    if metadata.get(CHECKSUM) != str(crc32(text)).encode() or not (
-        described.schema.to_arrow_schema().equals(SCHEMA)
-    ):
+    if metadata.get(CHECKSUM) != str(crc32(text)).encode() or not schema.equals(SCHEMA):
         raise _damaged(file)
     return json.loads(text)
 
@@ -238,7 +206,7 @@ def total_sizes(files: Iterable[Path]) -> np.ndarray:
 
 def _read_counts(file: Path) -> Iterator[pa.RecordBatch]:
     """The rows of our file of counts, some at a time; ValueError for damaged ones."""
-    for rows in _rows_in(file, SCHEMA.names):
+    for rows in parquet_rows(file, SCHEMA.names, ROWS):
         if any(column.null_count for column in rows.columns):
             raise _damaged(file)
         yield rows
@@ -269,15 +237,14 @@ def _our_counts(file: Path, description: dict, min_count: int) -> Pretokens:
 # --- files of other programs -----------------------------------------------------------------------
 def _table_rows(file: Path, errors: str) -> Iterator[tuple[str, int]]:
     """Words and counts in a Parquet file of another program."""
-    kinds = {field.name: field.type for field in _metadata(file).schema.to_arrow_schema()}
-    is_count = pa.types.is_integer(kinds.get("count", pa.null()))
-    if kinds.get("word") not in (pa.string(), pa.large_string()) or not is_count:
+    with opened_parquet(file) as table:
+        check_strings(file, table, "word")
+        kinds = {field.name: field.type for field in table.schema_arrow}
+    if not pa.types.is_integer(kinds.get("count", pa.null())):
         listed = ", ".join(f"{name}: {kind}" for name, kind in kinds.items())
-        raise ValueError(
-            f"{file}: columns 'word' of strings and 'count' of whole numbers are needed; there is {listed}"
-        )
+        raise ValueError(f"{file}: a column 'count' of whole numbers is needed; there is {listed}")
     row = 0
-    for batch in _rows_in(file, ["word", "count"]):
+    for batch in parquet_rows(file, ["word", "count"]):
         # as bytes: not all Parquet writers check that strings are UTF-8
         words = batch["word"].cast(pa.large_binary()).to_pylist()
         for word, count in zip(words, batch["count"].to_pylist(), strict=True):

@@ -1,22 +1,89 @@
-"""Stream the texts of Parquet files and of data sets on the Hugging Face Hub, by `datasets`."""
+"""Read tables: the columns of Parquet files, and data sets of the Hugging Face Hub as a stream."""
 
-import glob
 import os
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
-from pyarrow.dataset import ParquetFragmentScanOptions
-from pyarrow.parquet import read_metadata
+import fsspec
+import pyarrow as pa
+from pyarrow import parquet
 
 from ..tokenizer.files import reason
 from .documents import Content
 from .readers import decode, field_of
 
-ROWS = 1024  # of a Parquet file in memory at a time
+ROWS, ROWS_BYTES = 1 << 10, 1 << 24  # of a Parquet file in memory at a time: the fewer of the two
 
 
+# --- Parquet files -----------------------------------------------------------------------------------
+@contextmanager
+def opened_parquet(file: Path | str) -> Iterator[parquet.ParquetFile]:
+    """Open a Parquet file at a path or URL; ValueError for any other file, and for a damaged one."""
+    # the name of a local file need not be UTF-8
+    opener = (
+        (lambda: pa.OSFile(os.fsencode(file))) if isinstance(file, Path) else fsspec.open(file).open
+    )
+    try:
+        with opener() as source:
+            options = {"pre_buffer": False, "page_checksum_verification": True}
+            table = parquet.ParquetFile(source, **options)
+            _ = table.schema_arrow  # its names may not be UTF-8
+            yield table
+    except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
+        if getattr(error, "errno", None):  # of the operating system: no such file, no permission
+            raise
+        raise ValueError(f"{file}: not a Parquet file, or damaged ({error})") from None
+
+
+def parquet_rows(
+    file: Path | str, columns: list[str], most: int = ROWS
+) -> Iterator[pa.RecordBatch]:
+    """Yield some columns, at most so many rows at a time; ValueError for a damaged file."""
+    with opened_parquet(file) as table:
+        missing = table.metadata.num_rows
+        size = sum(table.metadata.row_group(i).total_byte_size for i in range(table.num_row_groups))
+        n = max(1, min(most, ROWS_BYTES * missing // max(1, size)))
+        for rows in table.iter_batches(n, columns=columns, use_threads=False):
+            missing -= len(rows)
+            yield rows
+        if missing:
+            raise ValueError(f"{file}: damaged Parquet file (it has other rows than it describes)")
+
+
+def read_parquet(file: Path | str, column: str, errors: str, encoding: str = "") -> Iterator[str]:
+    """Yield the strings of a column of a Parquet file; ``encoding`` is ignored.
+
+    Raises ValueError, naming the file, for a damaged file, a missing column and one that does not
+    hold strings; for a missing value and invalid UTF-8 it names the row as well.
+    """
+    with opened_parquet(file) as table:
+        check_strings(file, table, column)
+    number = 0
+    for rows in parquet_rows(file, [column]):
+        # as bytes: not all Parquet writers check that strings are UTF-8
+        for value in rows[column].cast(pa.large_binary()).to_pylist():
+            number += 1
+            where = f"{file}, row {number}, column {column!r}"
+            if value is None:
+                raise ValueError(f"{where}: missing value (null); a string is needed")
+            yield decode(value, where, 0, errors)
+
+
+def check_strings(file: Path | str, table: parquet.ParquetFile, column: str) -> None:
+    """Raise ValueError for a Parquet file without this column, or with other values in it."""
+    schema = table.schema_arrow
+    if column not in schema.names:
+        raise ValueError(f"{file}: there is no column {column!r}; there is {schema.names}")
+    kind = schema.field(column).type
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    if kind not in (pa.string(), pa.large_string()):
+        raise ValueError(f"{file}: the column {column!r} must hold strings, not {kind}")
+
+
+# --- data sets of the hub --------------------------------------------------------------------------
 def _library(name: str):
     """Import `datasets` when it is first needed: that takes a second."""
     try:
@@ -31,59 +98,6 @@ def _library(name: str):
     return datasets
 
 
-def _rows(name: str, *arguments, **options) -> Iterator[dict]:
-    """The rows of a data set, as a stream; `datasets` logs nothing meanwhile."""
-    datasets = _library(name)
-    verbosity = datasets.logging.get_verbosity()
-    datasets.logging.set_verbosity(datasets.logging.CRITICAL)
-    try:
-        yield from datasets.load_dataset(*arguments, streaming=True, **options)
-    finally:
-        datasets.logging.set_verbosity(verbosity)
-
-
-# --- Parquet files -----------------------------------------------------------------------------------
-def read_parquet(file: Path | str, column: str, errors: str, encoding: str = "") -> Iterator[str]:
-    """Yield the strings of a column of a Parquet file; ``encoding`` is ignored.
-
-    Raises ValueError, naming the file, for a damaged file, a missing column and one that does not
-    hold strings; for a missing value and invalid UTF-8 it names the row as well.
-    """
-    for number, value in enumerate(_parquet_values(file, column), 1):
-        where = f"{file}, row {number}, column {column!r}"
-        if value is None:
-            raise ValueError(f"{where}: missing value (null); a string is needed")
-        yield decode(value, where, 0, errors)
-
-
-def _parquet_values(file: Path | str, column: str) -> Iterator[bytes | None]:
-    """The values of a column as bytes: not all Parquet writers check that strings are UTF-8."""
-    datasets = _library(f"parquet:{file}")
-    is_local, n = isinstance(file, Path), 0
-    options = {
-        "data_files": glob.escape(os.path.realpath(file) if is_local else file),
-        "columns": [column],
-        "features": datasets.Features({column: datasets.Value("binary")}),
-        "batch_size": ROWS,
-        "fragment_scan_options": ParquetFragmentScanOptions(page_checksum_verification=True),
-    }
-    try:
-        for row in _rows(f"parquet:{file}", "parquet", split="train", **options):
-            n += 1
-            yield row[column]
-        # a name that datasets resolves to nothing would be an empty file
-        if is_local and n != (rows := read_metadata(file).num_rows):
-            raise ValueError(f"it has {n:,} of {rows:,} rows")
-    except Exception as error:  # of pyarrow, pandas or datasets: there are many
-        if getattr(error, "errno", None):  # an error of the operating system
-            raise
-        raise ValueError(
-            f"{file}: cannot read strings from the column {column!r}: {reason(error)}; the Parquet file "
-            "must be intact and have this column"
-        ) from None
-
-
-# --- data sets of the hub --------------------------------------------------------------------------
 def hub_corpus(name: str, *, column: str, errors: str, **_) -> Content:
     """Open `hf:ID[@CONFIG][@REVISION][#SPLIT]`."""
     place = name.removeprefix("hf:")
@@ -124,11 +138,13 @@ def read_hub(name: str, column: str, errors: str) -> Iterator[str]:
 def hub_rows(name: str) -> Iterator[dict]:
     """Yield the rows of a data set on the hub; ValueError or OSError in one sentence if it fails."""
     dataset, config, options = hub_dataset(name)
-    retries = _library(f"hf:{name}").config
+    datasets = _library(f"hf:{name}")
     # The hub's client has asked six times when it gives up; 20 such rounds would take half an hour.
-    retries.STREAMING_READ_MAX_RETRIES = retries.STREAMING_OPEN_MAX_RETRIES = 1
+    datasets.config.STREAMING_READ_MAX_RETRIES = datasets.config.STREAMING_OPEN_MAX_RETRIES = 1
+    verbosity = datasets.logging.get_verbosity()
+    datasets.logging.set_verbosity(datasets.logging.CRITICAL)  # its errors are raised, too
     try:
-        yield from _rows(f"hf:{name}", dataset, config, **options)
+        yield from datasets.load_dataset(dataset, config, streaming=True, **options)
     except Exception as error:  # of the client, the transport or the file format
         kind = ValueError if isinstance(error, ValueError) else OSError
         raise kind(
@@ -136,3 +152,5 @@ def hub_rows(name: str) -> Iterator[dict]:
             "connection, log in if it is gated (hf auth login), or give a local copy as jsonl:PATH "
             "or parquet:PATH"
         ) from None
+    finally:
+        datasets.logging.set_verbosity(verbosity)
