@@ -9,6 +9,7 @@ import json
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from zlib import crc32
@@ -18,7 +19,7 @@ import pyarrow as pa
 from pyarrow import compute, parquet
 
 from ..tokenizer.checks import SURROGATE, positive
-from ..tokenizer.files import write_whole
+from ..tokenizer.files import reason, write_whole
 from .pretokens import Pretokens
 from .readers import check_errors, decode, files_at, read_lines
 from .tables import check_strings, opened_parquet, parquet_rows
@@ -114,8 +115,8 @@ def merge_counts(files: Iterable[Path], folder: Path) -> Iterator[pa.RecordBatch
         GROUP BY pretoken
         ORDER BY pretoken  -- by bytes, which is the order of code points
     """
-    failures = []
-    rows = pa.RecordBatchReader.from_batches(SCHEMA, _rows_of(files, failures))
+    batches = chain.from_iterable(parquet_rows(file, SCHEMA.names, ROWS) for file in files)
+    rows = pa.RecordBatchReader.from_batches(SCHEMA, batches)
     place = None if SURROGATE.search(str(folder)) else folder  # DuckDB needs a name in UTF-8
     with TemporaryDirectory(dir=place, ignore_cleanup_errors=True) as temporary:
         settings = {
@@ -132,20 +133,8 @@ def merge_counts(files: Iterable[Path], folder: Path) -> Iterator[pa.RecordBatch
                 yield from database.sql(query).to_arrow_reader(ROWS)
             except duckdb.Error as error:
                 kind = ValueError if isinstance(error, duckdb.DataError) else OSError
-                message = (
-                    f"cannot add up the counts in {folder}: {str(error).partition(chr(10))[0]}"
-                )
-                raise next(iter(failures), kind(message)) from None
-
-
-def _rows_of(files: Iterable[Path], failures: list[Exception]) -> Iterator[pa.RecordBatch]:
-    """The rows of files; an error is kept in ``failures``, since DuckDB replaces it by its own."""
-    try:
-        for file in files:
-            yield from _read_counts(file)
-    except Exception as error:
-        failures.append(error)
-        raise
+                message = reason(error).partition(" Detail: ")[0]  # of a traceback
+                raise kind(f"cannot add up the counts in {folder}: {message}") from None
 
 
 # --- our own files -------------------------------------------------------------------------------
@@ -204,14 +193,6 @@ def total_sizes(files: Iterable[Path]) -> np.ndarray:
     return sum((np.array([of[name] for name in SIZES]) for of in descriptions), np.zeros(4, int))
 
 
-def _read_counts(file: Path) -> Iterator[pa.RecordBatch]:
-    """The rows of our file of counts, some at a time; ValueError for damaged ones."""
-    for rows in parquet_rows(file, SCHEMA.names, ROWS):
-        if any(column.null_count for column in rows.columns):
-            raise _damaged(file)
-        yield rows
-
-
 def _damaged(file: Path) -> ValueError:
     return ValueError(f"{file}: damaged file of counts: delete it, and count the text again")
 
@@ -219,7 +200,9 @@ def _damaged(file: Path) -> ValueError:
 def _our_counts(file: Path, description: dict, min_count: int) -> Pretokens:
     words, counts = [pa.array([], pa.large_string())], [np.zeros(0, np.int64)]
     try:
-        for rows in _read_counts(file):
+        for rows in parquet_rows(file, SCHEMA.names, ROWS):
+            if any(column.null_count for column in rows.columns):
+                raise _damaged(file)
             if min_count > 1:
                 rows = rows.filter(compute.field("count") >= min_count)
             words.append(rows["pretoken"].cast(pa.large_string()))

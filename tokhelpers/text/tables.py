@@ -35,7 +35,7 @@ def opened_parquet(file: Path | str) -> Iterator[parquet.ParquetFile]:
     except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
         if getattr(error, "errno", None):  # of the operating system: no such file, no permission
             raise
-        raise ValueError(f"{file}: not a Parquet file, or damaged ({error})") from None
+        raise ValueError(f"{file}: not a Parquet file, or damaged ({reason(error)})") from None
 
 
 def parquet_rows(
