@@ -72,6 +72,7 @@ CORPORA = {
         {"text": texts}
     ).to_iterable_dataset()["text"],
     "mapping": Counter,
+    "counts in a Series, of a document twice": lambda texts: pd.Series(1, index=texts),
     "value counts": lambda texts: pd.Series(texts).value_counts(sort=False),
     "Dask bag": lambda texts: db.from_sequence(texts, npartitions=2),
     "counts": lambda texts: th.count_pretokens(texts, encoder("byte-level")),

@@ -13,7 +13,10 @@ from functools import cached_property, partial
 from itertools import chain, repeat, starmap
 from pathlib import PurePath
 
+import numpy as np
+
 from ..tokenizer.checks import whole_number
+from .chunks import Batch, batch_of_lines
 from .documents import ChunkCounts, Content, digest, weighted_documents
 from .packaged_texts import packaged_text, python_source
 from .readers import (
@@ -87,10 +90,19 @@ class Corpus:
                 reason += " (one per line)"
             raise ValueError(f"{self.name} has no document in the split {self.split!r}: {reason}")
 
-    def blocks(self) -> Iterator[bytes] | None:
-        """Read a text file as blocks of whole lines in UTF-8, of both splits; None for other corpora."""
+    def batches(self) -> Iterator[Batch] | None:
+        """Read the documents of text files without a Python string for each; None for other corpora."""
         is_text = self.chars is None and self.content.blocks is not None
-        return self.content.blocks() if is_text else None
+        return (self._batch_of(block) for block in self.content.blocks()) if is_text else None
+
+    def _batch_of(self, block: bytes) -> Batch:
+        """The lines of a block that are in this split."""
+        text, *columns = batch_of_lines(block)
+        if self.split != "all":
+            ranges = zip(*(column.tolist() for column in columns[:2]), strict=True)
+            is_here = [_split_of(block[begin:end]) == self.split for begin, end in ranges]
+            columns = (column[np.array(is_here, bool)] for column in columns)
+        return Batch(text, *columns)
 
     @cached_property
     def counts(self) -> ChunkCounts | None:
@@ -143,7 +155,7 @@ def opened_corpus(corpus):
     return load_corpus(f"text:{corpus}") if isinstance(corpus, PurePath) else corpus
 
 
-def _split_of(document: str) -> str:
+def _split_of(document: str | bytes) -> str:
     return "train" if digest(document) % 10 else "test"
 
 

@@ -1,8 +1,10 @@
 """Count the pre-tokens of any corpus: in memory, on a Dask cluster, or through files in a folder."""
 
+from collections import deque
 from collections.abc import Iterable, Iterator
 from functools import partial
 from hashlib import blake2b
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -13,11 +15,19 @@ from ..tokenizer.checks import positive
 from ..tokenizer.files import destination
 from ..tokenizer.library import pretokenizer_config_of
 from ..tokenizer.spec import TokenizerSpec
-from .chunks import Batch, Counts, add_up, batch_of_lines
+from .chunks import Batch, Counts, add_up
 from .corpora import Corpus, opened_corpus
-from .count_files import describe_counts, load_counts, merge_counts, total_sizes, write_counts
+from .count_files import (
+    SCHEMA,
+    describe_counts,
+    load_counts,
+    merge_counts,
+    total_sizes,
+    write_counts,
+)
 from .documents import ChunkCounts, adds_space, counts_of, weighted_documents
 from .pretokens import Pretokens, batches_of, count_units, pretokens_of_units
+from .tables import parquet_rows
 
 PART_BYTES = 1 << 27  # of text, of which the counts are one file in a folder
 
@@ -86,11 +96,9 @@ def _checked(counts: Pretokens, config: str) -> Pretokens:
 
 
 def _batches(corpus: Iterable[str], config: str) -> Iterable[Batch]:
-    """The documents of a corpus in batches; lines of a text file do not become Python strings."""
-    blocks = corpus.blocks() if isinstance(corpus, Corpus) else None
-    if blocks is None or corpus.split != "all":
-        return batches_of(weighted_documents(corpus, config))
-    return map(batch_of_lines, blocks)
+    """The documents of a corpus in batches."""
+    batches = corpus.batches() if isinstance(corpus, Corpus) else None
+    return batches_of(weighted_documents(corpus, config)) if batches is None else batches
 
 
 def _text_sizes(corpus: Iterable[str], config: str, sizes: np.ndarray) -> list[int]:
@@ -148,26 +156,19 @@ def _parts(batches: Iterable[Batch]) -> Iterator[list[Batch]]:
 
 
 def _count_part(file: Path, part: list[Batch], config: str) -> None:
-    """Count a part into its file; a file that is there must be of the same text and tokenizer."""
-    hashed = blake2b(digest_size=16)
-    for array in (array for batch in part for array in batch):
-        hashed.update(np.ascontiguousarray(array))
-    if file.exists():
-        description = describe_counts(file) or {}
-        if description.get("part") != hashed.hexdigest() or (
-            description["pretokenizer_config"] != config
-        ):
-            raise _other_counts(file)
+    """Count a part into its file; a file that exists must be of the same text and config."""
+    content = blake2b(config.encode(), digest_size=16)
+    for array in chain.from_iterable(part):
+        content.update(np.ascontiguousarray(array))
+    if not file.exists():
+        units, counts, sizes = count_units(part, config)
+        words, counts = pretokens_of_units(units, counts, config)
+        rows = pa.table([words, counts], SCHEMA.names)
+        write_counts(file, [rows], sizes, config, part=content.hexdigest())
         return
-    units, counts, sizes = count_units(part, config)
-    words, counts = pretokens_of_units(units, counts, config)
-    write_counts(
-        file,
-        [pa.table([words, counts], ["pretoken", "count"])],
-        sizes,
-        config,
-        part=hashed.hexdigest(),
-    )
+    if (describe_counts(file) or {}).get("part") != content.hexdigest():
+        raise _other_counts(file)
+    deque(parquet_rows(file, SCHEMA.names), maxlen=0)  # raises ValueError if it is damaged
 
 
 def _other_counts(file: Path) -> ValueError:

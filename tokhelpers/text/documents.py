@@ -12,13 +12,16 @@ from ..tokenizer.pretokenization import library_cutter
 MOST_CHARACTERS = 1 << 52  # beyond this, counts are not exact as 64-bit floats
 
 
-def digest(text: str) -> int:
-    """Hash a text to 64 bits, the same in every process: for splits, draws and orders.
+def digest(text: str | bytes) -> int:
+    """Hash a text (or its UTF-8 bytes) to 64 bits, the same in every process.
+
+    Splits, draws and orders depend on it.
 
     >>> digest("a cat") % 10
     0
     """
-    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big")
+    raw = text.encode() if isinstance(text, str) else text
+    return int.from_bytes(hashlib.blake2b(raw, digest_size=8).digest(), "big")
 
 
 class ChunkCounts(dict):
@@ -68,7 +71,10 @@ def check_corpus(corpus) -> None:
 def counts_of(corpus) -> Mapping[str, int] | None:
     """Return the counts of a corpus that consists of counts, None for any other."""
     if isinstance(corpus, pd.Series):
-        return corpus.to_dict() if pd.api.types.is_integer_dtype(corpus.dtype) else None
+        if not pd.api.types.is_integer_dtype(corpus.dtype):
+            return None
+        # an index may have a document several times
+        return corpus.groupby(level=0, sort=False, dropna=False).sum().to_dict()
     return corpus if isinstance(corpus, Mapping) else getattr(corpus, "counts", None)
 
 
@@ -78,8 +84,8 @@ def weighted_documents(
     """Yield the documents of a corpus, each with how often it occurs.
 
     A chunk of `ChunkCounts` loses its leading space if the pre-tokenizer adds one. Raises TypeError
-    and ValueError as `check_corpus` and `check_document` do, ValueError for a count that is not a
-    non-negative integer and for counts of more than 2^52 characters.
+    for a single string, a table and a document that is not a string; ValueError for a missing value,
+    a count that is not a non-negative integer, and counts of more than 2^52 characters.
 
     >>> list(weighted_documents({"cat": 2, "dog": 0}))
     [('cat', 2)]
