@@ -16,6 +16,7 @@ import pyarrow as pa
 from ..tokenizer.compiled import compiled
 
 THREADS = 2  # compiled code and Arrow release the GIL
+ROWS = 1 << 22  # chunks of batches that wait until they are added up
 WORD, SPACE, META = 0, 1, 2
 # Bytes that are part of a word in any position: they begin neither white space nor ``▁``
 IN_WORDS = np.ones(256, np.bool_)
@@ -51,9 +52,13 @@ def add_up(parts: Iterable[Counts]) -> Counts:
     (['b', 'a', 'c'], [1, 2, 1])
     """
     strings, counts, sizes = zip(*parts, strict=True)
-    encoded = pa.concat_arrays(strings).dictionary_encode()
-    totals = np.bincount(encoded.indices, np.concatenate(counts), len(encoded.dictionary))
-    return Counts(encoded.dictionary, totals.astype(np.int64), sum(sizes))
+    return _unique(pa.concat_arrays(strings), np.concatenate(counts), sum(sizes))
+
+
+def _unique(strings: pa.Array, counts: np.ndarray, sizes: np.ndarray) -> Counts:
+    encoded = strings.dictionary_encode()
+    totals = np.bincount(encoded.indices, counts, len(encoded.dictionary))
+    return Counts(encoded.dictionary, totals.astype(np.int64), sizes)
 
 
 # --- one pass over the text ---------------------------------------------------------------------
@@ -131,7 +136,10 @@ def _split(batch, spaces, lines, chunks, offsets, weights):
             if lines and (b == 10 or b == 13) and _line_ends(text, i, end):
                 n = _end_chunk(n, size, offsets, weight, weights)
         n = _end_chunk(n, size, offsets, weight, weights)
-        sizes += weight * np.array([chars, end - begins[d], words + (before != SPACE), 1])
+        sizes[0] += weight * chars
+        sizes[1] += weight * (end - begins[d])
+        sizes[2] += weight * (words + (before != SPACE))
+        sizes[3] += weight
     return n, sizes
 
 
@@ -144,7 +152,7 @@ def _count_batch(batch: Batch, spaces: bool, lines: bool) -> Counts:
     n, sizes = _split(batch, spaces, lines, chunks, offsets, weights)
     buffers = pa.py_buffer(offsets[: n + 1]), pa.py_buffer(chunks)
     strings = pa.LargeStringArray.from_buffers(n, *buffers)
-    return add_up([Counts(strings, weights[:n], sizes)])
+    return _unique(strings, weights[:n], sizes)
 
 
 def count_chunks(batches: Iterable[Batch], *, spaces: bool = False, lines: bool = False) -> Counts:
@@ -158,13 +166,14 @@ def count_chunks(batches: Iterable[Batch], *, spaces: bool = False, lines: bool 
     >>> chunks.to_pylist(), counts.tolist(), sizes.tolist()
     (['a', 'cat', 'a  cat'], [1, 1, 2], [17, 17, 6, 3])
     """
-    total = Counts(pa.array([], pa.large_string()), np.zeros(0, np.int64), np.zeros(4, np.int64))
-    pending = []
+    empty = pa.array([], pa.large_string()), np.zeros(0, np.int64), np.zeros(4, np.int64)
+    parts, most = [Counts(*empty)], ROWS
     for counts in _counted(batches, spaces, lines):
-        pending.append(counts)
-        if sum(len(part.strings) for part in pending) > len(total.strings):
-            total, pending = add_up([total, *pending]), []
-    return add_up([total, *pending])
+        parts.append(counts)
+        if sum(len(part.strings) for part in parts) > most:
+            parts = [add_up(parts)]
+            most = max(ROWS, 2 * len(parts[0].strings))
+    return add_up(parts)
 
 
 def _counted(batches: Iterable[Batch], spaces: bool, lines: bool) -> Iterator[Counts]:
