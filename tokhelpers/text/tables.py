@@ -28,7 +28,9 @@ def opened_parquet(file: Path | str) -> Iterator[parquet.ParquetFile]:
     )
     try:
         with opener() as source:
-            options = {"pre_buffer": False, "page_checksum_verification": True}
+            # the defaults would read ahead as much as the whole file
+            options = {"pre_buffer": False, "buffer_size": 1 << 20}
+            options["page_checksum_verification"] = True
             table = parquet.ParquetFile(source, **options)
             _ = table.schema_arrow  # its names may not be UTF-8
             yield table
