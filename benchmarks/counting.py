@@ -1,33 +1,29 @@
-"""Counting a large text: one worker, two workers, and two that ship their counts to the parent.
+"""Counting a large text: lines of a file, documents of JSON lines, through a folder, a Dask bag.
 
 The text is made from the installed packages' source and samples of word lists, a document a line,
-in a temporary folder. All contenders count the same shards. The peer's workers return a Counter
-of each, which the parent adds up. Memory is that of all processes together, what they share
-counted once.
+in a temporary folder. The peer counts the same lines with tokenizers' own pre-tokenizer and a
+Counter. Memory is that of all processes together, what they share counted once.
 
     python benchmarks/counting.py [--megabytes 1000] [--tokenizer llama-3] [--runs 1]
 """
 
-import json
-import multiprocessing
 import threading
 import time
 from collections import Counter
-from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
 from functools import partial
 from itertools import cycle
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import dask
+import dask.bag as db
 import psutil
 from measuring import asked, compare, stored
 
 import tokhelpers as th
-from tokhelpers.text.pretokens import tally
-from tokhelpers.tokenizer.library import pretokenizer_config_of
 
-SHARD = 1 << 25
+PARTITION = 1 << 25
 LANGUAGES = ["fi", "ru", "de", "hi", "el", "tr"]
 
 
@@ -38,14 +34,14 @@ def write_text(path: Path, megabytes: int) -> None:
     samples = {lang: iter(th.load_corpus(f"wordfreq:{lang}", chars=10**9)) for lang in LANGUAGES}
     with open(path, "w", encoding="utf-8") as file:
         for source in cycle([*sources, *samples.values()]):
-            held = 0
+            size = 0
             for text in source:
-                line = json.dumps({"text": text}, ensure_ascii=False) + "\n"
+                line = " ".join(text.splitlines()) + "\n"
                 file.write(line)
-                held += len(line.encode())
-                if held > min(left, 100_000_000):
+                size += len(line.encode())
+                if size > min(left, 100_000_000):
                     break
-            left -= held
+            left -= size
             if left <= 0:
                 return
 
@@ -77,52 +73,58 @@ def megabytes() -> float:
     return total / 1e6
 
 
-def spilling(workers: int, corpus, tokenizer) -> tuple[int, int]:
-    with pool(workers) as executor:
-        counted = th.count_pretokens(corpus, tokenizer, executor=executor, shard_bytes=SHARD)
-    return len(counted), counted.bytes
+def in_memory(text: Path, tokenizer):
+    return th.count_pretokens(th.load_corpus(f"text:{text}", split="all"), tokenizer)
 
 
-def shipping(workers: int, corpus, tokenizer) -> tuple[int, int]:
-    rules, total, size = pretokenizer_config_of(tokenizer), Counter(), 0
-    with pool(workers) as executor:
-        tasks = [executor.submit(counter, part, rules) for part in corpus.parts(SHARD)]
-        for task in tasks:
-            counts, measured = task.result()
-            total.update(counts)
-            size += int(measured[1])
-    return len(total), size
+def through_a_folder(text: Path, tokenizer):
+    with TemporaryDirectory() as folder:
+        corpus = th.load_corpus(f"text:{text}", split="all")
+        return th.count_pretokens(corpus, tokenizer, folder=folder)
 
 
-def counter(part, rules):
-    [(words, counts, sizes)] = tally(((text, 1) for text in part), rules)
-    return Counter(dict(zip(words, counts.tolist(), strict=True))), sizes
+def of_documents(text: Path, tokenizer):
+    with open(text, encoding="utf-8") as lines:
+        return th.count_pretokens((line.rstrip("\n") for line in lines), tokenizer)
 
 
-def pool(workers: int) -> ProcessPoolExecutor:
-    return ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"))
+def by_two_workers(text: Path, tokenizer):
+    lines = db.read_text(str(text), blocksize=PARTITION, encoding="utf-8").map(str.rstrip, "\n")
+    with dask.config.set(scheduler="processes", num_workers=2):
+        return th.count_pretokens(lines, tokenizer)
 
 
-def run(count, workers: int, texts: list[str], name: str) -> dict[str, float]:
-    corpus, tokenizer = th.load_corpus(f"jsonl:{texts[0]}"), th.load_tokenizer(name)
-    return watched(lambda: count(workers, corpus, tokenizer))
+def by_the_library(text: Path, tokenizer):
+    """The peer: the library's pre-tokenizer, line by line."""
+    counts, pre_tokenize = Counter(), tokenizer.pre_tokenizer.pre_tokenize_str
+    with open(text, encoding="utf-8") as lines:
+        for line in lines:
+            counts.update(piece for piece, _ in pre_tokenize(line.rstrip("\n")))
+    return counts
+
+
+def run(count, texts: list[str], name: str) -> dict[str, float]:
+    text, tokenizer = Path(texts[0]), th.load_tokenizer(name)
+    return watched(lambda: (len(count(text, tokenizer)), text.stat().st_size))
 
 
 def main() -> None:
     options = asked(__doc__, megabytes=1000, tokenizer="llama-3", runs=1)
     contenders = {
-        "one worker": partial(run, spilling, 1),
-        "two workers": partial(run, spilling, 2),
-        "two that ship counts": partial(run, shipping, 2),
+        "in memory": partial(run, in_memory),
+        "through a folder": partial(run, through_a_folder),
+        "documents": partial(run, of_documents),
+        "Dask, two workers": partial(run, by_two_workers),
+        "library": partial(run, by_the_library),
     }
     with TemporaryDirectory() as folder:
-        text = Path(folder) / "text.jsonl"
+        text = Path(folder) / "text.txt"
         write_text(text, options.megabytes)
         with stored([str(text)]) as path:
             result = compare(contenders, path, options.tokenizer, runs=options.runs)
     seconds = {name: of["seconds"] for name, of in result.items()}
-    for name in ("two workers", "two that ship counts"):
-        print(f"one worker / {name}: time {seconds['one worker'] / seconds[name]:.2f}")
+    for name in ("in memory", "Dask, two workers"):
+        print(f"library / {name}: time {seconds['library'] / seconds[name]:.2f}")
 
 
 if __name__ == "__main__":

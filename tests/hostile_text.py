@@ -15,6 +15,7 @@ from strategies import LIKE_REAL, MARKED, loaded
 from tokenizers import Tokenizer
 
 import tokhelpers as th
+from tokhelpers.text import counting, pretokens
 from tokhelpers.tokenizer.library import count_tokens
 from tokhelpers.tokenizer.pretokenization import BEFORE_META, splits_text
 from tokhelpers.tokenizer.spec import TokenizerSpec
@@ -77,16 +78,20 @@ def by_the_library(text: str, tokenizer: Tokenizer) -> Counter:
     return Counter(piece for piece, _ in tokenizer.pre_tokenizer.pre_tokenize_str(text))
 
 
-def count_and_encode(text: str, memory: int, name: str) -> None:
-    """Counts are the library's, in memory and through runs; tokens are as many as it makes."""
+def count_and_encode(text: str, size: int, name: str) -> None:
+    """Counts are the library's, in memory and in parts; tokens are as many as it makes."""
     tokenizer = encoder(name)
     expected = by_the_library(text, tokenizer)
     if not expected:
         return
     counted = th.count_pretokens([text], spec(name))
     assert dict(counted) == dict(expected)
-    if memory < 20:
-        assert dict(th.count_pretokens([text], spec(name), memory=memory + 1)) == dict(expected)
+    if size < 20:
+        with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as folder:
+            patch.setattr(counting, "PART_BYTES", size + 1)
+            patch.setattr(pretokens, "BATCH_BYTES", size)
+            counted_in_parts = th.count_pretokens([text] * 3, spec(name), folder=folder)
+        assert dict(counted_in_parts) == {piece: 3 * n for piece, n in expected.items()}
     if not any(content in text for content in added(name)):
         encoded = tokenizer.encode(text, add_special_tokens=False)
         assert count_tokens(spec(name), counted).sum() == len(encoded.ids)
@@ -183,7 +188,7 @@ def refuse_lone_surrogates(text: str) -> None:
             partial(train, [text], vocab_size=700),
             partial(train, ["a bat"], vocab_size=700, special_tokens=[text]),
             partial(th.count_pretokens, [text], base),
-            partial(th.count_pretokens, {text: 2}, base, memory=1),
+            partial(th.count_pretokens, {text: 2}, base),
             partial(th.evaluate, base, [text]),
             partial(th.evaluate, base, ["a b"], added=[text]),
             partial(th.continue_bpe, base, [text], 3),

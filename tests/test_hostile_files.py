@@ -65,6 +65,9 @@ def save_pretrained(path, large=False):
 
 
 def count(path, large=False):
+    """A folder is for the counts of one text."""
+    if large and os.path.isdir(path):
+        path = Path(path, "large")
     th.count_pretokens(words()[: 40 if large else 1], encoder("byte-level"), folder=path)
 
 
@@ -173,6 +176,7 @@ def test_places_that_cannot_be_written_to(write, place):
 READERS = {
     "text": lambda path: list(th.load_corpus(f"text:{path}", split="train")),
     "jsonl": lambda path: list(th.load_corpus(f"jsonl:{path}")),
+    "csv": lambda path: list(th.load_corpus(f"csv:{path}")),
     "parquet": lambda path: list(th.load_corpus(f"parquet:{path}")),
     "counts": th.load_counts,
     "tokenizer": lambda path: th.load_tokenizer(path, "path"),

@@ -10,20 +10,23 @@ import resource
 import subprocess
 import sys
 import time
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
-from multiprocessing import get_context
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import dask
+import dask.bag as db
 import numpy as np
 import pandas as pd
 from pyarrow import parquet
 from tokenizers import Tokenizer, models
 
 import tokhelpers as th
+from tokhelpers.text import counting
 
 TEXTS = {"python-source": "python-source", "wordfreq:ru": "text:ru.txt"}
+PART = 1 << 23  # bytes of text whose counts are one file
 LEAST = (1, 2, 5, 10, 20, 50, 100, 200)
 PROGRAM = """
 import sys
@@ -46,20 +49,35 @@ def spent():
 
 
 def timed(name, corpus, workers, folder, llama):
-    """Rows (what, text, x, value): x workers, seconds of a count, and of the merge alone."""
-    options = {"folder": folder, "shard_bytes": 1 << 23}
-    for what in ("count", "merge"):  # the second time all shards are there
-        before = spent()
-        with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-            th.count_pretokens(corpus, llama, executor=pool, **options)
-        clock, processor = spent() - before
-        yield f"{what}, clock", name, workers, clock
-        yield f"{what}, processor", name, workers, processor
+    """Rows (what, text, x, value): x workers, seconds of a count, and of the merge alone.
+
+    One worker counts through a folder; several count a Dask bag, whose documents are sent to them.
+    """
+    if workers > 1:
+        documents = list(corpus)
+        partitions = max(1, sum(map(len, documents)) // PART)
+        with dask.config.set(scheduler="processes", num_workers=workers):
+            bag = db.from_sequence(documents, npartitions=partitions)
+            yield from _seconds("count", name, workers, lambda: th.count_pretokens(bag, llama))
+        return
+    counting.PART_BYTES = PART
+    for what in ("count", "merge"):  # the second time all parts are there
+        count = partial(th.count_pretokens, corpus, llama, folder=folder)
+        yield from _seconds(what, name, workers, count)
+
+
+def _seconds(what, name, workers, count):
+    """Rows with the wall-clock and CPU seconds of a call."""
+    before = spent()
+    count()
+    clock, processor = spent() - before
+    yield f"{what}, clock", name, workers, clock
+    yield f"{what}, processor", name, workers, processor
 
 
 def on_disk(name, folder, seed):
-    """Rows of the runs and counts in a folder; unique pre-tokens are the mean of ten orders."""
-    files = [file for file in Path(folder).glob("*.parquet") if file.stem != "counts"]
+    """Rows of the parts and counts in a folder; unique pre-tokens are the mean of ten orders."""
+    files = list(Path(folder).glob("part-*.parquet"))
     # any fixed order will do
     files.sort(key=lambda file: hashlib.sha256(file.read_bytes()).digest())
     tables = [parquet.read_table(file) for file in files]
@@ -67,8 +85,8 @@ def on_disk(name, folder, seed):
     unique, rng = np.zeros(len(files)), np.random.default_rng(seed)
     for _ in range(10):
         seen = set()
-        for i, shard in enumerate(rng.permutation(len(files))):
-            seen.update(words[shard])
+        for i, part in enumerate(rng.permutation(len(files))):
+            seen.update(words[part])
             unique[i] += len(seen) / 10
     each = sum(int(np.sum(table["count"])) for table in tables) / len(files)
     yield from (("unique", name, each * (i + 1), n) for i, n in enumerate(unique))

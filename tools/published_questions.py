@@ -6,7 +6,7 @@ from collections.abc import Iterable
 import pandas as pd
 from questions import LETTERS, Question
 
-from tokhelpers.text.hub import hub_rows
+from tokhelpers.text.tables import hub_rows
 
 
 def load_questions(name: str, split: str | None = None, *, faulty: str = "raise") -> list[Question]:

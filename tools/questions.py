@@ -18,8 +18,8 @@ from typing import NamedTuple
 import pandas as pd
 
 from tokhelpers.notebook.questions import ASKED
+from tokhelpers.text.documents import digest
 from tokhelpers.text.packaged_texts import icd_descriptions, obo_names, obo_texts
-from tokhelpers.text.sources import digest
 from tokhelpers.tokenizer.checks import positive
 
 LETTERS = "ABCD"

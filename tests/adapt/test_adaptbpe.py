@@ -164,7 +164,7 @@ def test_impossible_corpora(llama):
         ("text", "a single string: pass"),
         (th.count_pretokens(["a"], llama), "pass documents"),
         (["...", ""], "has no words"),
-        ([None], "not 'NoneType'"),
+        ([None], "missing value at index 0"),
     ):
         with pytest.raises((TypeError, ValueError), match=message):
             fragment_score(llama, corpus)

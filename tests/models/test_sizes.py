@@ -111,7 +111,7 @@ def test_a_named_corpus_is_measured_on_what_it_has_held_out(base, name, held):
     learn = th.count_pretokens(corpus, base)
     same = th.recommend_size(base, learn, "small-llama", test=held, **FEW)
     pd.testing.assert_frame_equal(found, same)
-    with pytest.raises(ValueError, match=f"{held.name}.* is what would be measured on"):
+    with pytest.raises(ValueError, match=f"{held.name}.* is evaluation data"):
         th.recommend_size(base, held, "small-llama", **FEW)
 
 
@@ -133,7 +133,7 @@ def test_added_tokens_cut_the_text_that_is_measured(base, texts):
         ({"sizes": []}, ValueError, "sizes is empty: pass numbers"),
         ({"test": []}, ValueError, "no text in its 0 documents"),
         ({"model_config": {"hidden_size": 8}}, TypeError, "model_config is a dict: pass the name"),
-        ({"corpus": "kissa"}, TypeError, "got one string: put it in a list"),
+        ({"corpus": "kissa"}, TypeError, "single string: put it in a list"),
         ({"test": None}, ValueError, "pass test=: only a corpus from load_corpus has"),
     ],
     ids=str,

@@ -14,7 +14,7 @@ from hypothesis import given, strategies as st
 from strategies import LINES, examples, failure, write_lines
 
 from tokhelpers import load_corpus
-from tokhelpers.text import packaged_texts, stored_counts, word_lists
+from tokhelpers.text import packaged_texts, stored_counts
 
 
 def both_splits(name):
@@ -106,7 +106,7 @@ def test_corpus_is_reiterable_and_picklable_and_says_what_it_is(tmp_path):
 
 def test_all_of_a_text_leaves_nothing_to_hold_out(tmp_path):
     path = write_lines(tmp_path / "a.txt", LINES)
-    with pytest.raises(ValueError, match="name another one to measure on"):
+    with pytest.raises(ValueError, match="name another one to evaluate on"):
         load_corpus(f"text:{path}", split="all").held_out()
     assert load_corpus("ntrex:est", split="all").counts == load_corpus("ntrex:est").counts
 
@@ -116,7 +116,7 @@ def test_no_document_at_all(tmp_path):
     assert "it has no text" in failure(f"text:{path}")
     train = next(iter(load_corpus(f"text:{write_lines(tmp_path / 'b.txt', LINES)}")))
     path = write_lines(tmp_path / "b.txt", [train] * 3)
-    assert "its 3 all belong to the other split" in failure(f"text:{path}", split="test")
+    assert "all its 3 documents are in the other split" in failure(f"text:{path}", split="test")
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_what_a_corpus_has_held_out(name, held):
     found = load_corpus(name, chars=5_000).held_out(1_000)
     assert (found.name, found.split, found.chars) == (held, "test", 1_000)
     assert sum(map(len, found)) == 1_000
-    with pytest.raises(ValueError, match=f"{held}.* is what would be measured on"):
+    with pytest.raises(ValueError, match=f"{held}.* is evaluation data"):
         found.held_out()
 
 
@@ -142,7 +142,7 @@ def test_every_list_of_words_has_a_text_to_measure_on_but_three():
     lists += [n for n in stored_counts.stored_texts().name if n.startswith(("opensub", "wikip"))]
     without = [name for name in lists if stored_counts.flores_of(name) is None]
     assert sorted(without) == ["wordfreq:fil", "wordfreq:ja", "wordfreq:zh"]
-    with pytest.raises(ValueError, match="wordfreq:zh has no text to measure on"):
+    with pytest.raises(ValueError, match="wordfreq:zh has no text to evaluate on"):
         load_corpus("wordfreq:zh").held_out()
 
 
@@ -163,9 +163,9 @@ def few_words(monkeypatch):
     centibels = {"a": 830, "b": 852, "c": 870, "rare": 940}  # 5, 3, 2 and 0.4 of 10^9 words
     steps = [[word for word in centibels if centibels[word] == step] for step in range(941)]
     monkeypatch.setattr(wordfreq, "get_frequency_list", cache(lambda *_: steps))
-    word_lists._word_table.cache_clear()
+    stored_counts._word_table.cache_clear()
     yield
-    word_lists._word_table.cache_clear()
+    stored_counts._word_table.cache_clear()
 
 
 def test_a_corpus_of_counts_iterates_over_what_it_counts(few_words):
@@ -201,7 +201,7 @@ def test_a_test_sample_without_chars_has_ten_million():
 
 # --- names that are none --------------------------------------------------------------------------
 @pytest.mark.parametrize(
-    "name", ["hpoo", "", "wordfreq", "wordfreq:", "hpo:x", "text:", "csv:a.csv", "hf:", 3]
+    "name", ["hpoo", "", "wordfreq", "wordfreq:", "hpo:x", "text:", "csv:", "hf:", 3]
 )
 def test_unknown_names_list_the_known(name):
     message = failure(name)
@@ -212,5 +212,6 @@ def test_unknown_names_list_the_known(name):
 def test_near_misses_get_a_hint(tmp_path):
     path = write_lines(tmp_path / "a.txt", LINES)
     assert f"write text:{path}" in failure(str(path)) and f"write text:{path}" in failure(path)
-    assert "write jsonl:" in failure(write_lines(tmp_path / "a.jsonl", ["{}"]))
+    for kind in ("jsonl", "csv", "parquet"):
+        assert f"write {kind}:" in failure(write_lines(tmp_path / f"a.{kind}", ["{}"]))
     assert "no list for 'xx': it has ar, bg, bn" in failure("wordfreq:xx")

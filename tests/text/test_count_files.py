@@ -46,7 +46,7 @@ NO_UTF_8 = pa.Array.from_buffers(pa.string(), 2, [None, *map(pa.py_buffer, (OFFS
 def test_rows_that_cannot_be_in_our_counts(tmp_path, words, counts):
     rows = pa.table([words, counts], schema=count_files.SCHEMA)
     count_files.write_counts(tmp_path / "a.parquet", [rows], [1, 1, 1, 1], "{}")
-    with pytest.raises(ValueError, match=r"a\.parquet: a damaged file of counts"):
+    with pytest.raises(ValueError, match=r"a\.parquet: damaged file of counts"):
         th.load_counts(tmp_path / "a.parquet")
 
 
@@ -87,7 +87,7 @@ def test_lines_that_hold_no_counts(tmp_path):
     for content, message in {
         b"fine\t1\n\xff\t2\n": "invalid UTF-8 at byte 7;",
         b"": "there are no counts",
-        f"a\t{2**62}\nb\t{2**62}\n".encode(): "the counts add up to more than 64",
+        f"a\t{2**62}\nb\t{2**62}\n".encode(): "the sum of the counts exceeds 64 bits",
     }.items():
         file.write_bytes(content)
         with pytest.raises(ValueError, match=f"{file}: {message}"):
@@ -101,10 +101,16 @@ def test_lines_that_hold_no_counts(tmp_path):
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        ({"token": ["a"], "count": [1]}, "no column 'word'; there is .'token', 'count'"),
-        ({"word": ["a"], "count": [1.0]}, "'count' of whole numbers is needed; there is word"),
-        ({"word": ["a", "b"], "count": [1, None]}, "row 2, .*: 'b' has the count None"),
-        ({"word": ["a"], "count": [-1]}, "row 1, .*: 'a' has the count -1"),
+        (
+            {"token": ["a"], "count": [1]},
+            "no column 'word'; there is .'token', 'count'",
+        ),
+        (
+            {"word": ["a"], "count": [1.0]},
+            "'count' of whole numbers is needed; there is word",
+        ),
+        ({"word": ["a", "b"], "count": [1, None]}, "row 2: 'b' has the count None"),
+        ({"word": ["a"], "count": [-1]}, "row 1: 'a' has the count -1"),
     ],
 )
 def test_a_table_that_holds_no_counts(tmp_path, columns, message):

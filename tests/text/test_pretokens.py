@@ -4,12 +4,12 @@ import random
 import re
 import unicodedata
 from collections import Counter
-from concurrent.futures import Executor, ThreadPoolExecutor
 from functools import cache
-from itertools import chain, repeat
+from itertools import chain
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 import regex
 from hypothesis import example, given, strategies as st
@@ -17,13 +17,13 @@ from strategies import examples, loaded, one_fast
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers as pre
 
 import tokhelpers as th
-from tokhelpers.text import pretokens
-from tokhelpers.text.chunks import count_chunks
+from tokhelpers.text import chunks, pretokens
+from tokhelpers.text.chunks import batch_of_lines, count_chunks
 from tokhelpers.text.counting import count_pretokens
-from tokhelpers.text.sources import ChunkCounts
+from tokhelpers.text.documents import ChunkCounts
 from tokhelpers.tokenizer import pretokenization as known
 from tokhelpers.tokenizer.library import pretokenizer_config_of
-from tokhelpers.tokenizer.pretokenization import proven_pattern
+from tokhelpers.tokenizer.pretokenization import pretokenizer, proven_pattern
 from tokhelpers.tokenizer.segmentation import initial_ids, segment
 from tokhelpers.tokenizer.spec import TokenizerSpec
 
@@ -181,9 +181,8 @@ UNPROVEN = {
 @example(["x \U000105d2\u0307 y"])  # composed since Unicode 16
 def test_counts_equal_the_librarys(kind, texts):
     tokenizer = (PROVEN | UNPROVEN)[kind]
-    rules = pretokenizer_config_of(tokenizer)
-    proven = proven_pattern(rules) or pretokens.word_rules(rules)
-    assert bool(proven) == (kind in PROVEN)
+    config = pretokenizer_config_of(tokenizer)
+    assert pretokenizer(config).at_spaces == (kind in PROVEN)
     assert_same(texts, tokenizer)
 
 
@@ -319,62 +318,75 @@ def test_chunks_end_at_single_spaces_between_words(spaces):
     texts = [f"a{c} {c}b" for c in EVERY if not 0xAC00 <= ord(c) < 0xD7A4]
     between = re.compile(r"(?<=[^\s▁])(?= [^\s▁])" if spaces else r"(?<=[^\s▁]) (?=[^\s▁])")
     expected = Counter(chain.from_iterable(map(between.split, texts)))
-    batches = [([t.encode() for t in texts[i::9]], [1] * len(texts[i::9])) for i in range(9)]
-    found, portions, total = Counter(), 0, np.zeros(4, np.int64)
-    for chunks, counts, sizes in count_chunks(batches, spaces=spaces, memory=1):
-        found.update(dict(zip(chunks.to_pylist(), counts.tolist(), strict=True)))
-        portions, total = portions + 1, total + sizes
-    assert found == expected and tuple(total) == totals_of(texts) and portions > 2
+    batches = [
+        batch for i in range(9) for batch in pretokens.batches_of((t, 1) for t in texts[i::9])
+    ]
+    strings, counts, sizes = count_chunks(batches, spaces=spaces)
+    assert dict(zip(strings.to_pylist(), counts.tolist(), strict=True)) == expected
+    assert tuple(sizes) == totals_of(texts) and len(batches) > 8
+
+
+@pytest.mark.parametrize("tokenizer", [PROVEN["LLAMA_3"], PROVEN["spaces"], UNPROVEN["metaspace"]])
+@given(texts=st.lists(made_text | st.text()), size=st.integers(1, 200), threads=st.integers(1, 4))
+@examples(40)
+def test_counts_do_not_depend_on_batches_and_threads(tokenizer, texts, size, threads):
+    """Nor does their order."""
+    config, weighted = pretokenizer_config_of(tokenizer), [(t, i) for i, t in enumerate(texts)]
+    with pytest.MonkeyPatch.context() as patch:
+        expected = pretokens.count_units(pretokens.batches_of(weighted), config)
+        patch.setattr(pretokens, "BATCH_BYTES", size)
+        patch.setattr(chunks, "THREADS", threads)
+        patch.setattr(chunks, "ROWS", size)
+        counted = pretokens.count_units(pretokens.batches_of(weighted), config)
+    for one, other in zip(counted, expected, strict=True):
+        assert one.tolist() == other.tolist()
+
+
+LINE = st.text(
+    st.sampled_from("aé漢 \t\r\x1c\x85\u2003\u3000▁") | st.characters(exclude_categories=["Cs"])
+)
+
+
+@given(st.lists(LINE.map(lambda line: line.replace("\n", ""))), st.sampled_from(["\n", "\r\n"]))
+def test_lines_of_a_block_are_its_documents(lines, end):
+    """Without their ends and without blank lines, as Python sees them."""
+    block = end.join(lines).encode()
+    expected = [line.removesuffix("\r") for line in block.decode().split("\n")]
+    if block:
+        text, begins, ends, weights = batch_of_lines(block)
+        documents = [bytes(text[b:e]).decode() for b, e in zip(begins, ends, strict=True)]
+        assert documents == [line for line in expected if line and not line.isspace()]
+        assert weights.tolist() == [1] * len(documents)
 
 
 # --- documents -----------------------------------------------------------------------------------
-class Procrastinator(Executor):
-    """Does nothing until its result is asked for, and notes how much waited at once."""
-
-    waiting = most = 0
-
-    def submit(self, function, *arguments):
-        def result():
-            self.waiting -= 1
-            return function(*arguments)
-
-        self.waiting += 1
-        self.most = max(self.most, self.waiting)
-        return SimpleNamespace(result=result)
-
-
-def test_documents_stream_through_an_executor():
-    """Some batches are held at once, not the corpus: there are 15 batches of 20,000 documents."""
-    executor = Procrastinator()
-    counted = count_pretokens(repeat("x", 300_000), GPT_2, executor=executor)
-    assert dict(counted) == {"x": 300_000}
-    assert 2 <= executor.most < 12
-
-
 NOTHING = r"no text in its \d documents: nothing to count"
 GPT_2 = with_pattern(known.GPT_2)
 UNCOUNTABLE = {
-    "one string": ("a text", TypeError, "got one string: put it in a list"),
+    "one string": ("a text", TypeError, r'single string: put it in a list, .*load_corpus\("text:'),
+    "a table": (pd.DataFrame({"a": ["b"]}), TypeError, r"DataFrame with the columns \['a'\]: give one"),
     "no documents": ([], ValueError, NOTHING),
     "empty documents": (["", "", ""], ValueError, NOTHING),
     "counts of nothing": (SimpleNamespace(counts={"": 3}), ValueError, NOTHING),
-    "a surrogate": (["not \ud800 fine"], ValueError, r"surrogate \('\\ud800'\).*decode it properly"),
-    "bytes in a list": ([b"a"], TypeError, "document 1 is bytes, not str"),
-    "None, far in": (["a"] * 45_000 + [None], TypeError, "^document 45001 is NoneType, not str$"),
-    "half a count": ({"bat": 1.5}, ValueError, "the document 'bat' has the count 1.5: give whole"),
-    "counts": (
-        count_pretokens(["a text"], GPT_2), TypeError, "counts already, .*: use them as they are"
-    ),
+    "a surrogate": (["not \ud800 fine"], ValueError, r"lone surrogate U\+D800; fix its decoding"),
+    "bytes in a list": ([b"a"], TypeError, "the document at index 0 must be a string, not bytes"),
+    "None, far in": (["a"] * 45_000 + [None], ValueError, "missing value at index 45000: leave it"),
+    "NaN": (pd.Series(["a", float("nan")], dtype=object), ValueError, "missing value at index 1:"),
+    "NaN of pandas": (pd.Series(["a", None, "b"]), ValueError, "missing value at index 1:"),
+    "NA of pandas": (pd.Series(["a", pd.NA], dtype=object), ValueError, "missing value at index 1:"),
+    "half a count": ({"bat": 1.5}, ValueError, "the count of 'bat' is 1.5: it must be a whole number"),
+    "a number for a text": ({5: 1}, TypeError, "the document at index 0 must be a string, not int"),
+    "counts": (count_pretokens(["a text"], with_rules(pre.WhitespaceSplit())), ValueError,
+               "made with another normalizer or pre-tokenizer"),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", ["fast", "slow", "threads"])
+@pytest.mark.parametrize("kind", ["fast", "slow", "folder"])
 @pytest.mark.parametrize(("corpus", "error", "message"), UNCOUNTABLE.values(), ids=UNCOUNTABLE)
-def test_what_cannot_be_counted(corpus, error, message, kind):
+def test_what_cannot_be_counted(corpus, error, message, kind, tmp_path):
     tokenizer = UNPROVEN["metaspace"] if kind == "slow" else GPT_2
-    executor = ThreadPoolExecutor(2) if kind == "threads" else None
     with pytest.raises(error, match=message):
-        count_pretokens(corpus, tokenizer, executor=executor)
+        count_pretokens(corpus, tokenizer, folder=tmp_path if kind == "folder" else None)
 
 
 def test_a_tokenizer_that_would_make_a_word_of_every_document():
@@ -395,19 +407,18 @@ def test_documents_mapped_to_counts():
     assert (counted.documents, counted.chars) == (15, 40)
 
 
-@pytest.mark.parametrize("memory", [None, 1])
 @pytest.mark.parametrize("name", ["llama-3", "mistral-v1"])
-def test_counts_are_exact_as_far_as_they_are_taken(name, memory):
+def test_counts_are_exact_as_far_as_they_are_taken(name):
     """Beyond 2^52 characters, two counts may be one and the same 64-bit float; later, negative."""
     tokenizer = loaded(name)
-    counted = count_pretokens({"abc": 2**50 - 1, "": 1, "de": 1}, tokenizer, memory=memory)
+    counted = count_pretokens({"abc": 2**50 - 1, "": 1, "de": 1}, tokenizer)
     assert 2**50 - 1 in counted.values() and counted.chars == 3 * (2**50 - 1) + 2
     refused = [{"abc": 2**50, "d": 1}, {"a": 2**52}, ChunkCounts({" a": 2**51})]
     for corpus in (*refused, {"a": 2**70}, {"a b": 2**62, "c": 2**62}):
         with pytest.raises(
             ValueError, match=r"more than 2\^52 characters, .*not exact: divide the"
         ):
-            count_pretokens(corpus, tokenizer, memory=memory)
+            count_pretokens(corpus, tokenizer)
 
 
 # --- chunks with the space before them ------------------------------------------------------------
@@ -419,16 +430,15 @@ PUTS_META_FIRST = [
 
 
 @pytest.mark.parametrize("tokenizer", PUTS_META_FIRST)
-@pytest.mark.parametrize("memory", [None, 1])
-def test_one_space_goes_before_a_tokenizer_that_puts_one_there(tokenizer, memory):
+def test_one_space_goes_before_a_tokenizer_that_puts_one_there(tokenizer):
     """Chunks have the pre-tokens that they have in running text; whole documents are as they are."""
     texts = {" ja": 5, "See": 2, " 2,5": 1, "  x": 1, ".": 3}
     whole = list(Counter(texts).elements())
-    counted = count_pretokens(ChunkCounts(texts), tokenizer, memory=memory)
+    counted = count_pretokens(ChunkCounts(texts), tokenizer)
     expected = by_the_library([text.removeprefix(" ") for text in whole], tokenizer)
     assert dict(counted) == expected and counted["▁ja"] == 5 and "▁▁ja" not in counted
     assert totals(counted) == totals_of(whole)
-    counted = count_pretokens(texts, tokenizer, memory=memory)
+    counted = count_pretokens(texts, tokenizer)
     assert dict(counted) == by_the_library(texts, tokenizer) and totals(counted) == totals_of(whole)
 
 

@@ -1,13 +1,15 @@
 """Readers: files of every kind, Python source, memory, and every error."""
 
+import csv
 import json
 import random
 import re
+import sys
 import tempfile
 import tracemalloc
 from pathlib import Path
-from types import SimpleNamespace
 
+import fsspec
 import pyarrow as pa
 import pytest
 from hostile_files import PACK
@@ -16,7 +18,7 @@ from pyarrow import parquet
 from strategies import LINES, examples, failure, one_fast, write_lines
 
 from tokhelpers import load_corpus
-from tokhelpers.text import file_sources, readers
+from tokhelpers.text import packaged_texts, readers
 
 BOM = b"\xef\xbb\xbf"
 each_ending = pytest.mark.parametrize("ending", PACK)
@@ -25,7 +27,7 @@ each_ending = pytest.mark.parametrize("ending", PACK)
 def read(name, column="text", **options):
     """All documents of a local corpus, both splits and blank ones."""
     corpus = load_corpus(name, column=column, **options)
-    return list(corpus.origin.documents(corpus))
+    return list(corpus.content.documents())
 
 
 # --- local files ----------------------------------------------------------------------------------
@@ -53,11 +55,15 @@ def test_folder_and_glob_in_sorted_order(tmp_path):
 
 @examples(50)
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"])), min_size=1))
-def test_jsonl_and_parquet_give_any_text_back(documents):
+def test_jsonl_csv_and_parquet_give_any_text_back(documents):
     with tempfile.TemporaryDirectory() as folder:
         lines = [json.dumps({"body": doc}, ensure_ascii=i % 2) for i, doc in enumerate(documents)]
         path = write_lines(Path(folder, "a.jsonl"), lines)
         assert read(f"jsonl:{path}", "body") == documents
+        with open(Path(folder, "a.csv"), "w", newline="", encoding="utf-8") as file:
+            csv.writer(file).writerows([("id", "body"), *enumerate(documents)])
+        # universal newlines in fields, and no line that is an empty field alone
+        assert read(f"csv:{folder}", "body") == [text.replace("\r\n", "\n") for text in documents]
         parquet.write_table(pa.table({"body": documents}), Path(folder, "a.parquet"))
         assert read(f"parquet:{folder}", "body") == documents
 
@@ -72,10 +78,11 @@ def test_parquet_string_types_and_row_groups(tmp_path, string):
 
 @pytest.mark.parametrize(
     ("kind", "ending", "most"),
-    one_fast(("text", ".gz", 2e6), ("parquet", "", 8e6)),
+    one_fast(("text", ".gz", 4e6), ("parquet", "", 8e6)),
 )
-def test_memory_stays_flat(tmp_path, kind, ending, most):
+def test_memory_stays_flat(tmp_path, monkeypatch, kind, ending, most):
     """Of Python and Arrow together, while twelve million characters are read."""
+    monkeypatch.setattr(readers, "BLOCK", 1 << 18)
     rng, path = random.Random(0), tmp_path / f"a.{kind}{ending}"
     texts = [f"{i} " + "".join(rng.choices("abcde ", k=1000)) for i in range(15_000)]
     if kind == "parquet":
@@ -96,7 +103,7 @@ def test_memory_stays_flat(tmp_path, kind, ending, most):
 
 
 # --- errors ---------------------------------------------------------------------------------------
-@pytest.mark.parametrize("kind", ["text", "jsonl", "parquet"])
+@pytest.mark.parametrize("kind", ["text", "jsonl", "csv", "parquet"])
 def test_missing_and_empty_files_fail_when_loading(tmp_path, kind):
     for place, error, part in [
         (tmp_path / "none.txt", FileNotFoundError, "no file or folder"),
@@ -130,8 +137,6 @@ def test_other_encodings(encoding, ending, tmp_path):
     path = tmp_path / f"a{ending}"
     path.write_bytes(PACK[ending]("\r\n".join(lines).encode(encoding)))
     assert read(f"text:{path}", encoding=encoding) == lines
-    corpus = load_corpus(f"text:{path}", encoding=encoding)
-    assert len(list(corpus.parts(4))) == 1
     asked = "utf-16" if encoding.lower().startswith("utf-16") else "latin-1"
     assert f"{path}" in failure(f"text:{path}") and f"give encoding='{asked}'" in failure(
         f"text:{path}"
@@ -146,9 +151,9 @@ def test_other_encodings(encoding, ending, tmp_path):
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (PACK[".gz"](b"a text"), "is packed by gzip: give it a name that ends in .gz"),
-        (PACK[".xz"](b"a text"), "is packed by xz: give it a name that ends in .xz"),
-        (b"PK\x03\x04zip", "is a zip archive: unpack it"),
+        (PACK[".gz"](b"a text"), "is compressed by gzip: give it a name that ends in .gz"),
+        (PACK[".xz"](b"a text"), "is compressed by xz: give it a name that ends in .xz"),
+        (b"PK\x03\x04zip", "is a zip archive: give it a name that ends in .zip"),
     ],
     ids=["gzip", "xz", "zip"],  # gzip writes the second at which it packs
 )
@@ -164,7 +169,7 @@ def test_encodings_that_cannot_be(tmp_path):
     path.write_bytes("Käse".encode("latin-1"))
     assert "not UTF-16" in failure(f"text:{path}", encoding="utf-16")
     assert "encoding='utf-99' is unknown" in failure(f"text:{path}", encoding="utf-99")
-    assert "is for text: and jsonl: files" in failure("hpo", encoding="latin-1")
+    assert "is for text:, jsonl: and csv: files" in failure("hpo", encoding="latin-1")
 
 
 def test_an_array_in_jsonl(tmp_path):
@@ -195,7 +200,10 @@ def test_invalid_utf8_and_surrogates_in_jsonl_and_parquet(tmp_path):
         ('{"body": "a", "id": 1}', "there is no field 'text'; there is body, id"),
         ("{}", "there is no field 'text'; there is -"),
         ('{"text": null}', "'text' must be a string, not NoneType"),
-        (r'{"text": "a\ud800b"}', r"'text' has the lone surrogate \ud800, which is no text; error"),
+        (
+            r'{"text": "a\ud800b"}',
+            r"'text' contains the lone surrogate \ud800; errors='replace' reads",
+        ),
     ],
 )
 def test_bad_json_lines_name_file_and_line(tmp_path, line, told):
@@ -203,37 +211,109 @@ def test_bad_json_lines_name_file_and_line(tmp_path, line, told):
     assert failure(f"jsonl:{path}").startswith(f"{path}:3: {told}")
 
 
+def test_values_keep_their_type_in_later_batches_of_jsonl(tmp_path):
+    """`datasets` 5.2 reads 5 as "5" there, and a column of dates as dates."""
+    lines = ['{"text": "2026-01-01"}'] * 3 + ['{"text": 5}']
+    assert failure(f"jsonl:{write_lines(tmp_path / 'a.jsonl', lines)}").endswith(
+        "a.jsonl:4: 'text' must be a string, not int"
+    )
+    assert read(f"jsonl:{write_lines(tmp_path / 'a.jsonl', lines[:3])}") == ["2026-01-01"] * 3
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ("id,body\n1,a\n", "there is no one column 'text'; there is ['id', 'body']"),
+        ("text,text\n1,a\n", "there is no one column 'text'"),
+        (
+            "id,text\n1,fine\n2,a,b\n",
+            "a.csv:3: the row has 3 fields, the header 2: quote its commas",
+        ),
+        ("a,text\n1,2,3\n4,5,6\n", "a.csv:2: the row has 3 fields"),  # pandas would take 3 and 6
+        ("id,text\n1,fine\n2\n", "a.csv:3: the row has 1 fields"),
+        ('id,text\n1,fine\n2,"cut o\n', "a.csv:3: not valid CSV (unexpected end of data)"),
+        ('text\n"a" b\n', "a.csv:2: not valid CSV"),
+    ],
+)
+def test_bad_csv_names_file_and_line(tmp_path, rows, message):
+    (tmp_path / "a.csv").write_text(rows)
+    assert message in failure(f"csv:{tmp_path}/a.csv")
+
+
+def test_csv_keeps_what_looks_like_a_missing_value(tmp_path):
+    rows = 'id,text\n1,NA\n2,"null, ""or"" none\nof two"\n\n3,\n4,007\n5,' + 200_000 * "x" + "\n"
+    (tmp_path / "a.csv.gz").write_bytes(PACK[".gz"](BOM + rows.encode()))
+    documents = ["NA", 'null, "or" none\nof two', "", "007", 200_000 * "x"]
+    assert read(f"csv:{tmp_path}") == documents
+
+
 def test_bad_parquet(tmp_path):
     path = write_lines(tmp_path / "a.parquet", LINES)
-    with pytest.raises(ValueError, match="not a Parquet file"):
-        load_corpus(f"parquet:{path}")
+    assert "a.parquet: not a Parquet file, or damaged (" in failure(f"parquet:{path}")
     table = pa.table({"n": [1, 2], "text": ["a", None], "list": [["a"], []]})
     parquet.write_table(table, path)
-    with pytest.raises(ValueError, match="no column 'body'.*'text'"):
-        load_corpus(f"parquet:{path}", column="body")
+    assert failure(f"parquet:{path}", column="body") == (
+        f"{path}: there is no column 'body'; there is ['n', 'text', 'list']"
+    )
     for column in ("n", "list"):
-        with pytest.raises(ValueError, match=f"column '{column}' must hold strings, not"):
-            load_corpus(f"parquet:{path}", column=column)
-    assert f"{path}, row 2" in failure(f"parquet:{path}")
-    path.unlink()
-    with pytest.raises(FileNotFoundError, match=r"a\.parquet"):  # in the system's words
-        readers.open_file(path)
+        message = failure(f"parquet:{path}", column=column)
+        assert message.startswith(f"{path}: the column '{column}' must hold strings, not ")
+    message = f"{path}, row 2, column 'text': missing value (null); a string is needed"
+    assert failure(f"parquet:{path}") == message
+    parquet.write_table(pa.table({"text": LINES}), path, write_page_checksum=True)
+    content = path.read_bytes()
+    for damage in (content[:-30], content[30:], content[:4] + bytes(20) + content[24:]):
+        path.write_bytes(damage)
+        assert failure(f"parquet:{path}").startswith(f"{path}: not a Parquet file, or damaged (")
 
 
-def test_parquet_with_fewer_rows_than_it_describes(tmp_path):
-    path = tmp_path / "a.parquet"
-    parquet.write_table(pa.table({"text": LINES}), path)
-    whole = readers.open_file(path)
-    batches = list(whole.iter_batches(5))
-    cut = SimpleNamespace(metadata=whole.metadata, iter_batches=lambda *_, **__: batches[1:])
-    with pytest.raises(ValueError, match=r"a\.parquet: damaged .* lacks rows that it describes"):
-        list(readers.read_batches(path, cut, 5))
+def test_a_missing_package_is_named_with_the_command(monkeypatch):
+    monkeypatch.setitem(sys.modules, "datasets", None)
+    with pytest.raises(ImportError, match=r"datasets: pip install 'tokhelpers\[data\]'"):
+        load_corpus("hf:owner/name")
+    assert list(load_corpus("hpo", chars=5))  # others do without
+
+
+# --- remote storage ---------------------------------------------------------------------------------
+def test_files_in_remote_storage_are_read_by_fsspec():
+    storage = fsspec.filesystem("memory")
+    files = {"/texts/b.txt.gz": "third\n", "/texts/a.txt": "first\nsecond"}
+    for name, text in files.items():
+        storage.pipe(name, PACK[name[-3:] if name.endswith("gz") else ""](text.encode()))
+    for place in ("memory://texts", "memory://texts/*"):
+        assert read(f"text:{place}") == ["first", "second", "third"]
+    assert read("text:memory://texts/*.gz") == ["third"]
+    storage.pipe("/texts/b.txt.gz", b"no archive")
+    assert "b.txt.gz: damaged or truncated archive" in failure("text:memory://texts")
+    storage.rm("/texts", recursive=True)
+    with storage.open("/texts/a.parquet", "wb") as file:
+        parquet.write_table(pa.table({"text": LINES}), file)
+    assert read("parquet:memory://texts") == LINES
+    storage.rm("/texts", recursive=True)
+    with pytest.raises(FileNotFoundError, match="memory://texts: no file or folder"):
+        load_corpus("text:memory://texts")
+
+
+# --- blocks -------------------------------------------------------------------------------------------
+@examples(50)
+@given(st.lists(st.text(st.characters(exclude_categories=["Cs"]))), st.integers(1, 50))
+def test_blocks_join_to_the_text(lines, size):
+    """Whatever their size, they end at newlines."""
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(readers, "BLOCK", size)
+        text = "\n".join(["a", *lines]).encode()
+        Path(folder, "a").write_bytes(text)
+        blocks = list(readers.read_blocks(Path(folder, "a"), "strict"))
+        assert b"".join(blocks) == text and all(block.endswith(b"\n") for block in blocks[:-1])
+        assert list(readers.read_lines(Path(folder, "a"), "", "strict")) == [
+            line.removesuffix("\r") for line in text.decode().removesuffix("\n").split("\n")
+        ]
 
 
 # --- Python source --------------------------------------------------------------------------------
 @pytest.fixture
 def site_packages(tmp_path, monkeypatch):
-    monkeypatch.setattr(file_sources.sysconfig, "get_path", lambda _: str(tmp_path))
+    monkeypatch.setattr(packaged_texts.sysconfig, "get_path", lambda _: str(tmp_path))
     return tmp_path
 
 

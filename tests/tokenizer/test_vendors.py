@@ -435,7 +435,7 @@ def test_files_of_gpt_2_and_bert_are_converted(tmp_path):
     for folder in (gpt, bert):
         with pytest.raises(
             ValueError,
-            match="neither tokenizer.json nor tokenizer.model, and AutoTokenizer, which also reads older files",
+            match="neither tokenizer.json nor .*, and AutoTokenizer, which also reads older",
         ):
             load_tokenizer(folder)
     (gpt / "config.json").write_text('{"model_type": "gpt2"}')

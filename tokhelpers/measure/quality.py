@@ -8,7 +8,7 @@ from tokenizers import Tokenizer
 
 from ..adapt.extension import Extension
 from ..adapt.methods import extended_by_sizes
-from ..text.corpora import Documents
+from ..text.corpora import documents_of
 from ..text.counting import ensure_counts
 from ..text.pretokens import Pretokens
 from ..tokenizer.encoder import Encoder
@@ -142,7 +142,7 @@ def _measures(words: Pretokens, counts, added: Sequence[int], encoder: Encoder) 
 
 def _counts_in_text(encoder: Encoder, corpus, rules: str) -> np.ndarray:
     """Count tokens by encoding whole documents, as added tokens that split raw text require."""
-    texts, times = zip(*Documents(corpus, rules), strict=True)
+    texts, times = zip(*documents_of(corpus, rules), strict=True)
     counts = np.zeros(encoder.next_id, np.int64)
     for ids, n in zip(encoder.ids_batch(texts), times, strict=True):
         np.add.at(counts, ids, n)

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 import regex
 
-from ..text.corpora import Documents
+from ..text.corpora import documents_of
 from ..text.pretokens import Pretokens
 from ..tokenizer.encoder import Encoder
 
@@ -31,7 +31,7 @@ def count_words(corpus: Iterable[str]) -> dict[str, int]:
     if isinstance(corpus, Pretokens):
         raise TypeError("corpus holds counts of pre-tokens, which are not words: pass documents")
     counts = Counter()
-    for document, n in Documents(corpus):
+    for document, n in documents_of(corpus):
         for word in find_words(document):
             counts[word] += n
     if not counts:

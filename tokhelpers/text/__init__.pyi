@@ -8,8 +8,8 @@ from .count_files import (
     save_counts as save_counts,
 )
 from .counting import count_pretokens as count_pretokens
+from .documents import digest as digest
 from .pretokens import Pretokens as Pretokens
-from .sources import digest as digest
 from .stored_counts import (
     mixture as mixture,
     stored_texts as stored_texts,

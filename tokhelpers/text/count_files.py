@@ -1,14 +1,15 @@
-"""Files of counts: pre-tokens that were counted here, and words that were counted elsewhere.
+"""Files of counts: pre-tokens counted here, and words counted by other programs.
 
-A file of ours is Parquet with the columns `pretoken` and `count`, and describes the text that was
-counted. In the files that workers write, a pre-token may stand several times; one DuckDB query adds
-its counts up, and writes to the disk what does not fit into memory.
+Our files are Parquet with the columns `pretoken` and `count`, and describe the text that was
+counted. In the parts that `count_pretokens` writes into a folder, a pre-token may occur several
+times; one DuckDB query adds its counts up, and uses the disk for what does not fit into memory.
 """
 
 import json
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from zlib import crc32
@@ -18,52 +19,50 @@ import pyarrow as pa
 from pyarrow import compute, parquet
 
 from ..tokenizer.checks import SURROGATE, positive
-from ..tokenizer.files import write_whole
-from . import readers
-from .file_sources import files_at
+from ..tokenizer.files import reason, write_whole
 from .pretokens import Pretokens
-from .readers import open_file, open_strings, read_batches
+from .readers import check_errors, decode, files_at, read_lines
+from .tables import check_strings, opened_parquet, parquet_rows
 
 SCHEMA = pa.schema([("pretoken", pa.string()), ("count", pa.int64())])
 SIZES = ("chars", "bytes", "spaced_words", "documents")
 DESCRIPTION, CHECKSUM = b"tokhelpers.counts", b"crc32"  # keys of what a file says of its text
 ROWS = 1 << 17  # in a row group
-LEAST_MEMORY = 1 << 26  # with less than 64 MB the query does not run (measured)
+MEMORY = 1 << 28  # bytes that the query may use; with less than 64 MB it does not run (measured)
 
 
 def save_counts(counts: Pretokens, path: str | Path) -> None:
     """Save pre-token counts as a Parquet file with the columns `pretoken` and `count`.
 
-    The rules that cut the text and the sizes of the text are kept in it. The file is written whole
+    The pretokenizer config and the sizes of the text are saved as well. The file is written whole
     or not at all. Raises TypeError for anything but `Pretokens`.
 
     >>> save_counts({"a": 1}, "counts.parquet")
     Traceback (most recent call last):
-    TypeError: Pretokens are saved, as count_pretokens gives them, not dict
+    TypeError: counts must be Pretokens, as count_pretokens returns them, not dict
     """
     if not isinstance(counts, Pretokens):
-        name = type(counts).__name__
-        raise TypeError(f"Pretokens are saved, as count_pretokens gives them, not {name}")
+        kind = type(counts).__name__
+        raise TypeError(f"counts must be Pretokens, as count_pretokens returns them, not {kind}")
     rows = pa.table([counts.strings, counts.counts], schema=SCHEMA)
-    write_counts(
-        Path(path), [rows], [getattr(counts, name) for name in SIZES], counts.pretokenizer_config
-    )
+    sizes = [getattr(counts, name) for name in SIZES]
+    write_counts(Path(path), [rows], sizes, counts.pretokenizer_config)
 
 
 def load_counts(
     path: str | Path, *, min_count: int = 1, errors: str = "strict"
 ) -> Pretokens | dict[str, int]:
-    """Load counts from files: ours as `Pretokens`, those from elsewhere as a mapping word -> count.
+    """Load our counts as `Pretokens`, those of other programs as a mapping word -> count.
 
     Every trainer, extension and measure takes either in place of a corpus. ``path`` is a file, a
-    glob, or a folder, as Spark and Hadoop write one. Files from elsewhere are Parquet with the
-    columns `word` and `count`, or lines of a word, a tab and a count (.gz and .xz, too); a word may
-    come several times. Each word is then a document of its own: write words with the space before
+    glob, or a folder as Spark and Hadoop write it. Files of other programs are Parquet with the
+    columns `word` and `count`, or lines of a word, a tab and a count (also compressed); a word may
+    occur several times. Each word is then a document of its own: write words with the space before
     them where the text has one, but without it for tokenizers that put ``▁`` before a text.
-    ``min_count`` leaves out what is rarer, after adding up. ``errors`` is as for `load_corpus`.
+    ``min_count`` leaves out rarer words after adding up. ``errors`` is as for `load_corpus`.
 
-    Raises FileNotFoundError when nothing is there, ValueError for what is no such file, naming the
-    place in it, and for a ``min_count`` above every count.
+    Raises FileNotFoundError if nothing is at ``path``, ValueError for any other content, naming the
+    line or row, and for a ``min_count`` above every count.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -73,56 +72,57 @@ def load_counts(
     {' the': 6, ' of': 3}
     """
     positive("min_count", min_count)
-    readers.check_errors(errors)
+    check_errors(errors)
     path = Path(os.path.expanduser(path))
-    ours = path / "counts.parquet" if path.is_dir() else path
-    named = ours.suffix == ".parquet" and ours.is_file()
-    if named and (as_encoder := describe_counts(ours)):
-        return _our_counts(ours, as_encoder, min_count)
+    file = path / "counts.parquet" if path.is_dir() else path
+    is_parquet = file.suffix == ".parquet" and file.is_file()
+    if is_parquet and (description := describe_counts(file)):
+        return _our_counts(file, description, min_count)
     words = Counter()
     for file in files_at("counts", str(path)):
         if file.name.startswith("_") or not file.stat().st_size:
-            continue  # a folder may have such files, but no counts in them
-        read = _rows if file.suffix == ".parquet" else _lines
+            continue  # a folder may have such files, without counts
+        read = _table_rows if file.suffix == ".parquet" else _text_rows
         for word, count in read(file, errors):
             words[word] += count
     if not words:
         raise ValueError(f"{path}: there are no counts in it")
     if sum(words.values()) >= 1 << 63:
-        raise ValueError(f"{path}: the counts add up to more than 64 bits hold")
-    kept = {word: count for word, count in words.items() if count >= min_count}
-    if not kept:
+        raise ValueError(f"{path}: the sum of the counts exceeds 64 bits")
+    frequent = {word: count for word, count in words.items() if count >= min_count}
+    if not frequent:
         raise ValueError(
             f"{path}: no word occurs {min_count:,} times, the most frequent {max(words.values()):,} "
             "times: give a smaller min_count"
         )
-    return kept
+    return frequent
 
 
-# --- added up ------------------------------------------------------------------------------------
-def merge_counts(files: Iterable[Path], folder: Path, memory: int) -> Iterator[pa.RecordBatch]:
-    """Add up the counts in files, and give them out in the order of their pre-tokens' bytes.
+# --- the merge -----------------------------------------------------------------------------------
+def merge_counts(files: Iterable[Path], folder: Path) -> Iterator[pa.RecordBatch]:
+    """Add up the counts in files and yield them in the order of their pre-tokens' bytes.
 
-    ``memory`` bounds the bytes that the query holds (64 MB at least); what exceeds it goes into a
-    temporary folder in ``folder``. Raises ValueError for a damaged file, naming it, and for a sum
-    that 64 bits do not hold, OSError when the disk is full.
+    What exceeds `MEMORY` goes into a temporary folder in ``folder``. Raises ValueError for a damaged
+    file, naming it, and for a sum that exceeds 64 bits, OSError if the disk is full.
     """
-    import duckdb
-
+    try:
+        import duckdb
+    except ImportError:
+        raise ImportError("merging counts needs duckdb: pip install 'tokhelpers[data]'") from None
     query = """
         SELECT pretoken, sum(count)::BIGINT AS count
         FROM counts
         GROUP BY pretoken
-        ORDER BY pretoken  -- compared by bytes, which is the order of code points
+        ORDER BY pretoken  -- by bytes, which is the order of code points
     """
-    memory, failed = max(memory, LEAST_MEMORY), []
-    rows = pa.RecordBatchReader.from_batches(SCHEMA, _rows_of(files, failed))
-    place = None if SURROGATE.search(str(folder)) else folder  # of which DuckDB cannot be told
-    with TemporaryDirectory(dir=place, ignore_cleanup_errors=True) as spilled:
+    batches = chain.from_iterable(parquet_rows(file, SCHEMA.names, ROWS) for file in files)
+    rows = pa.RecordBatchReader.from_batches(SCHEMA, batches)
+    place = None if SURROGATE.search(str(folder)) else folder  # DuckDB needs a name in UTF-8
+    with TemporaryDirectory(dir=place, ignore_cleanup_errors=True) as temporary:
         settings = {
-            "memory_limit": f"{memory >> 10}KiB",
-            "temp_directory": spilled,
-            "threads": min(memory // LEAST_MEMORY, os.cpu_count() or 1),
+            "memory_limit": f"{MEMORY >> 10}KiB",
+            "temp_directory": temporary,
+            "threads": max(1, min(MEMORY >> 26, os.cpu_count() or 1)),
             "autoinstall_known_extensions": False,
             "autoload_known_extensions": False,
         }
@@ -133,60 +133,52 @@ def merge_counts(files: Iterable[Path], folder: Path, memory: int) -> Iterator[p
                 yield from database.sql(query).to_arrow_reader(ROWS)
             except duckdb.Error as error:
                 kind = ValueError if isinstance(error, duckdb.DataError) else OSError
-                why = str(error).partition("\n")[0]
-                told = kind(f"the counts in {folder} cannot be added up: {why}")
-                raise next(iter(failed), told) from None
-
-
-def _rows_of(files: Iterable[Path], failed: list[Exception]) -> Iterator[pa.RecordBatch]:
-    """The rows of files; what fails is kept in ``failed``, since DuckDB makes another error of it."""
-    try:
-        for file in files:
-            yield from _read_counts(file)
-    except Exception as error:
-        failed.append(error)
-        raise
+                message = reason(error).partition(" Detail: ")[0]  # of a traceback
+                raise kind(f"cannot add up the counts in {folder}: {message}") from None
 
 
 # --- our own files -------------------------------------------------------------------------------
 def write_counts(
-    file: Path, rows: Iterable[pa.RecordBatch | pa.Table], sizes: Sequence[int], rules: str
+    file: Path,
+    rows: Iterable[pa.RecordBatch | pa.Table],
+    sizes: Sequence[int],
+    pretokenizer_config: str,
+    **description: str,
 ) -> None:
-    """Write counts as one file, whole or not at all, with the `SIZES` of the text and its rules.
+    """Write counts to one file, whole or not at all, with the `SIZES` of the text and the config.
 
-    ``sizes`` are looked at when all rows are written. Row groups are of one size, however the rows
-    come, and pages have checksums: equal rows make equal files. Raises OSError as `write_whole` does.
+    Row groups have one size, however the rows come, and pages have checksums: equal rows make equal
+    files. Raises OSError as `write_whole` does.
     """
     options = {"use_dictionary": False, "write_page_checksum": True}
+    description |= dict(zip(SIZES, map(int, sizes), strict=True))
+    text = json.dumps(description | {"pretokenizer_config": pretokenizer_config}).encode()
 
     def write(draft: Path) -> None:
         with (
             pa.OSFile(os.fsencode(draft), "wb") as target,  # a name need not be UTF-8
             parquet.ParquetWriter(target, SCHEMA, **options) as writer,
         ):
-            held = SCHEMA.empty_table()
-            for some in rows:
-                held = pa.concat_tables([held, pa.table(some.columns, schema=SCHEMA)])
-                while len(held) >= ROWS:
-                    writer.write_table(held[:ROWS])
-                    held = held[ROWS:]
-            writer.write_table(held)
-            as_encoder = dict(zip(SIZES, map(int, sizes), strict=True)) | {"rules": rules}
-            text = json.dumps(as_encoder).encode()
-            # the checksums of pages do not cover what a file says of itself
+            pending = SCHEMA.empty_table()
+            for batch in rows:
+                pending = pa.concat_tables([pending, pa.table(batch.columns, schema=SCHEMA)])
+                while len(pending) >= ROWS:
+                    writer.write_table(pending[:ROWS])
+                    pending = pending[ROWS:]
+            writer.write_table(pending)
+            # the checksums of pages do not cover the description
             writer.add_key_value_metadata({DESCRIPTION: text, CHECKSUM: str(crc32(text))})
 
     write_whole(file, write)
-    pa.default_memory_pool().release_unused()  # a worker may wait long for its next task
 
 
 def describe_counts(file: Path) -> dict | None:
-    """What our own file of counts says of its text; None for a Parquet file from elsewhere.
+    """Return what our file of counts says of its text; None for a Parquet file of another program.
 
-    Raises ValueError for a damaged file, FileNotFoundError where there is none.
+    Raises ValueError for a damaged file, FileNotFoundError if there is none.
     """
-    with open_file(file) as open_tokenizer:
-        schema, metadata = open_tokenizer.schema_arrow, open_tokenizer.metadata.metadata or {}
+    with opened_parquet(file) as table:
+        schema, metadata = table.schema_arrow, table.metadata.metadata or {}
     if DESCRIPTION not in metadata:
         return None
     text = metadata[DESCRIPTION]
@@ -196,34 +188,21 @@ def describe_counts(file: Path) -> dict | None:
 
 
 def total_sizes(files: Iterable[Path]) -> np.ndarray:
-    """The `SIZES` of the texts behind our own files of counts, added up."""
-    total = np.zeros(len(SIZES), np.int64)
-    for file in files:
-        as_encoder = describe_counts(file)
-        if as_encoder is None:
-            raise _damaged(file)
-        total += [as_encoder[name] for name in SIZES]
-    return total
-
-
-def _read_counts(file: Path) -> Iterator[pa.RecordBatch]:
-    """The rows of our own file of counts, some at a time; ValueError for damaged ones."""
-    with open_file(file, 1 << 16) as open_tokenizer:
-        for rows in read_batches(file, open_tokenizer, ROWS):
-            if any(column.null_count for column in rows.columns):
-                raise _damaged(file)
-            yield rows
+    """Add up the `SIZES` of the texts behind our files of counts."""
+    descriptions = map(describe_counts, files)
+    return sum((np.array([of[name] for name in SIZES]) for of in descriptions), np.zeros(4, int))
 
 
 def _damaged(file: Path) -> ValueError:
-    """The error for a file of counts that is not as it was written."""
-    return ValueError(f"{file}: a damaged file of counts: delete it, and count the text again")
+    return ValueError(f"{file}: damaged file of counts: delete it, and count the text again")
 
 
-def _our_counts(file: Path, as_encoder: dict, min_count: int) -> Pretokens:
+def _our_counts(file: Path, description: dict, min_count: int) -> Pretokens:
     words, counts = [pa.array([], pa.large_string())], [np.zeros(0, np.int64)]
     try:
-        for rows in _read_counts(file):
+        for rows in parquet_rows(file, SCHEMA.names, ROWS):
+            if any(column.null_count for column in rows.columns):
+                raise _damaged(file)
             if min_count > 1:
                 rows = rows.filter(compute.field("count") >= min_count)
             words.append(rows["pretoken"].cast(pa.large_string()))
@@ -234,26 +213,37 @@ def _our_counts(file: Path, as_encoder: dict, min_count: int) -> Pretokens:
     words, counts = pa.concat_arrays(words), np.concatenate(counts)
     if counts.min(initial=1) < 1 or compute.count_distinct(words).as_py() < len(words):
         raise _damaged(file)
-    return Pretokens(words, counts, **as_encoder).at_least(min_count)
+    sizes = [description[name] for name in SIZES]
+    return Pretokens(words, counts, *sizes, description["pretokenizer_config"]).at_least(min_count)
 
 
-# --- from elsewhere ------------------------------------------------------------------------------
-def _rows(file: Path, errors: str) -> Iterator[tuple[str, int]]:
-    """Words and counts of a Parquet file from elsewhere."""
-    open_tokenizer = open_strings(file, "word")
-    schema = open_tokenizer.schema_arrow
-    if "count" not in schema.names or not pa.types.is_integer(schema.field("count").type):
-        there = ", ".join(f"{field.name}: {field.type}" for field in schema)
-        raise ValueError(f"{file}: a column 'count' of whole numbers is needed; there is {there}")
-    for where, word, count in readers.parquet_rows(file, open_tokenizer, ["word", "count"], errors):
-        if count is None or count < 0:
-            raise ValueError(f"{where}: {word!r} has the count {count!r}")
-        yield word, count
+# --- files of other programs -----------------------------------------------------------------------
+def _table_rows(file: Path, errors: str) -> Iterator[tuple[str, int]]:
+    """Words and counts in a Parquet file of another program."""
+    with opened_parquet(file) as table:
+        check_strings(file, table, "word")
+        kinds = {field.name: field.type for field in table.schema_arrow}
+    if not pa.types.is_integer(kinds.get("count", pa.null())):
+        listed = ", ".join(f"{name}: {kind}" for name, kind in kinds.items())
+        raise ValueError(f"{file}: a column 'count' of whole numbers is needed; there is {listed}")
+    row = 0
+    for batch in parquet_rows(file, ["word", "count"]):
+        # as bytes: not all Parquet writers check that strings are UTF-8
+        words = batch["word"].cast(pa.large_binary()).to_pylist()
+        for word, count in zip(words, batch["count"].to_pylist(), strict=True):
+            row += 1
+            where = f"{file}, row {row}"
+            if word is None:
+                raise ValueError(f"{where}: missing word (null)")
+            word = decode(word, where, 0, errors)
+            if count is None or count < 0:
+                raise ValueError(f"{where}: {word!r} has the count {count!r}; give a whole number")
+            yield word, count
 
 
-def _lines(file: Path, errors: str) -> Iterator[tuple[str, int]]:
-    """Words and counts of a file with a tab between them; a first line `word<TAB>count` is a header."""
-    for number, line in enumerate(readers.read_lines(file, errors), 1):
+def _text_rows(file: Path, errors: str) -> Iterator[tuple[str, int]]:
+    """Words and counts separated by a tab; a first line `word<TAB>count` is a header."""
+    for number, line in enumerate(read_lines(file, "", errors), 1):
         word, tab, count = line.rpartition("\t")
         if number == 1 and (word, count) == ("word", "count"):
             continue

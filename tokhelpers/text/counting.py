@@ -1,57 +1,60 @@
-"""Counting the pre-tokens of a corpus: here, or in shards by any number of workers."""
+"""Count the pre-tokens of any corpus: in memory, on a Dask cluster, or through files in a folder."""
 
-import tempfile
-from collections.abc import Iterable
-from contextlib import nullcontext
+from collections import deque
+from collections.abc import Iterable, Iterator
+from functools import partial
+from hashlib import blake2b
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 from tokenizers import Tokenizer
 
 from ..tokenizer.checks import positive
 from ..tokenizer.files import destination
 from ..tokenizer.library import pretokenizer_config_of
 from ..tokenizer.spec import TokenizerSpec
-from .corpora import Corpus, Documents
-from .count_files import load_counts, merge_counts, total_sizes, write_counts
-from .pretokens import Pretokens, tally
-from .shards import count_shards
+from .chunks import Batch, Counts, add_up
+from .corpora import Corpus, opened_corpus
+from .count_files import (
+    SCHEMA,
+    describe_counts,
+    load_counts,
+    merge_counts,
+    total_sizes,
+    write_counts,
+)
+from .documents import ChunkCounts, adds_space, counts_of, weighted_documents
+from .pretokens import Pretokens, batches_of, count_units, pretokens_of_units
+from .tables import parquet_rows
 
-MEMORY = 1 << 26
+PART_BYTES = 1 << 27  # of text, of which the counts are one file in a folder
 
 
 def count_pretokens(
     corpus: Iterable[str],
     tokenizer: Tokenizer | TokenizerSpec,
     *,
-    executor=None,
     folder: str | Path | None = None,
-    memory: int | None = None,
-    shard_bytes: int = 1 << 26,
     min_count: int = 1,
 ) -> Pretokens:
-    """Count the pre-tokens of a corpus as the tokenizer's own normalizer and pre-tokenizer cut it.
+    """Count the pre-tokens that a tokenizer's normalizer and pre-tokenizer produce from a corpus.
 
-    ``corpus`` iterates over documents (str), or maps documents to how often they occur, or is a
-    corpus with ``counts``, of whose chunks the leading space is left out where the tokenizer puts
-    ``▁`` before a text (``bytes`` and ``chars`` count it all the same). A tokenizer without
-    pre-tokenizer (SentencePiece style) has its normalised text cut before each run of the space
-    symbol, which none of its tokens crosses. Special tokens in the text count as plain text.
+    ``corpus`` is any iterable of documents (str), such as a list, a pandas Series or a column of a
+    data set; a mapping from documents to counts; a `load_corpus` corpus or the ``Path`` of a text
+    file; a Dask bag, which is counted by its own scheduler; or counts, which are returned. Chunks of
+    ``data/texts`` and of ``wordfreq`` lose their leading space if the tokenizer puts ``▁`` before a
+    text. Without a pre-tokenizer (SentencePiece style) the normalised text is split before each run
+    of ``▁``. Special tokens in the text count as plain text.
 
-    ``executor`` is any ``concurrent.futures.Executor``: a ``ProcessPoolExecutor``, Dask's
-    ``Client.get_executor()``, mpi4py's ``MPIPoolExecutor``. Its workers read a corpus of files
-    themselves, in shards of about ``shard_bytes``, and are sent the documents of any other.
-    ``folder`` (made if it is missing; on a file system that all workers share) keeps their counts,
-    so that a second run over the same files counts only what is not there, and the result as
-    ``counts.parquet``. ``memory`` bounds the bytes that counts take in each process until they are
-    written out (64 MB if any of these three is given), apart from the documents at hand and the
-    result. None of these changes the counts. ``min_count`` leaves out rarer pre-tokens at the end.
+    With ``folder``, counts that do not fit into memory are written there, a Parquet file for each
+    128 MB of text. After an interruption the same call continues; ``counts.parquet`` is the result.
+    ``min_count`` leaves out rarer pre-tokens at the end. None of these options changes the counts.
 
-    A shard that fails is tried three times. When a worker dies and its pool with it, what is left
-    is counted in the calling process, with a warning. Raises TypeError for a single string,
-    ValueError for a text without documents or with lone surrogates and for counts that are no whole
-    numbers, RuntimeError for a shard that failed three times, OSError for a folder that cannot be
-    written to.
+    Raises TypeError for a single string, a table and documents that are not strings; ValueError for
+    missing values, lone surrogates, a corpus without text, counts by another pre-tokenizer, and a
+    folder with counts of another corpus or tokenizer.
 
     >>> from tokenizers import Tokenizer, models, pre_tokenizers
     >>> tokenizer = Tokenizer(models.BPE())
@@ -59,63 +62,116 @@ def count_pretokens(
     >>> dict(count_pretokens(["a cat, a dog"], tokenizer))
     {'a': 1, 'Ġa': 1, 'Ġdog': 1, 'Ġcat': 1, ',': 1}
     """
-    if isinstance(corpus, str):
-        raise TypeError("a corpus is an iterable of documents, got one string: put it in a list")
-    if isinstance(corpus, Pretokens):
-        raise TypeError("these are counts already, made from documents: use them as they are")
-    in_memory = executor is None and folder is None and memory is None
-    memory = MEMORY if memory is None else memory
     positive("min_count", min_count)
-    positive("shard_bytes", shard_bytes)
-    positive("memory", memory)
-    if executor is not None and not hasattr(executor, "submit"):
-        raise TypeError(
-            f"executor={executor!r} cannot run tasks: use a concurrent.futures.Executor, "
-            "such as ProcessPoolExecutor(2)"
-        )
-    rules = pretokenizer_config_of(tokenizer)
-    documents = Documents(corpus, rules)
-    if in_memory:
-        [(words, counts, sizes)] = tally(documents, rules)
-        sizes = _as_given(documents, sizes)
-        return Pretokens(words, counts, *sizes, rules).at_least(min_count)
-    with _place(folder) as where:
-        where = Path(where).absolute()
-        places = {"folder": where, "keep": folder is not None, "executor": executor}
-        files = count_shards(documents, rules, memory=memory, shard_bytes=shard_bytes, **places)
-        sizes = _as_given(documents, total_sizes(files))
-        result = where / "counts.parquet"
-        write_counts(result, merge_counts(files, where, memory), sizes, rules)
-        return load_counts(result, min_count=min_count)
+    config = pretokenizer_config_of(tokenizer)
+    corpus = opened_corpus(corpus)
+    if isinstance(corpus, Pretokens):
+        return _checked(corpus, config).at_least(min_count)
+    if _is_bag(corpus):
+        if folder is not None:
+            raise ValueError("a Dask bag is counted without folder=: leave it out")
+        units, counts, sizes = corpus.reduction(partial(_count_partition, config), add_up).compute()
+    elif folder is not None:
+        return _count_into(destination(folder), corpus, config, min_count)
+    else:
+        units, counts, sizes = count_units(_batches(corpus, config), config)
+    words, counts = pretokens_of_units(units, counts, config)
+    return Pretokens(words, counts, *_text_sizes(corpus, config, sizes), config).at_least(min_count)
 
 
 def ensure_counts(
     corpus: Iterable[str] | Pretokens, tokenizer: Tokenizer | TokenizerSpec
 ) -> Pretokens:
-    """Pre-token counts of a corpus; counts by the tokenizer's own rules are taken, others refused."""
-    if not isinstance(corpus, Pretokens):
-        return count_pretokens(corpus, tokenizer)
-    if corpus.pretokenizer_config != pretokenizer_config_of(tokenizer):
+    """Count the pre-tokens of a corpus, unless it is counts by the tokenizer's own pre-tokenizer."""
+    return count_pretokens(corpus, tokenizer)
+
+
+def _checked(counts: Pretokens, config: str) -> Pretokens:
+    if counts.pretokenizer_config != config:
         raise ValueError(
-            "the counts were made by another normalizer or pre-tokenizer than this tokenizer's: "
+            "the counts were made with another normalizer or pre-tokenizer than this tokenizer's: "
             "count the text again with count_pretokens(corpus, tokenizer)"
         )
-    return corpus
+    return counts
 
 
-def _place(folder: str | Path | None):
-    """A context with the folder, made if it is missing, or with a temporary one."""
-    if folder is None:
-        return tempfile.TemporaryDirectory(prefix="tokhelpers-", ignore_cleanup_errors=True)
-    folder = destination(folder)
+def _batches(corpus: Iterable[str], config: str) -> Iterable[Batch]:
+    """The documents of a corpus in batches."""
+    batches = corpus.batches() if isinstance(corpus, Corpus) else None
+    return batches_of(weighted_documents(corpus, config)) if batches is None else batches
+
+
+def _text_sizes(corpus: Iterable[str], config: str, sizes: np.ndarray) -> list[int]:
+    """Characters, bytes, words and documents of the text, with the leading spaces of its chunks."""
+    if not sizes[3] and isinstance(corpus, Corpus):
+        next(iter(corpus))  # its error says why there is no document
+    counts, spaces = counts_of(corpus), 0
+    if isinstance(counts, ChunkCounts) and adds_space(config):
+        spaces = sum(n for chunk, n in counts.items() if chunk.startswith(" "))
+    chars, size, words, documents = sizes.tolist()
+    return [chars + spaces, size + spaces, words, documents]
+
+
+# --- on a cluster ------------------------------------------------------------------------------------
+def _is_bag(corpus) -> bool:
+    """Whether a corpus is a Dask bag, without importing Dask."""
+    return type(corpus).__module__.startswith("dask.bag")
+
+
+def _count_partition(config: str, documents: Iterable[str]) -> Counts:
+    """A worker's task: count the units of one partition."""
+    return count_units(batches_of(weighted_documents(documents)), config)
+
+
+# --- through files -----------------------------------------------------------------------------------
+def _count_into(folder: Path, corpus: Iterable[str], config: str, min_count: int) -> Pretokens:
+    """Count parts of a corpus into files, unless they are there, and merge these."""
     folder.mkdir(parents=True, exist_ok=True)
-    return nullcontext(folder)
+    files = []
+    try:
+        for number, part in enumerate(_parts(_batches(corpus, config))):
+            files.append(folder / f"part-{number:05}.parquet")
+            _count_part(files[-1], part, config)
+        if left := set(folder.glob("part-*.parquet")) - set(files):
+            raise _other_counts(min(left))
+        sizes = _text_sizes(corpus, config, total_sizes(files))
+        result = folder / "counts.parquet"
+        write_counts(result, merge_counts(files, folder), sizes, config)
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt("interrupted; run again to continue") from None
+    return load_counts(result, min_count=min_count)
 
 
-def _as_given(documents: Documents, sizes: np.ndarray) -> list[int]:
-    """The sizes of the text as it was given; refuses a text without documents."""
-    chars, size, spaced_words, n = sizes.tolist()
-    if not n and isinstance(documents.corpus, Corpus):
-        next(iter(documents.corpus))  # it knows better why it is empty
-    spaces = documents.left_out  # they are text, whoever puts them there
-    return [chars + spaces, size + spaces, spaced_words, n]
+def _parts(batches: Iterable[Batch]) -> Iterator[list[Batch]]:
+    """Batches in groups of about `PART_BYTES`."""
+    part, size = [], 0
+    for batch in batches:
+        part.append(batch)
+        size += len(batch.text)
+        if size >= PART_BYTES:
+            yield part
+            part, size = [], 0
+    if part:
+        yield part
+
+
+def _count_part(file: Path, part: list[Batch], config: str) -> None:
+    """Count a part into its file; a file that exists must be of the same text and config."""
+    content = blake2b(config.encode(), digest_size=16)
+    for array in chain.from_iterable(part):
+        content.update(np.ascontiguousarray(array))
+    if not file.exists():
+        units, counts, sizes = count_units(part, config)
+        words, counts = pretokens_of_units(units, counts, config)
+        rows = pa.table([words, counts], SCHEMA.names)
+        write_counts(file, [rows], sizes, config, part=content.hexdigest())
+        return
+    if (describe_counts(file) or {}).get("part") != content.hexdigest():
+        raise _other_counts(file)
+    deque(parquet_rows(file, SCHEMA.names), maxlen=0)  # raises ValueError if it is damaged
+
+
+def _other_counts(file: Path) -> ValueError:
+    return ValueError(
+        f"{file} has counts of another corpus or tokenizer: give another folder, or delete this one"
+    )

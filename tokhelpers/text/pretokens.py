@@ -1,9 +1,8 @@
-"""Text into unique pre-tokens and their counts: everything after works on these.
+"""Pre-tokens of a text and their counts, on which every training and measurement works.
 
-The tokenizer's own normalizer and pre-tokenizer decide what a pre-token is. Two faster code paths
-give the same counts where this is proven (tests/text/test_pretokens.py goes through every code
-point): text is cut at single spaces between words first, so that only unique words are looked at;
-and the patterns in ``PATTERNS`` run in the ``regex`` module.
+The tokenizer's own normalizer and pre-tokenizer decide what a pre-token is. Where that is proven to
+give the same counts, text is first split at single spaces between words, so that only unique words
+have to be pre-tokenized (tests/text/test_pretokens.py tries every code point).
 """
 
 from collections import Counter
@@ -16,22 +15,21 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import compute
 
-from ..tokenizer.checks import SURROGATE
-from ..tokenizer.pretokenization import LINES, pretokenizer
+from ..tokenizer.pretokenization import LINES, Pretokenizer, pretokenizer
 from ..tokenizer.token_bytes import bytes_of, strings_of_bytes
-from .chunks import count_chunks
+from .chunks import Batch, Counts, count_chunks
 
-PRETOKEN_BYTES = 250  # what a pre-token and its count take in a mapping (measured)
+BATCH_BYTES = 1 << 22  # of documents that are counted together
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Pretokens(Mapping):
     """Unique pre-tokens of a text and how often each occurs: a mapping pre-token -> count.
 
-    ``strings`` (an Arrow array) and ``words`` (a list) are the pre-tokens as the model gets them
-    (``Ġword``), ``counts`` an int64 array beside them. ``chars``, ``bytes`` (UTF-8),
-    ``spaced_words`` (separated by white space) and ``documents`` measure the text as it was given,
-    before normalisation. ``pretokenizer_config`` is the normalizer and pre-tokenizer that were applied.
+    ``strings`` (an Arrow array) and ``words`` (a list) are the pre-tokens in the form that the model
+    receives (``Ġword``), ``counts`` is an int64 array parallel to them. ``chars``, ``bytes`` (UTF-8),
+    ``spaced_words`` (separated by white space) and ``documents`` are sizes of the original text,
+    before normalisation. ``pretokenizer_config`` is the normalizer and pre-tokenizer, as JSON.
     """
 
     strings: pa.Array
@@ -47,11 +45,11 @@ class Pretokens(Mapping):
         return self.strings.to_pylist()
 
     @cached_property
-    def _places(self) -> dict[str, int]:
+    def _indices(self) -> dict[str, int]:
         return {word: i for i, word in enumerate(self.words)}
 
     def __getitem__(self, word: str) -> int:
-        return int(self.counts[self._places[word]])
+        return int(self.counts[self._indices[word]])
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.words)
@@ -60,112 +58,103 @@ class Pretokens(Mapping):
         return len(self.strings)
 
     def at_least(self, min_count: int) -> "Pretokens":
-        """Those that occur so often, of the same text; ValueError when there are none."""
-        kept = self.counts >= min_count
-        if not kept.any():
+        """Keep the pre-tokens that occur at least ``min_count`` times; ValueError if there is none."""
+        is_kept = self.counts >= min_count
+        if not is_kept.any():
             raise ValueError(
                 f"no pre-token occurs {min_count:,} times: give a smaller min_count"
                 if min_count > 1
                 else f"the corpus has no text in its {self.documents:,} documents: nothing to count"
             )
-        if kept.all():
+        if is_kept.all():
             return self
-        return replace(self, strings=self.strings.filter(kept), counts=self.counts[kept])
+        return replace(self, strings=self.strings.filter(is_kept), counts=self.counts[is_kept])
 
     def __repr__(self) -> str:
         return f"Pretokens({len(self):,} unique, {self.counts.sum():,} in all)"
 
 
 # --- from chunks to pre-tokens ---------------------------------------------------------------------
-def _pretoken_counts(chunks: pa.Array, counts: np.ndarray, rules: str) -> tuple:
-    """Pre-token counts of unique chunks: only those not known to be one pre-token are split."""
-    splitter = pretokenizer(rules)
-    single, pieces = splitter.are_single(chunks), Counter()
-    others = chunks.filter(~single).to_pylist()
-    for chunk, n in zip(others, counts[~single].tolist(), strict=True):
+def _pretokens_of(chunks: pa.Array, counts: np.ndarray, splitter: Pretokenizer) -> tuple:
+    """Pre-tokens of unique chunks and their counts; only chunks that may have several are split."""
+    is_pretoken, pieces = splitter.are_single(chunks), Counter()
+    others = chunks.filter(~is_pretoken).to_pylist()
+    for chunk, n in zip(others, counts[~is_pretoken].tolist(), strict=True):
         for piece in splitter.split(chunk):
             pieces[piece] += n
-    plain = chunks.filter(single)
+    words = chunks.filter(is_pretoken)
     if splitter.prefix:
         prefix, end = (pa.scalar(text, chunks.type) for text in (splitter.prefix, ""))
-        plain = compute.binary_join_element_wise(prefix, plain, end)
-    words, counts = _with_pieces(plain, counts[single], pieces)
+        words = compute.binary_join_element_wise(prefix, words, end)
+    words, counts = _with_pieces(words, counts[is_pretoken], pieces)
     return strings_of_bytes(*bytes_of(words)) if splitter.pattern else words, counts
 
 
-def _with_pieces(whole: pa.Array, counts: np.ndarray, pieces: Counter) -> tuple:
-    """Pre-tokens that are whole chunks, and the pieces of other chunks, added up."""
-    both = compute.is_in(whole, pa.array(list(pieces), whole.type)).to_numpy(zero_copy_only=False)
-    for word, n in zip(whole.filter(both).to_pylist(), counts[both].tolist(), strict=True):
+def _with_pieces(words: pa.Array, counts: np.ndarray, pieces: Counter) -> tuple:
+    """Add up pre-tokens that are chunks and the pieces of other chunks."""
+    in_both = compute.is_in(words, pa.array(list(pieces), words.type))
+    in_both = in_both.to_numpy(zero_copy_only=False)
+    for word, n in zip(words.filter(in_both).to_pylist(), counts[in_both].tolist(), strict=True):
         pieces[word] += n
-    words = pa.concat_arrays([whole.filter(~both), pa.array(list(pieces), whole.type)])
+    words = pa.concat_arrays([words.filter(~in_both), pa.array(list(pieces), words.type)])
     numbers = np.fromiter(pieces.values(), np.int64, len(pieces))
-    return words, np.concatenate([counts[~both], numbers])
+    return words, np.concatenate([counts[~in_both], numbers])
 
 
-def tally(
-    weighted: Iterable[tuple[str, int]], rules: str, *, first: int = 1, memory: int | None = None
-) -> Iterator[tuple[pa.Array, np.ndarray, np.ndarray]]:
-    """Count the pre-tokens of (document, how often), in portions of about `memory` bytes.
+# --- from documents to counts ------------------------------------------------------------------------
+def count_units(batches: Iterable[Batch], pretokenizer_config: str) -> Counts:
+    """Count what `pretokens_of_units` turns into pre-tokens: chunks, or the library's pre-tokens.
 
-    Each portion is the pre-tokens, their counts, and the characters, bytes, words and documents
-    they were made from (int64). ``first`` is the number of the first document, for messages.
+    The result does not depend on how the documents are batched.
     """
-    pattern = pretokenizer(rules).pattern
-    if not pretokenizer(rules).at_spaces:
-        for counts, sizes in _library_counts(weighted, rules, first, memory):
-            words = pa.array(list(counts), pa.large_string())
-            yield words, np.fromiter(counts.values(), np.int64, len(counts)), sizes
-        return
-    options = {"spaces": pattern is not None, "lines": pattern in LINES, "memory": memory}
-    for chunks, counts, sizes in count_chunks(_in_bytes(weighted, first), **options):
-        words, counts = _pretoken_counts(chunks, counts, rules)
-        del chunks
-        pa.default_memory_pool().release_unused()
-        yield words, counts, sizes
+    splitter = pretokenizer(pretokenizer_config)
+    if splitter.at_spaces:
+        pattern = splitter.pattern
+        return count_chunks(batches, spaces=pattern is not None, lines=pattern in LINES)
+    counts, sizes = Counter(), np.zeros(4, int)
+    for batch in batches:
+        raw = batch.text.tobytes()
+        for begin, end, n in zip(*(column.tolist() for column in batch[1:]), strict=True):
+            text = raw[begin:end].decode()
+            for piece in splitter.split(text):
+                counts[piece] += n
+            sizes += n * np.array([len(text), end - begin, len(text.split()), 1])
+    counts.pop("", None)
+    units = pa.array(list(counts), pa.large_string())
+    return Counts(units, np.fromiter(counts.values(), np.int64, len(counts)), sizes)
 
 
-def _in_bytes(weighted, first: int, size: int = 1 << 20):
-    """Documents as UTF-8 with how often each counts, in batches of about `size` bytes."""
-    documents, texts, times, filled = iter(weighted), [], [], 0
-    while some := list(islice(documents, 100)):
+def pretokens_of_units(units: pa.Array, counts: np.ndarray, pretokenizer_config: str) -> tuple:
+    """Turn unique units and their counts into unique pre-tokens and their counts."""
+    splitter = pretokenizer(pretokenizer_config)
+    return _pretokens_of(units, counts, splitter) if splitter.at_spaces else (units, counts)
+
+
+def batches_of(documents: Iterable[tuple[str, int]]) -> Iterator[Batch]:
+    """Encode weighted documents as UTF-8, about `BATCH_BYTES` at a time.
+
+    Raises ValueError for a document with a lone surrogate.
+    """
+    documents, texts, weights, size = iter(documents), [], [], 0
+    while group := list(islice(documents, 100)):
         try:
-            encoded = [text.encode() for text, _ in some]
-        except (AttributeError, UnicodeEncodeError):
-            raise _complaint(some, first) from None
+            encoded = [text.encode() for text, _ in group]
+        except UnicodeEncodeError as error:
+            number = f"U+{ord(error.object[error.start]):04X}"
+            raise ValueError(
+                f"the text contains the lone surrogate {number}; fix its decoding, or replace it"
+            ) from None
         texts += encoded
-        times += [n for _, n in some]
-        filled += sum(map(len, encoded))
-        first += len(some)
-        if filled > size:
-            yield texts, times
-            texts, times, filled = [], [], 0
-    yield texts, times
+        weights += [n for _, n in group]
+        size += sum(map(len, encoded))
+        if size > BATCH_BYTES:
+            yield _joined(texts, weights)
+            texts, weights, size = [], [], 0
+    if texts:
+        yield _joined(texts, weights)
 
 
-def _complaint(some, first: int) -> Exception:
-    """What is wrong with the first document that cannot be encoded."""
-    for number, (text, _) in enumerate(some, first):
-        if not isinstance(text, str):
-            return TypeError(f"document {number} is {type(text).__name__}, not str")
-        if surrogate := SURROGATE.search(text):
-            break
-    return ValueError(
-        f"the text holds a lone surrogate ({surrogate[0]!a}), which no encoding can write: "
-        "decode it properly, or replace it"
-    )
-
-
-def _library_counts(weighted, rules: str, first: int, memory: int | None):
-    """The slow code path: the library normalises and cuts each document."""
-    cut, counts, sizes = pretokenizer(rules).split, Counter(), np.zeros(4, np.int64)
-    for number, (text, times) in enumerate(weighted, first):
-        [raw], _ = next(_in_bytes([(text, times)], number))
-        for piece in cut(text):
-            counts[piece] += times
-        counts.pop("", None)
-        sizes += times * np.array([len(text), len(raw), len(text.split()), 1])
-        if memory is not None and len(counts) * PRETOKEN_BYTES > memory:
-            yield counts, sizes
-            counts, sizes = Counter(), np.zeros(4, np.int64)
-    yield counts, sizes
+def _joined(texts: list[bytes], weights: list[int]) -> Batch:
+    text = np.frombuffer(b"".join(texts) or b"\0", np.uint8)  # an empty buffer is refused
+    offsets = np.cumsum([0, *map(len, texts)])
+    return Batch(text, offsets[:-1], offsets[1:], np.array(weights, np.int64))

@@ -1,151 +1,203 @@
-"""How documents (`str`) are read from one local file.
+"""Read documents from one file: lines of text, JSON lines or CSV, packed or not, local or remote.
 
-Text is UTF-8 unless another encoding is named, and a byte order mark at the start of a file is
-dropped. What cannot be read is a ValueError that names the file and the place in it;
+Text is UTF-8 unless another encoding is named; a byte order mark at the start of a file is dropped.
+Content that cannot be read raises a ValueError that names the file and the byte or line;
 `errors="replace"` reads invalid UTF-8 and lone surrogates as U+FFFD instead.
 """
 
 import codecs
-import gzip
+import csv
+import glob
 import io
 import json
 import lzma
 import os
 import re
-import tokenize
+import zipfile
 import zlib
 from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 
-import pyarrow as pa
-from pyarrow import parquet
+import fsspec
+from fsspec.compression import compr
+from fsspec.core import get_compression, url_to_fs
 
 from ..tokenizer.checks import SURROGATE
 from ..tokenizer.files import MAX_BYTES
 
+BLOCK = 1 << 22  # bytes read at a time
 BOM = "\ufeff"
-PACKED = {".gz": gzip.open, ".xz": lzma.open}
 UTF_8 = "utf-8"
-ROWS, ROWS_BYTES = 1024, 1 << 24  # read at a time: as many rows as fit into both
+ARCHIVE_ERRORS = (EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, OSError)
 UTF_16 = "is UTF-16: give encoding='utf-16'"
-BEGINNINGS = {  # of files that are no UTF-8 text, and what to do with each
-    b"\x1f\x8b": "is packed by gzip: give it a name that ends in .gz",
-    b"\xfd7zXZ": "is packed by xz: give it a name that ends in .xz",
-    b"PK\x03\x04": "is a zip archive: unpack it",
+SIGNATURES = {  # how files begin that are not UTF-8 text, and what to do with each
+    b"\x1f\x8b": "is compressed by gzip: give it a name that ends in .gz",
+    b"\xfd7zXZ": "is compressed by xz: give it a name that ends in .xz",
+    b"PK\x03\x04": "is a zip archive: give it a name that ends in .zip",
     b"\xff\xfe": UTF_16,
     b"\xfe\xff": UTF_16,
 }
 
 
-def check_errors(errors: str) -> None:
-    """Raise ValueError for another value than "strict" and "replace"."""
-    if errors not in ("strict", "replace"):
-        raise ValueError(f"errors must be 'strict' or 'replace', not {errors!r}")
+# --- which files ---------------------------------------------------------------------------------
+def files_at(kind: str, place: str, endings: tuple[str, ...] = ("",)) -> list[Path | str]:
+    """List a file, the matches of a glob, or the files below a folder; sorted, at least one.
+
+    ``place`` is a path, or the URL of remote storage such as ``s3://bucket/*.gz``, which fsspec
+    resolves. A local file that several paths lead to is listed once. Raises FileNotFoundError if
+    nothing is there, ValueError for a folder without a file that has one of the ``endings``.
+    """
+    if "://" in place:
+        system, path = url_to_fs(place)
+        matches = system.find(path) if system.isdir(path) else system.glob(path)
+        files = sorted(system.unstrip_protocol(m) for m in matches if m.endswith(endings))
+    else:
+        path = Path(os.path.expanduser(place))
+        if path.is_file():
+            return [path]
+        if path.is_dir():
+            if files := _walk(path, endings):
+                return _each_once(files)
+            wanted = ", ".join(f"*{ending}" for ending in endings)
+            raise ValueError(f"{kind}:{place}: the folder has no file like {wanted}")
+        if path.exists():
+            raise OSError(
+                f"{kind}:{place}: a pipe or device can be read only once; save it to a file"
+            )
+        matches = {Path(match) for match in glob.glob(str(path), recursive=True)}
+        files = _each_once(file for file in matches if file.is_file())
+    if not files:
+        raise FileNotFoundError(f"{kind}:{place}: no file or folder has or matches that path")
+    return files
 
 
-def check_encoding(encoding: str, encoded: bool) -> str:
-    """Return the usual name of an encoding; ValueError for an unknown one, and where it plays no part."""
-    try:
-        name = codecs.lookup(encoding).name
-    except (LookupError, TypeError):
-        raise ValueError(
-            f"encoding={encoding!r} is unknown: give one such as 'utf-8', 'utf-16' or 'latin-1'"
-        ) from None
-    if name != UTF_8 and not encoded:
-        raise ValueError(f"encoding={encoding!r} is for text: and jsonl: files: leave it out here")
-    return name
+def _each_once(files: Iterable[Path]) -> list[Path]:
+    """The files in order, each by the shortest of the paths that lead to it."""
+    shortest_last = sorted(files, key=lambda file: (len(file.parts), file), reverse=True)
+    return sorted({os.path.realpath(file): file for file in shortest_last}.values())
 
 
-def decode(data: bytes, where, offset: int, errors: str, encoding: str = "utf-8") -> str:
-    """Bytes as text; ValueError, naming the place, for those that are none."""
+def _walk(folder: Path, endings: tuple[str, ...]) -> list[Path]:
+    """Regular files below a folder whose names have one of the endings, without hidden ones."""
+    files = []
+    for path, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        files += [Path(path, n) for n in names if n.endswith(endings) and not n.startswith(".")]
+    return [file for file in files if file.is_file()]
+
+
+# --- lines of text ---------------------------------------------------------------------------------
+def decode(data: bytes, where, offset: int, errors: str, encoding: str = UTF_8) -> str:
+    """Decode bytes; the ValueError for invalid ones names the place, ``offset`` bytes added."""
     try:
         return data.decode(encoding, errors)
     except UnicodeDecodeError as error:
-        around = data[max(0, error.start - 1) : error.start + 2]
-        latin = 0xC0 <= data[error.start] < 0xFF and re.search(rb"[A-Za-z]", around)
+        nearby = data[max(0, error.start - 1) : error.start + 2]
+        is_latin = 0xC0 <= data[error.start] < 0xFF and re.search(rb"[A-Za-z]", nearby)
         raise ValueError(
             f"{where}: invalid {encoding.upper()} at byte {offset + error.start}; "
-            + ("if it is Latin-1, give encoding='latin-1'; " if latin else "")
+            + ("if it is Latin-1, give encoding='latin-1'; " if is_latin else "")
             + "errors='replace' reads it as U+FFFD"
         ) from None
 
 
-def _check_beginning(file: Path, beginning: bytes) -> None:
-    """Refuse a file that begins as no UTF-8 text does, and say what it is."""
-    found = [what for magic, what in BEGINNINGS.items() if beginning.startswith(magic)]
-    if len(beginning) >= 8 and not any(beginning[1:8:2]) and all(beginning[0:8:2]):
-        found.append(UTF_16)
-    if found:
-        raise ValueError(f"{file} {found[0]}")
+def read_blocks(file: Path | str, errors: str, encoding: str = UTF_8) -> Iterator[bytes]:
+    """Yield the lines of a file as valid UTF-8, about `BLOCK` bytes of whole lines at a time.
 
-
-def _recoded_lines(file: Path, errors: str, encoding: str) -> Iterator[str]:
-    """The lines of a whole file in another encoding than UTF-8."""
-    with io.TextIOWrapper(
-        PACKED.get(file.suffix, open)(file, "rb"), encoding, errors, "\n"
-    ) as lines:
-        try:
-            for line in iter(partial(lines.readline, MAX_BYTES), ""):
-                yield line.removeprefix(BOM).removesuffix("\n").removesuffix("\r")
-        except UnicodeError as error:
-            raise ValueError(
-                f"{file} is not {encoding.upper()} ({error}): give its encoding"
-            ) from None
-
-
-def read_lines(
-    file: Path, errors: str, start: int = 0, end: int | None = None, encoding: str = UTF_8
-) -> Iterator[str]:
-    """Lines that begin at byte `start` or later and before `end`, without their ends."""
-    opener = PACKED.get(file.suffix, open)
+    Raises ValueError for a damaged archive, text in another encoding, and a line that is too long.
+    """
     offset = 0
+    with _opened(file) as stream:
+        for block in _whole_lines(_pieces(stream, file, errors, encoding), file):
+            if is_first := not offset:
+                _check_signature(file, block)
+            text = decode(block, file, offset, errors)  # strict: to check it
+            offset += len(block)
+            block = text.encode() if errors == "replace" else block
+            if block := block.removeprefix(BOM.encode()) if is_first else block:
+                yield block
+
+
+@contextmanager
+def _opened(file: Path | str) -> Iterator:
+    """The decompressed content of a local file or a URL, by the ending of its name."""
+    with ExitStack() as stack:
+        # fsspec would read "::" and "://" in the name of a local file as a chain of URLs
+        opener = open if isinstance(file, Path) else fsspec.open
+        stream = stack.enter_context(opener(file, "rb"))
+        if packed := get_compression(str(file), "infer"):
+            stream = stack.enter_context(compr[packed](stream, mode="rb"))
+        yield stream
+
+
+def _pieces(stream, file, errors: str, encoding: str) -> Iterator[bytes]:
+    """The content of a stream in pieces, as UTF-8 if it has another encoding."""
     try:
-        if encoding != UTF_8:
-            yield from _recoded_lines(file, errors, encoding)
+        if encoding == UTF_8:
+            yield from iter(partial(stream.read, BLOCK), b"")
             return
-        # The buffer spares gzip and lzma a slow call for each line.
-        with io.BufferedReader(opener(file, "rb"), 1 << 18) as lines:
-            if not start:
-                _check_beginning(file, lines.peek(8)[:8])
-            if start:  # a line that begins before this part belongs to the one before
-                offset = lines.seek(start - 1)
-                while piece := lines.readline(1 << 20):
-                    offset += len(piece)
-                    if piece.endswith(b"\n"):
-                        break
-            for line in iter(partial(lines.readline, MAX_BYTES + 1), b""):
-                if end is not None and offset >= end:
-                    return
-                if len(line) > MAX_BYTES:
-                    raise ValueError(
-                        f"{file}: the line that begins at byte {offset} has more than {MAX_BYTES:,} "
-                        "bytes: cut it into documents, each a line"
-                    )
-                text = decode(line, file, offset, errors)
-                yield (
-                    (text if offset else text.removeprefix(BOM))
-                    .removesuffix("\n")
-                    .removesuffix("\r")
-                )
-                offset += len(line)
-    except (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError) as error:
-        raise ValueError(f"{file}: damaged or cut off {file.suffix} file ({error})") from None
+        with io.TextIOWrapper(stream, encoding, errors, newline="\n") as text:
+            while piece := text.read(BLOCK):
+                yield piece.encode()
+    except UnicodeError as error:
+        raise ValueError(f"{file} is not {encoding.upper()} ({error}): give its encoding") from None
+    except ARCHIVE_ERRORS as error:
+        if getattr(error, "errno", None):  # an error of the operating system
+            raise
+        raise ValueError(f"{file}: damaged or truncated archive ({error})") from None
 
 
-def json_lines(
-    file: Path, column: str, errors: str, start: int, end: int | None, encoding: str
-) -> Iterator[str]:
-    """The field `column` of the objects on the lines that `read_lines` gives."""
-    for number, line in enumerate(read_lines(file, errors, start, end, encoding), 1):
-        if not line or line.isspace():
-            continue
-        try:
-            text = field_of(_parsed(line), column, errors)
-        except ValueError as error:
-            before = sum(1 for _ in read_lines(file, "replace", end=start))
-            raise ValueError(f"{file}:{before + number}: {error}") from None
-        yield text
+def _whole_lines(pieces: Iterable[bytes], file) -> Iterator[bytes]:
+    """The same content, divided behind newlines only."""
+    pending, size, offset = [], 0, 0
+    for piece in pieces:
+        end = piece.rfind(b"\n") + 1
+        if end:
+            yield b"".join([*pending, piece[:end]])
+            offset, pending, size = offset + size + end, [], 0
+        pending.append(piece[end:])
+        size += len(piece) - end
+        if size > MAX_BYTES:
+            raise ValueError(
+                f"{file}: the line at byte {offset} has more than {MAX_BYTES:,} bytes: divide it "
+                "into documents, one per line"
+            )
+    if size:
+        yield b"".join(pending)
+
+
+def _check_signature(file, beginning: bytes) -> None:
+    """Raise ValueError for a file that is compressed or UTF-16."""
+    reasons = [reason for start, reason in SIGNATURES.items() if beginning.startswith(start)]
+    first = beginning[:8]
+    if len(first) == 8 and not any(first[1::2]) and all(first[::2]):
+        reasons.append(UTF_16)
+    if reasons:
+        raise ValueError(f"{file} {reasons[0]}")
+
+
+def read_lines(file, column: str, errors: str, encoding: str = UTF_8) -> Iterator[str]:
+    """Yield the lines of a file without their ends; ``column`` is ignored."""
+    for block in read_blocks(file, errors, encoding):
+        lines = block.decode().split("\n")
+        if not lines[-1]:  # behind the last newline
+            lines.pop()
+        for line in lines:
+            yield line.removesuffix("\r")
+
+
+# --- a field of each row -----------------------------------------------------------------------------
+def read_json_lines(file, column: str, errors: str, encoding: str = UTF_8) -> Iterator[str]:
+    """Yield the field ``column`` of the JSON object on each line."""
+    for number, line in enumerate(read_lines(file, column, errors, encoding), 1):
+        if line and not line.isspace():
+            try:
+                text = field_of(_parsed(line), column, errors)
+            except ValueError as error:
+                raise ValueError(f"{file}:{number}: {error}") from None
+            yield text
 
 
 def _parsed(line: str):
@@ -158,7 +210,7 @@ def _parsed(line: str):
 
 
 def field_of(row, column: str, errors: str) -> str:
-    """The text in a row's field, refused when it is none."""
+    """Return the text in the field of a row; ValueError if there is none."""
     if not isinstance(row, dict):
         raise ValueError(f"one object per line is needed, not {type(row).__name__}")
     if column not in row:
@@ -170,104 +222,47 @@ def field_of(row, column: str, errors: str) -> str:
         return SURROGATE.sub("\ufffd", value)
     if lone := SURROGATE.search(value):
         raise ValueError(
-            f"{column!r} has the lone surrogate \\u{ord(lone[0]):04x}, which is no text; "
+            f"{column!r} contains the lone surrogate \\u{ord(lone[0]):04x}; "
             "errors='replace' reads it as U+FFFD"
         )
     return value
 
 
-def python_source(file: Path, errors: str) -> str:
-    """A Python file in its own encoding, with \\n line ends."""
-    data = file.read_bytes()
-    try:
-        encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
-    except SyntaxError:  # no such encoding, or a first line that is not UTF-8
-        encoding = "utf-8"
-    text = decode(data, file, 0, errors, encoding.removesuffix("-sig")).removeprefix(BOM)
-    return text.replace("\r\n", "\n").replace("\r", "\n")
+def read_csv(file, column: str, errors: str, encoding: str = UTF_8) -> Iterator[str]:
+    """Yield the field ``column`` of each row below the header; a field may contain newlines.
 
-
-# --- Parquet files from anywhere: some rows at a time, in bounded memory -----------------------------
-def open_file(file: Path, buffer_size: int = 1 << 20):
-    """An open Parquet file, of which no more is read than is asked for; ValueError for any other."""
-    options = {"pre_buffer": False, "page_checksum_verification": True}
-    try:
-        source = pa.OSFile(os.fsencode(file))  # a name need not be UTF-8
-        # The defaults would read ahead as much as the whole file.
-        opened = parquet.ParquetFile(source, buffer_size=buffer_size, **options)
-        _ = opened.schema_arrow  # its names may be no UTF-8
-        rows, groups = opened.metadata.num_rows, range(opened.num_row_groups)
-        if rows != sum(opened.metadata.row_group(group).num_rows for group in groups):
-            raise pa.ArrowInvalid("its row groups have other numbers of rows than it says")
-        return opened
-    except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
-        if getattr(error, "errno", None):  # the system's: no such file, no permission
-            raise
-        raise ValueError(f"{file}: not a Parquet file ({error})") from None
-
-
-def open_strings(file: Path, column: str):
-    """A Parquet file whose column holds strings; anything else is refused."""
-    opened = open_file(file)
-    schema = opened.schema_arrow
-    if column not in schema.names:
-        raise ValueError(f"{file}: there is no column {column!r}; there is {schema.names}")
-    kind = schema.field(column).type
-    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
-    if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
-        raise ValueError(f"{file}: the column {column!r} must hold strings, not {kind}")
-    return opened
-
-
-def read_batches(file: Path, opened, rows: int, **options) -> Iterator:
-    """The rows of a Parquet file, some at a time."""
-    described = opened.metadata
-    groups = options.get("row_groups", range(described.num_row_groups))
-    missing = sum(described.row_group(group).num_rows for group in groups)
-    try:
-        for batch in opened.iter_batches(rows, use_threads=False, **options):
-            missing -= len(batch)
-            yield batch
-    except (OSError, pa.ArrowException) as error:
-        raise ValueError(f"{file}: damaged Parquet file ({error})") from None
-    if missing:
-        raise ValueError(f"{file}: damaged Parquet file (it lacks rows that it describes)")
-
-
-def read_columns(file: Path, opened, columns: list[str], groups: Iterable[int]) -> Iterator:
-    """Columns of row groups, as many rows at a time as fit into memory by a group's description.
-
-    What that says of single columns is not asked: damaged, it would end the process.
+    Raises ValueError for rows that do not have as many fields as the header: pandas and datasets
+    shift or truncate them.
     """
-    for group in groups:
-        described = opened.metadata.row_group(group)
-        size = max(1, described.total_byte_size)
-        rows = min(ROWS, ROWS_BYTES * described.num_rows // size)
-        # all rows may hold the same long string, which is stored once
-        rows = max(1, min(rows, max(16, ROWS_BYTES // size)))
-        yield from read_batches(file, opened, rows, row_groups=[group], columns=columns)
+    csv.field_size_limit(MAX_BYTES)  # of the process; the default refuses fields above 128 kB
+    lines = (f"{line}\n" for line in read_lines(file, column, errors, encoding))
+    rows = csv.reader(lines, strict=True)
+    try:
+        header = next(rows, [])
+        if header.count(column) != 1:
+            raise ValueError(f"{file}: there is no one column {column!r}; there is {header}")
+        for row in rows:
+            if row and len(row) != len(header):
+                fields = f"{len(row)} fields, the header {len(header)}"
+                raise ValueError(f"{file}:{rows.line_num}: the row has {fields}: quote its commas")
+            if row:
+                yield row[header.index(column)]
+    except csv.Error as error:
+        raise ValueError(f"{file}:{rows.line_num}: not valid CSV ({error})") from None
 
 
-def row_groups(file: Path, size: int) -> list[tuple[int, int]]:
-    """Ranges of row groups with about `size` bytes in the file."""
-    groups = open_file(file).num_row_groups
-    step = max(1, size * groups // max(1, file.stat().st_size))  # they are much alike in size
-    return [(start, min(start + step, groups)) for start in range(0, groups, step)]
+# --- arguments ---------------------------------------------------------------------------------------
+def check_errors(errors: str) -> None:
+    """Raise ValueError for any value but "strict" and "replace"."""
+    if errors not in ("strict", "replace"):
+        raise ValueError(f"errors must be 'strict' or 'replace', not {errors!r}")
 
 
-def parquet_rows(
-    file: Path, opened, columns: list[str], errors: str, start: int = 0, end: int | None = None
-) -> Iterator[tuple]:
-    """The place of each row in row groups from `start` up to `end`, its text, its other columns."""
-    number = sum(opened.metadata.row_group(group).num_rows for group in range(start))
-    groups = range(start, opened.num_row_groups if end is None else end)
-    for batch in read_columns(file, opened, columns, groups):
-        # As bytes: Parquet writers do not all check that strings are UTF-8.
-        raw = batch[columns[0]].cast(pa.large_binary()).to_pylist()
-        others = (batch[column].to_pylist() for column in columns[1:])
-        for value, *more in zip(raw, *others, strict=True):
-            number += 1
-            where = f"{file}, row {number}, column {columns[0]!r}"
-            if value is None:
-                raise ValueError(f"{where}: a string is needed, not null")
-            yield where, decode(value, where, 0, errors), *more
+def check_encoding(encoding: str) -> str:
+    """Return the standard name of an encoding; ValueError for an unknown one."""
+    try:
+        return codecs.lookup(encoding).name
+    except (LookupError, TypeError):
+        raise ValueError(
+            f"encoding={encoding!r} is unknown: give one such as 'utf-8', 'utf-16' or 'latin-1'"
+        ) from None

@@ -1,63 +1,88 @@
-"""Counts of real text that lie in ``data/texts``: read by name, each with its licence and source.
+"""Counts in place of text: real text in ``data/texts``, and the word lists of `wordfreq`.
 
-The text itself is not there. What is kept of it are its chunks and how often each occurs. A chunk
-is what stands between two spaces, with its punctuation and with the space before it: ``Koer
-haugub, koer`` has the chunks ``"Koer"``, ``" haugub,"``, ``" koer"``. The first chunk of a line has
-no space before it, as in the line. No pre-tokenizer that cuts text at spaces sees a difference
-between the chunks one by one and the line, so the pre-tokens of a text can be counted from its
-chunks, for every such tokenizer, and so can characters, bytes and words.
+``data/texts`` does not contain the text itself, but its chunks and how often each occurs. A chunk
+is what stands between two spaces, with its punctuation and the space before it: ``Koer haugub,
+koer`` has the chunks ``"Koer"``, ``" haugub,"``, ``" koer"``. The first chunk of a line has no space
+before it. A pre-tokenizer that splits text at spaces treats the chunks one by one as it treats the
+line, so pre-tokens, characters, bytes and words can be counted from the chunks.
 """
 
 import difflib
 import lzma
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache, partial
+from importlib import metadata
+from itertools import chain, islice
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from ..tokenizer.files import CHECKOUT
-from .sources import ChunkCounts, Source, source
+from .documents import ChunkCounts, Content, digest
 
 TEXTS = ("flores", "ntrex", "commonvoice", "tatoeba")  # counts of lines of text
 LISTS = ("opensubtitles", "wikipedia")  # counts of words
 WITHOUT_SPACES = ("cmn_Hani", "jpn_Jpan", "khm_Khmr", "mya_Mymr", "tha_Thai")
 MIXED = 10**9  # what the counts of each source of a mixture add up to
+WORDS = 50  # in a document that is drawn from a word list
 
 
-@source("commonvoice:CODE", "tatoeba:CODE")
-class StoredText(Source):
-    """Lines of running text, of which the chunks are kept."""
-
-    divided, tells_nearest = False, True
-
-    def provenance(self, split: str, column: str) -> tuple[str, str]:
-        return provenance(self.name, split)
-
-    def documents(self, reading) -> Iterator[str]:
-        """As many lines as the text has, made of its chunks."""
-        return shuffled_lines(self.counts(reading.split), f"{self.name} {reading.seed}")
-
-    def counts(self, split: str) -> dict[str, int]:
-        return read_counts(self.name, split)
-
-    def held_out(self) -> str | None:
-        return flores_of(self.name)
+# --- corpora by name -------------------------------------------------------------------------------
+def stored_text(name: str, *, split: str, seed: int, **_) -> Content:
+    """Open lines of running text of which ``data/texts`` keeps the chunks."""
+    kind = name.partition(":")[0]
+    licence, source = provenance(name, split)
+    return Content(
+        licence,
+        source,
+        documents=partial(_lines_of, name, split, seed),
+        counts=partial(read_counts, name, split),
+        evaluation=name if kind == "ntrex" else None,
+        is_divided=False,
+        is_evaluation=kind == "flores",
+    )
 
 
-@source("ntrex:CODE")
-class Ntrex(StoredText):
-    """NTREX, whose last lines are a split "test" of its own."""
-
-    def held_out(self) -> str | None:
-        return self.name
+def stored_list(name: str, *, split: str, seed: int, **_) -> Content:
+    """Open a list of words in ``data/texts``."""
+    licence, source = provenance(name, split)
+    return _word_list(name, seed, licence, source, is_divided=False)
 
 
-@source("flores:CODE")
-class Flores(StoredText):
-    """FLORES, the paper's text to measure on."""
+def training_text(name: str, *, split: str, seed: int, **_) -> Content:
+    """Open the training text of a language: one source, or several mixed with equal weight."""
+    language = name.removeprefix("training:")
+    names = training_sources(language)
+    if split == "test":
+        raise no_test(name)
+    kinds = {True: wordfreq_list, False: stored_text}
+    contents = [kinds[n.startswith("wordfreq:")](n, split=split, seed=seed) for n in names]
+    licence = "; ".join(dict.fromkeys(content.licence for content in contents))
+    source = f"{' and '.join(names)}, by data/texts/chosen.csv"
+    options = {"evaluation": f"flores:{language}", "is_divided": False}
+    return _word_list(name, seed, licence, source, **options)
 
-    to_measure = True
+
+def wordfreq_list(name: str, *, split: str, seed: int, **_) -> Content:
+    """Open the largest word list of a language in the package `wordfreq`."""
+    from wordfreq import available_languages
+
+    language = name.removeprefix("wordfreq:")
+    if language not in (languages := sorted(available_languages("best"))):
+        raise ValueError(f"wordfreq has no list for {language!r}: it has {', '.join(languages)}")
+    licence = "CC BY-SA 4.0 (the data; the wordfreq code: Apache-2.0)"
+    source = f"word list {language} in the package wordfreq {metadata.version('wordfreq')}"
+    content = _word_list(name, seed, licence, source)
+    # a sample has a split "test", the list has none
+    return content._replace(counts=None) if split == "test" else content
+
+
+def _word_list(name: str, seed: int, licence: str, source: str, **options) -> Content:
+    """A source without running text: its documents are drawn from its counts."""
+    documents, counts = partial(_drawn_documents, name, seed), partial(_counts, name)
+    return Content(licence, source, documents, counts=counts, is_endless=True, **options)
 
 
 # --- what is there -------------------------------------------------------------------------------
@@ -66,7 +91,7 @@ def stored_texts() -> pd.DataFrame:
 
     The columns are ``name``, ``split`` (``all``, or for NTREX ``train`` and ``test``), ``language``
     (the code of Table 12 of Purason et al. 2025, or ``eng_Latn``), ``lines`` (0 for a list of words),
-    ``left_out`` (lines that stand in a text to measure on, too), ``chunks``, ``unique`` chunks,
+    ``left_out`` (lines that are also in an evaluation text), ``chunks``, ``unique`` chunks,
     ``chars``, ``bytes``, ``licence``, ``source``. Raises FileNotFoundError without a checkout.
 
     >>> texts = stored_texts()
@@ -77,10 +102,10 @@ def stored_texts() -> pd.DataFrame:
 
 
 def training_sources(language: str) -> list[str]:
-    """Name the sources whose mixture is the training text of a language, by ``chosen.csv``.
+    """Return the names of the sources that are mixed to the training text of a language.
 
-    ``language`` is a code of Table 12, or ``eng_Latn``. Raises ValueError for a language without a
-    training text, naming the nearest ones.
+    ``language`` is a code of Table 12, or ``eng_Latn``; the choice is that of ``chosen.csv``. Raises
+    ValueError for a language without a training text, naming the nearest ones.
 
     >>> training_sources("kaz_Cyrl")
     ['ntrex:kaz']
@@ -92,7 +117,7 @@ def training_sources(language: str) -> list[str]:
 
 
 def training_languages() -> list[str]:
-    """List the paper's languages that have a text to learn from, English apart, in order of codes.
+    """List the paper's languages that have a training text, except English, in order of codes.
 
     >>> len(training_languages()), training_languages()[0]
     (63, 'afr_Latn')
@@ -101,13 +126,13 @@ def training_languages() -> list[str]:
 
 
 def flores_of(name: str) -> str | None:
-    """Name the FLORES text in the language of a stored text or of a list of words, or None."""
+    """Return the name of the FLORES text in the language of a stored text or word list, or None."""
     tried = pd.read_csv(_folder() / "chosen.csv")
     return next((f"flores:{language}" for language in tried.language[tried.sources == name]), None)
 
 
 def provenance(name: str, split: str = "train") -> tuple[str, str]:
-    """Licence and source of a text; ValueError for an unknown name and a split that it has not."""
+    """Return licence and source of a text; ValueError for an unknown name and a missing split."""
     texts = stored_texts()
     rows = texts[texts.name == name].set_index("split")
     kind, _, code = name.partition(":")
@@ -121,16 +146,16 @@ def provenance(name: str, split: str = "train") -> tuple[str, str]:
 def no_test(name: str) -> ValueError:
     """The error for a text without the split "test"."""
     return ValueError(
-        f"{name} is kept as counts and has no split 'test': learn from it, and measure on another "
-        "text, such as flores:CODE"
+        f"{name} is kept as counts and has no split 'test': evaluate on another text, such as "
+        "flores:CODE"
     )
 
 
 def _folder() -> Path:
     if CHECKOUT is None:
         raise FileNotFoundError(
-            "counts of real text stand in data/texts of a checkout of tokhelpers, and here only the "
-            "package is installed: clone the project and install it with pip install -e ."
+            "counts of real text are in data/texts of a checkout of tokhelpers, and only the package is "
+            "installed here: clone the project and install it with pip install -e ."
         )
     return CHECKOUT / "data" / "texts"
 
@@ -143,52 +168,55 @@ def _chosen() -> dict[str, str]:
 
 
 def _unknown(kind: str, code: str) -> str:
-    """What to say of a name that no stored text has: the nearest ones."""
+    """The message for a name that no stored text has, with the nearest names."""
     if code in WITHOUT_SPACES:
         return (
-            f"{kind}:{code} is not there: the language is written without spaces, so a count would be "
-            "of whole sentences; tokens of its FLORES text stand in th.notebook.load_measured('flores_tokens')"
+            f"there is no {kind}:{code}: the language is written without spaces, so its chunks would be "
+            "whole sentences; th.notebook.load_measured('flores_tokens') has the tokens of its FLORES text"
         )
     texts = stored_texts()
-    own = texts.name.str.partition(":")[2]  # other sources have other codes for a language
-    meant = set(texts.language[own.isin([code, code.partition("_")[0]]) | (texts.language == code)])
+    codes = texts.name.str.partition(":")[2]  # other sources have other codes for a language
+    is_meant = codes.isin([code, code.partition("_")[0]]) | (texts.language == code)
+    languages = set(texts.language[is_meant])
     if kind == "training":
         names = {language: language for language in _chosen()}
     else:
-        ours = texts.name.str.startswith(f"{kind}:")
-        names = dict(zip(own[ours], texts.language[ours], strict=True))
-    same = [name for name, language in names.items() if language in meant]
+        of_kind = texts.name.str.startswith(f"{kind}:")
+        names = dict(zip(codes[of_kind], texts.language[of_kind], strict=True))
+    same = [name for name, language in names.items() if language in languages]
     near = difflib.get_close_matches(code, sorted(names), n=4, cutoff=0.4)
     nearest = dict.fromkeys([*same, *near] or sorted(names)[:4])
-    found = ", ".join(f"{kind}:{name}" for name in nearest)
+    listed = ", ".join(f"{kind}:{name}" for name in nearest)
     more = f"of {len(names)}; data/texts/texts.csv has them all"
-    return f"no text is called {kind}:{code}: there is {found} {more}"
+    return f"no text is called {kind}:{code}: there is {listed} {more}"
 
 
 # --- the counts ----------------------------------------------------------------------------------
 def read_counts(name: str, split: str = "train") -> dict[str, int]:
     """Read the chunks of a stored text and how often each occurs, the most frequent first.
 
-    Of NTREX, ``train`` is the first 1,597 lines, ``test`` the last 400; FLORES is the same as both.
+    Of NTREX, ``train`` is the first 1,597 lines and ``test`` the last 400; FLORES is the same text
+    under both names. Raises ValueError for an unknown name or split and for a damaged file.
     """
     provenance(name, split)
     file = _folder() / f"{name.replace(':', '/')}.tsv.xz"
     try:
         header, *rows = lzma.decompress(file.read_bytes()).decode().splitlines()
     except lzma.LZMAError:
-        raise ValueError(f"{file} is damaged: take it from the repository again") from None
-    column = header.split("\t").index(split) if split in header.split("\t") else 1
+        raise ValueError(f"{file} is damaged: restore it from the repository") from None
+    names = header.split("\t")
+    column = names.index(split) if split in names else 1
     fields = (row.split("\t") for row in rows)
-    found = ((row[0], int(row[column])) for row in fields)
-    return dict(most_frequent({chunk: n for chunk, n in found if n}))
+    counts = ((field[0], int(field[column])) for field in fields)
+    return dict(most_frequent({chunk: n for chunk, n in counts if n}))
 
 
 def mixture(sources: Iterable[Mapping[str, int]], most: int | None = None) -> ChunkCounts:
-    """Mix the counts of several corpora with equal weight; those of one stay as they are.
+    """Mix the counts of several corpora with equal weight; those of a single one stay unchanged.
 
-    The counts of each source, a corpus' ``counts`` or a mixture, are scaled to 10^9 in all and
-    rounded, then added up. What comes back, the most frequent first, is learned from as a corpus is.
-    ``most``: keep only so many of the most frequent chunks.
+    The counts of each source, the ``counts`` of a corpus or a mixture, are scaled to 10^9 in all,
+    rounded and added up. The result, the most frequent chunks first, is a corpus. ``most``: keep
+    only so many of the most frequent chunks.
 
     >>> mixture([{" a": 3, " b": 1}, {" b": 5}])
     {' b': 1250000000, ' a': 750000000}
@@ -199,7 +227,7 @@ def mixture(sources: Iterable[Mapping[str, int]], most: int | None = None) -> Ch
     mixed = {}
     for counts in sources:
         total = sum(counts.values())
-        # whole numbers throughout, so that no machine rounds otherwise
+        # integers throughout, so that no machine rounds differently
         scaled = {n: (2 * n * MIXED + total) // (2 * total) for n in set(counts.values())}
         for chunk, n in counts.items():
             mixed[chunk] = mixed.get(chunk, 0) + scaled[n]
@@ -207,15 +235,71 @@ def mixture(sources: Iterable[Mapping[str, int]], most: int | None = None) -> Ch
 
 
 def most_frequent(counts: Mapping[str, int], most: int | None = None) -> ChunkCounts:
-    """Keep the most frequent chunks, in this order, equal ones in order of text; None keeps all."""
-    often = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    return ChunkCounts(often[:most])
+    """Keep the ``most`` most frequent chunks, or all, in this order; ties in order of the text."""
+    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    return ChunkCounts(ordered[:most])
+
+
+def _counts(name: str) -> Mapping[str, int]:
+    """The counts of a word list or of a training text."""
+    kind, _, rest = name.partition(":")
+    if kind == "training":
+        return mixture(_counts(source) for source in training_sources(rest))
+    if kind != "wordfreq":
+        return read_counts(name)
+    words, counts = _frequencies(name)
+    return dict(zip([f" {word}" for word in words], counts.tolist(), strict=True))
+
+
+def _frequencies(name: str) -> tuple[list[str], np.ndarray]:
+    """Words and their frequencies (uint64; of wordfreq per 10^9 words, without those that round to 0)."""
+    kind, _, language = name.partition(":")
+    if kind != "wordfreq":
+        words = defaultdict(int)
+        for chunk, n in _counts(name).items():
+            words[chunk.removeprefix(" ")] += n
+        return list(words), np.fromiter(words.values(), np.uint64)
+    import wordfreq
+
+    # words of one frequency, of the next lower one, and so on
+    steps = wordfreq.get_frequency_list(language, "best")
+    if hasattr(wordfreq.get_frequency_list, "cache_clear"):
+        wordfreq.get_frequency_list.cache_clear()  # it keeps every list: many gigabytes
+    shares = [round(1e9 * wordfreq.cB_to_freq(-step)) for step in range(len(steps))]
+    counts = np.repeat(np.array(shares, np.uint64), [len(words) for words in steps])
+    counts = counts[counts > 0]
+    return list(islice(chain.from_iterable(steps), len(counts))), counts
+
+
+# --- documents made from counts ----------------------------------------------------------------------
+def _drawn_documents(name: str, seed: int) -> Iterator[str]:
+    """Documents of 50 words, each word drawn independently by its frequency, without end."""
+    words, cumulative = _word_table(name)
+    # The bit generator's raw stream is the one numpy promises to keep from version to version.
+    # Its 64 bits modulo about 10^9 favour no word by more than 1 in 10^10.
+    bits = np.random.PCG64(digest(f"{name.removeprefix('wordfreq:')} {seed}"))
+    while True:
+        draws = bits.random_raw(WORDS * 1000) % cumulative[-1]
+        drawn = np.searchsorted(cumulative, draws, side="right").tolist()
+        for start in range(0, len(drawn), WORDS):
+            yield " ".join([words[i] for i in drawn[start : start + WORDS]])
+
+
+@lru_cache(maxsize=2)
+def _word_table(name: str) -> tuple[list[str], np.ndarray]:
+    """Words and their cumulative frequencies; computing them takes as long as a short sample."""
+    words, counts = _frequencies(name)
+    return words, np.cumsum(counts)
+
+
+def _lines_of(name: str, split: str, seed: int) -> Iterator[str]:
+    return shuffled_lines(read_counts(name, split), f"{name} {seed}")
 
 
 def shuffled_lines(counts: Mapping[str, int], key: str) -> Iterator[str]:
-    """Put a text's chunks together in random order, seeded by ``key``: as many lines, the same chunks.
+    """Join a text's chunks in random order, seeded by ``key``, into as many lines as the text has.
 
-    The lines make no sense, but what is counted on them is what is counted on the text.
+    The lines make no sense, but their counts are those of the text.
     """
     chunks = np.repeat(np.array(list(counts), object), list(counts.values()))
     # the bit generator's raw stream is the one numpy promises to keep from version to version
