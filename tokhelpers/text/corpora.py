@@ -15,6 +15,7 @@ from pathlib import PurePath
 
 import numpy as np
 
+from ..extras import requires
 from ..tokenizer.checks import whole_number
 from .chunks import Batch, batch_of_lines
 from .documents import ChunkCounts, Content, digest, weighted_documents
@@ -262,7 +263,8 @@ def load_corpus(
         raise ValueError(f"encoding={encoding!r} is for text:, jsonl: and csv: files: leave it out")
     options = {"seed": whole_number("seed", seed), "column": column, "errors": errors}
     options["encoding"] = encoding
-    content = SOURCES[form](name, split="train" if split == "all" else split, **options)
+    with requires("data"):
+        content = SOURCES[form](name, split="train" if split == "all" else split, **options)
     if split == "all" and not content.is_divided:
         split = "train"
     return Corpus(name, split, chars, options, content)
