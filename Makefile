@@ -11,7 +11,7 @@ INSTALL := $(PIP) install -q --no-compile
 TORCH := $(shell sed -n 's/^torch==\([0-9.]*\).*/\1/p' requirements.txt)
 CPU_INDEX := https://download.pytorch.org/whl/cpu
 # What training imports: its loops are compiled while pip, on the other processor, gets the rest
-TRAINERS := numba tokenizers regex lazy_loader pandas pyarrow tiktoken
+TRAINERS := numba tokenizers regex lazy_loader pandas pyarrow tqdm
 BIN := .venv/bin
 READY := .venv/ready
 SITE_READY := .venv/ready-site

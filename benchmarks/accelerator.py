@@ -24,6 +24,7 @@ import pandas as pd
 import torch
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(1, str(Path(__file__).parents[1] / "tools"))
 try:
     import lazy_loader  # noqa: F401
 except ImportError:  # modules are imported by their names below, so its names need not be there
@@ -86,11 +87,11 @@ def slopes(table: pd.DataFrame) -> pd.DataFrame:
 
 def checks(device: str) -> pd.DataFrame:
     """Compare a small model's training and transfer on the device and the CPU."""
+    from batches import next_token_example
+    from learning import lm_loss, optimise
     from tokenizers import Tokenizer, models, pre_tokenizers
 
-    from tokhelpers.models.losses import predicted
     from tokhelpers.models.transfer import transfer_embeddings
-    from tools.learning import lm_loss, optimise
 
     letters = sorted(pre_tokenizers.ByteLevel.alphabet())
     vocab = {letter: i for i, letter in enumerate(letters)}
@@ -99,7 +100,9 @@ def checks(device: str) -> pd.DataFrame:
     for tokenizer in (old, new):
         tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     draw = torch.Generator().manual_seed(0)
-    rows = [predicted(torch.randint(256, (n,), generator=draw).numpy()) for n in range(8, 40)]
+    rows = [
+        next_token_example(torch.randint(256, (n,), generator=draw).numpy()) for n in range(8, 40)
+    ]
     small, how = new_model("small-llama", 256, hidden_size=48), {"batch_size": 8, "steps": 12}
     losses = [
         optimise(small, rows, lm_loss, learning_rate=1e-3, device=d, **how)[1].loss.to_numpy()

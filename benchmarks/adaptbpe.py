@@ -27,8 +27,8 @@ def _extension(texts: list[str], n_tokens: int):
 
 def ours(texts: list[str], n_tokens: int) -> dict[str, float]:
     llama, naive = _extension(texts, n_tokens)
-    th.adapt_bpe(llama, naive.tokens[:10]).ids("compile or load the kernels")
-    encoder = th.adapt_bpe(llama, naive)
+    th.AdaptBPE(llama, naive.tokens[:10]).ids("compile or load the kernels")
+    encoder = th.AdaptBPE(llama, naive)
     began = time.perf_counter()
     tokens = sum(map(len, encoder.ids_batch(texts)))
     return {"seconds": time.perf_counter() - began, "tokens": tokens}

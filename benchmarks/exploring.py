@@ -1,15 +1,14 @@
-"""Seconds of what notebooks 21 and 22 and the explorer do, on this machine.
+"""Seconds of what notebooks 21 and 22 do, on this machine.
 
     python benchmarks/exploring.py
 
-Premium of 66 languages from counts under ten tokenizers; overlap of all pairs of vocabularies; an
-answer of the explorer to a new text, with three tokenizers. Loading the tokenizers is not in it.
+Premium of 66 languages from counts under ten tokenizers; overlap of all pairs of
+vocabularies. Loading the tokenizers is not in it.
 """
 
 import time
 
 import tokhelpers as th
-from tokhelpers.notebook.widgets import compared, merge_ranks
 
 NAMES = ["gpt-4", "gpt-4o", "llama-3", "llama-4", "qwen", "mistral-nemo", "mistral-v1"]
 NAMES += ["mistral-v3", "pixtral", "mistral-v7"]
@@ -37,9 +36,3 @@ if __name__ == "__main__":
         name: th.TokenizerSpec.from_tokenizer(tokenizer) for name, tokenizer in tokenizers.items()
     }
     print(f"overlap of all pairs: {seconds(th.measure.overlap, parts):.1f} s")
-    three = [(name, tokenizers[name]) for name in NAMES[:3]]
-    ranks = {name: merge_ranks(tokenizer) for name, tokenizer in three}
-    text = "Tokenizers differ: kyllästyä, 12345, naïve, עברית, हिन्दी " * 5
-    answers = [seconds(compared, text + str(i), three, ranks) for i in range(20)]
-    half, most = 1e3 * sorted(answers)[10], 1e3 * max(answers)
-    print(f"the explorer's answer: {half:.0f} ms, at most {most:.0f}")

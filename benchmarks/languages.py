@@ -18,8 +18,8 @@ from measuring import compare, print_ratio, stored
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
 import tokhelpers as th
-from tokhelpers.measure.languages import SIZES
-from tokhelpers.tokenizer.spec import TokenizerSpec, build_tokenizer
+from tokhelpers.notebook.languages import SIZES
+from tokhelpers.tokenizer.spec import TokenizerSpec
 
 WORDFREQ = {"fin_Latn": "fi", "rus_Cyrl": "ru", "hin_Deva": "hi", "deu_Latn": "de"}
 CHARS = 3_500_000  # to learn from
@@ -34,7 +34,7 @@ def timed(compare_one, languages: list[str], name: str) -> dict[str, float]:
     """One language after the other, once everything is loaded and compiled."""
     one_core()
     tokenizer = th.load_tokenizer(name)
-    th.compare_language(tokenizer, "fin_Latn", sizes=[10], train=["Lämmittelyä"] * 9)
+    th.notebook.compare_language(tokenizer, "fin_Latn", sizes=[10], train=["Lämmittelyä"] * 9)
     began = time.perf_counter()
     for language in languages:
         compare_one(tokenizer, language)
@@ -50,7 +50,7 @@ def texts(language: str) -> tuple[list[str], list[str]]:
 
 def compare_sizes(tokenizer: Tokenizer, language: str) -> None:
     train, test = texts(language)
-    th.compare_language(tokenizer, language, train=train, test=test)
+    th.notebook.compare_language(tokenizer, language, train=train, test=test)
 
 
 def build_each_size(tokenizer: Tokenizer, language: str) -> None:
@@ -70,7 +70,7 @@ def build_each_size(tokenizer: Tokenizer, language: str) -> None:
     base = TokenizerSpec.from_tokenizer(tokenizer)
     for extension, how in ((naive, "regenerate"), (continued, "append")):
         for size in (n for n in SIZES if n <= len(extension.tokens)):
-            longer = build_tokenizer(th.extend(base, extension, size, how=how))
+            longer = th.extend(base, extension, size, how=how).to_tokenizer()
             th.unreachable_tokens(longer, extension.tokens[:size])
             for encoding in longer.encode_batch_fast(test):
                 _ = encoding.ids

@@ -26,8 +26,9 @@ import torch
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks.measuring import forget_peak, peak_megabytes, timed
-from tokhelpers.models.architectures import configuration, new_model
-from tokhelpers.models.costs import dtype_of, inputs_for, trainable, training_memory
+from tokhelpers.models.architectures import configuration, dtype_of, new_model
+from tokhelpers.models.costs import training_config, training_inputs
+from tokhelpers.models.memory import training_memory
 from tokhelpers.notebook.records import load_published, processor, record_measured
 
 MEASURED = ("seconds", "processor_seconds", "memory")
@@ -66,7 +67,7 @@ def measure_step(
     Raises ValueError as ``training_memory`` does, and RuntimeError where the process was killed,
     most likely for its memory.
     """
-    config = trainable(architecture, vocab_size, head, batch, length)
+    config = training_config(architecture, vocab_size, head, batch, length)
     how = {"steps": steps, "device": device, "dtype": dtype_of(dtype)}
     threads = torch.get_num_threads()
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
@@ -105,7 +106,7 @@ def _train(config, head, batch, length, *, steps, device, dtype) -> list[tuple[f
     """Seconds of each training step after the first, by the clock and of the processor."""
     model = new_model(config, head=head, device=device).to(dtype).train()
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5, weight_decay=0.0, fused=True)
-    inputs = inputs_for(config, head, batch, length, device)
+    inputs = training_inputs(config, head, batch, length, device)
     times = []
     for _ in range(1 + steps):
         began = time.perf_counter(), time.process_time()

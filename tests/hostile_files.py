@@ -60,7 +60,7 @@ def use(tokenizer: Tokenizer) -> None:
         lambda: th.extend(tokenizer, th.continue_bpe(tokenizer, ["a text 12 texts"], 3)),
         lambda: th.prune(tokenizer, th.pruning_order(tokenizer, by="leaf-id"), 2),
         lambda: th.with_merge_skipping(tokenizer, True),
-        lambda: th.adapt_bpe(tokenizer, ["text"]).encode("a text 12"),
+        lambda: th.AdaptBPE(tokenizer, ["text"]).encode("a text 12"),
         lambda: th.to_tiktoken(tokenizer).encode("a text 12"),
         lambda: th.tiktoken_merges(tokenizer).encode("a text 12"),
     ):

@@ -17,7 +17,7 @@ from tokenizers import Tokenizer
 import tokhelpers as th
 from tokhelpers.text import counting, pretokens
 from tokhelpers.tokenizer.library import count_tokens
-from tokhelpers.tokenizer.pretokenization import BEFORE_META, cuts_text
+from tokhelpers.tokenizer.pretokenization import BEFORE_META, splits_text
 from tokhelpers.tokenizer.spec import TokenizerSpec
 
 OURS = (ValueError, TypeError, OSError)  # with a message: everything else is a defect
@@ -71,7 +71,7 @@ def by_the_library(text: str, tokenizer: Tokenizer) -> Counter:
     """Pre-tokens of one text, by the library's own normalizer and pre-tokenizer."""
     if tokenizer.normalizer is not None:
         text = tokenizer.normalizer.normalize_str(text)
-    if tokenizer.pre_tokenizer is None or not cuts_text(
+    if tokenizer.pre_tokenizer is None or not splits_text(
         json.loads(tokenizer.pre_tokenizer.__getstate__())
     ):
         return Counter(piece for piece in BEFORE_META.split(text) if piece)
@@ -119,7 +119,7 @@ def evaluate_as_people_have_them(text: str, name: str) -> None:
 # --- other encoders of the same tokens ------------------------------------------------------------
 @cache
 def adapted():
-    return th.adapt_bpe(encoder("byte-level"), ["Ġunbelievable", "ing", "ation"])
+    return th.AdaptBPE(encoder("byte-level"), ["Ġunbelievable", "ing", "ation"])
 
 
 def adapt(text: str) -> None:

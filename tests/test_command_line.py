@@ -6,8 +6,6 @@ import subprocess
 import sys
 
 import pytest
-import torch
-from safetensors.torch import load_file, save_file
 from strategies import LIKE_REAL
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 from typer.testing import CliRunner
@@ -41,7 +39,7 @@ def test_help_shows_an_example_that_names_the_command():
 
 def test_inspect(small):
     told = run("inspect", small / "tokenizer.json", "--json")
-    assert told.exit_code == 0 and "trying every token" in told.stderr, told.stderr
+    assert told.exit_code == 0 and "testing every token" in told.stderr, told.stderr
     found = json.loads(told.stdout)
     assert found["vocabulary"] == 600 and found["never_produced"] == 0
     assert sum(row["tokens"] for row in found["rows"].values()) == 600
@@ -107,7 +105,7 @@ def test_extend_and_prune(small, tmp_path):
     assert "wordfreq:fi --tokens 30 --by leaf-frequency" in card
 
 
-def test_text_is_measured_on_the_part_that_was_not_learned_from(small, tmp_path):
+def test_the_held_out_part_is_evaluated(small, tmp_path):
     asked = ["hpo", "-n", 20, "--chars", 50_000, "--out", tmp_path / "out", "--json"]
     rows = json.loads(run("extend", small / "tokenizer.json", *asked).stdout)
     held = th.load_corpus("hpo", chars=50_000, split="test")
@@ -115,54 +113,6 @@ def test_text_is_measured_on_the_part_that_was_not_learned_from(small, tmp_path)
     assert rows["measured_on"] == "held-out text"
     assert rows["rows"]["after"]["bytes_per_token"] == pytest.approx(measured.bytes_per_token)
     assert "- hpo, held out (split='test'): " in (tmp_path / "out" / "README.md").read_text("utf-8")
-
-
-def test_a_model_changes_with_its_tokenizer_or_not_at_all(small, tmp_path):
-    base, folder, out = small / "tokenizer.json", tmp_path / "model", tmp_path / "out"
-    th.new_model("small-llama", 640, hidden_size=12).save_pretrained(folder)
-    asked = ["wordfreq:fi", "-n", 50, "--chars", 50_000, "--model", folder, "--out", out]
-    told = run("extend", base, *asked, "--init", "focus")
-    assert told.exit_code == 0, told.stderr
-    before, after = (th.models.load_model(place) for place in (folder, out))
-    old, new = th.load_tokenizer(base), th.load_tokenizer(out)
-    texts = th.load_corpus("wordfreq:fi", chars=50_000)
-    made = th.transfer_embeddings(before, old, new, init="focus", corpus=texts)
-    rows = [m.get_input_embeddings().weight for m in (made, after)]
-    assert torch.equal(*rows) and len(rows[0]) == 704  # of 650 tokens, in multiples of 64
-    assert {p.suffix for p in out.iterdir()} == {".json", ".md", ".safetensors"}
-    card = (out / "README.md").read_text("utf-8")
-    assert "| new rows start as | focus |" in card and "| initialised | 50 |" in card
-    asked = ["wordfreq:fi", "-n", 60, "--chars", 50_000, "--model", out, "--out", out]
-    told = run("prune", out, *asked)
-    assert told.exit_code == 0, told.stderr
-    pruned = th.models.load_model(out)
-    assert len(pruned.get_input_embeddings().weight) == pruned.config.vocab_size == 640
-    assert th.load_tokenizer(out).get_vocab_size() == 590
-
-
-NORM = "model.norm.weight"
-FAULTS = {
-    "missing": lambda weights: weights.pop(NORM),
-    "unexpected": lambda weights: weights.update({f"{NORM}.other": weights[NORM].clone()}),
-    "another shape": lambda weights: weights.update({NORM: torch.ones(5)}),
-    "too few rows": None,
-}
-
-
-@pytest.mark.parametrize("fault", FAULTS)
-def test_a_model_that_does_not_fit_changes_nothing(small, tmp_path, fault):
-    folder, out, spoil = tmp_path / "model", tmp_path / "out", FAULTS[fault]
-    th.new_model("small-llama", 600 if spoil else 590, hidden_size=12).save_pretrained(folder)
-    message = "590 rows: giv"
-    if spoil:
-        weights = load_file(folder / "model.safetensors")
-        spoil(weights)
-        save_file(weights, folder / "model.safetensors", {"format": "pt"})
-        message = f"do not fit LlamaForCausalLM: 1 .*{NORM}.*: load it as what it was saved as"
-    asked = ["-n", 5, "--chars", 20_000, "--model", folder, "--out", out]
-    told = run("extend", small / "tokenizer.json", "wordfreq:fi", *asked)
-    assert told.exit_code == 2 and not out.exists()
-    assert re.search(message, told.stderr.splitlines()[-1]), told.stderr
 
 
 @pytest.fixture
@@ -202,7 +152,7 @@ def test_a_folder_is_what_its_new_tokenizer_is_like(text, tmp_path):
         ("extend", chat / "tokenizer.json", tmp_path / "another"),
         ("prune", chat, chat),
     ):
-        told = run(command, base, text, "-n", 3, "--out", out)
+        told = run(command, base, text, "-n", 3, "--out", out, "--force")
         assert told.exit_code == 0, told.stderr
         new = AutoTokenizer.from_pretrained(out)
         assert {name: getattr(new, name) for name in roles} == roles and new.chat_template == "T"
@@ -212,9 +162,6 @@ def test_a_folder_is_what_its_new_tokenizer_is_like(text, tmp_path):
     ("options", "said"),
     [
         (["--out", "file"], "file is a file: give the name of a folder"),
-        (["--like", "nosuch"], "no folder nosuch: --like is a folder"),
-        (["--model", "./nosuch"], "no folder ./nosuch: --model is a folder"),
-        (["--model", "model", "--init", "luck"], "no init is called 'luck'"),
         (["--encoding", "utf-99"], "encoding='utf-99' is unknown"),
     ],
 )
@@ -223,7 +170,6 @@ def test_what_is_wrong_is_told_before_anything_is_counted(
 ):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "file").touch()
-    (tmp_path / "model").mkdir()
     told = run("extend", small / "tokenizer.json", "hpo", "-n", 5, "--out", "new", *options)
     assert told.exit_code == 2 and said in told.stderr.replace(str(tmp_path) + "/", "")
     assert "counting" not in told.stderr and not (tmp_path / "new").exists()
@@ -234,7 +180,8 @@ def test_a_least_frequency(small, text, tmp_path):
     told = run(*asked, "--min-frequency", 50)
     assert "at min_frequency=50: lower min_frequency or bring" in told.stderr
     assert "--min-frequency 50" in (tmp_path / "out" / "README.md").read_text("utf-8")
-    assert "at min_frequency=1: bring more text" in run(*asked).stderr
+    assert "at min_frequency=1: bring more text" in run(*asked, "--force").stderr
+    assert "out exists and is not empty" in run(*asked).stderr
 
 
 def test_a_path_that_is_no_corpus(small, tmp_path, monkeypatch):
@@ -268,7 +215,7 @@ def test_fewer_tokens_than_asked_for_are_a_finding(small, tmp_path):
     # equal lines share a split, so this text has no held-out part: the card says on what it measured
     assert "has no document in the split 'test'" in told.stderr
     card = (tmp_path / "out" / "README.md").read_text("utf-8")
-    assert "after, on the text learned from" in card and "held out" not in card
+    assert "after, on the training text" in card and "held out" not in card
 
 
 @pytest.mark.parametrize(

@@ -146,17 +146,10 @@ def pruned(base, by, n=200):
     return th.prune(base, th.pruning_order(base, text() if needs else None, by=by), n)
 
 
-def medvoc(base):
-    return th.adapt.medvoc(base, text(), text()[:50], sizes=[80], target_sizes=[20])
-
-
 OF_MERGES = {
     "extend, regenerate": lambda base: extended(base, "regenerate"),
     "extend, prepend": lambda base: extended(base, "prepend"),
-    "extend, scaffold": lambda base: extended(base, "scaffold"),
     "extend, add_tokens": lambda base: extended(base, "add_tokens"),
-    "AVocaDo": lambda base: th.extend(base, th.adapt.avocado(base, text(), max_tokens=100)[0]),
-    "MEDVOC": lambda base: th.extend(base, medvoc(base)[0]),
     "prune by leaf-frequency": lambda base: pruned(base, "leaf-frequency"),
     "prune by frequency": lambda base: pruned(base, "frequency"),
     "prune by merges": lambda base: pruned(base, "merges"),
@@ -166,7 +159,9 @@ OF_MERGES = {
 OF_ALL = {
     "extend, append": lambda base: extended(base, "append"),
     "naive": lambda base: th.extend(base, th.naive_extension(base, supplement(base), 100)),
-    "thesis": lambda base: th.extend(base, th.thesis_extension(base, supplement(base), 100)),
+    "thesis": lambda base: th.extend(
+        base, th.naive_extension(base, supplement(base), 100, method="thesis")
+    ),
     "prune by leaf-id": lambda base: pruned(base, "leaf-id"),
     "prune by id": lambda base: pruned(base, "id"),
 }

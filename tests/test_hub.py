@@ -89,7 +89,7 @@ def test_a_revision_is_a_commit_a_tag_or_a_branch(hub, tiny, tiny_file):
         assert tokenizer(name) == other
     assert hub.asked["GET /org/twice/resolve/main/tokenizer.json"] == 1  # then it is in the cache
     message = fails(OSError, tokenizer, "org/twice@v2")
-    assert "'org/twice@v2' cannot be loaded from the hub: Revision Not Found for url" in message
+    assert "'org/twice@v2' cannot be loaded from the Hub: Revision Not Found for url" in message
 
 
 def test_a_sentencepiece_model(hub):
@@ -103,7 +103,7 @@ def test_a_sentencepiece_model(hub):
         ("absent", "", "Repository Not Found for url: .*/tokenizer.json"),
         ("closed", "", "Cannot access gated repo for url .*/tokenizer.json"),
         ("closed", "other", "Cannot access gated repo for url .*/tokenizer.json"),
-        ("weights", "", "it has neither tokenizer.json nor tokenizer.model there"),
+        ("weights", "", "it has neither tokenizer.json nor tokenizer.model"),
     ],
 )
 def test_a_refusal_says_why(hub, tmp_path, monkeypatch, name, token, why):
@@ -111,8 +111,8 @@ def test_a_refusal_says_why(hub, tmp_path, monkeypatch, name, token, why):
     put(hub, "models/org/closed", {"config.json": b"{}"}, token="key")
     put(hub, "models/org/weights", {"config.json": b"{}"})
     message = fails(OSError, tokenizer, f"org/{name}")
-    assert re.match(f"'org/{name}' cannot be loaded from the hub: {why}. Cache folder: ", message)
-    assert f"{tmp_path / 'hub'}. Either go online (and log in, if it is gated), {LOCAL}" in message
+    assert re.match(f"'org/{name}' cannot be loaded from the Hub: {why}. Cache folder: ", message)
+    assert f"{tmp_path / 'hub'}. Go online (and log in if the model is gated), {LOCAL}" in message
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def test_a_hub_in_trouble(hub, tiny, tiny_file, fault, why):
     trouble = {"HEAD *": (fault, 99, 0)}
     hub.faults |= trouble
     message = fails(OSError, tokenizer, "org/trouble")
-    assert re.match(f"'org/trouble' cannot be loaded from the hub: {why}", message)
+    assert re.match(f"'org/trouble' cannot be loaded from the Hub: {why}", message)
     hub.faults.clear()
     assert tokenizer("org/trouble") == tiny
     hub.faults |= trouble
@@ -141,7 +141,7 @@ def test_offline_and_not_cached(hub, monkeypatch, tmp_path):
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     monkeypatch.setattr(time, "sleep", None)
     why = "it cannot be reached, and the tokenizer is not in the cache"
-    start = f"'org/model' cannot be loaded from the hub: {why}. Cache folder: {tmp_path}"
+    start = f"'org/model' cannot be loaded from the Hub: {why}. Cache folder: {tmp_path}"
     assert fails(OSError, tokenizer, "org/model").startswith(start) and not hub.asked
 
 
@@ -162,7 +162,7 @@ def test_a_download_that_breaks_off_leaves_nothing(hub, tmp_path, tiny, tiny_fil
     put(hub, "models/org/broken", tiny_file)
     hub.faults["GET tokenizer.json"] = (fault, 10_000, 0)
     message = fails(OSError, tokenizer, "org/broken")
-    start = f"'org/broken' cannot be loaded from the hub: the download broke off ({why}"
+    start = f"'org/broken' cannot be loaded from the Hub: the download was interrupted ({why}"
     assert message.startswith(start) and LOCAL in message
     assert not left_in(tmp_path / "hub")
     hub.faults.clear()
@@ -175,7 +175,7 @@ def test_a_truncated_file_is_reported(hub, tmp_path, tiny, tiny_file):
     hub.faults |= {"HEAD *": ("cut", 99, 0), "GET tokenizer.json": ("cut", 99, 0)}
     for _ in range(2):
         message = fails(ValueError, tokenizer, "org/half")
-        assert message.startswith("'org/half' was found on the hub, but ")
+        assert message.startswith("'org/half' is on the Hub, but ")
         assert "tokenizer.json cannot be read as a tokenizer: EOF while parsing" in message
         assert message.endswith("; delete that file to download it again")
         hub.faults.clear()

@@ -18,8 +18,8 @@ TEXT = ["low lower lowest newest widest"] * 5
 NUMBERS = pd.DataFrame({"n": [1, 2]})
 # An imperative at the start of a clause; a rule; a list to choose from; or an example.
 ADVICE = re.compile(
-    r"(?:^|[:;,] |\bor )(?:give|use|set|ask|put|load|leave|train|bring|count|prune|choose|write)\b"
-    r"|\b(?:must be|is needed|there are|it has|such as)\b"
+    r"(?:^|[:;,] |\bor )(?:give|use|set|ask|pass|put|load|leave|train|bring|count|prune|choose|write)\b"
+    r"|\b(?:must be|is needed|there are|available|it has|such as)\b"
 )
 
 
@@ -99,7 +99,7 @@ CASES = {
     "architecture": Case(lambda x: th.parameter_count(x, 9, "causal-lm"), "lama", "small-llama"),
     "head": Case(lambda x: th.parameter_count("small-llama", 9, x), "tail", "causal-lm"),
     "rows": Case(
-        lambda x: th.parameter_count("small-llama", x, "causal-lm"), -1, 9, None, "whole number"
+        lambda x: th.parameter_count("small-llama", x, "causal-lm"), 1.5, 9, None, "whole number"
     ),
     "init": Case(lambda x: th.transfer_embeddings(model(), base(), base(), init=x), "best", "mean"),
     "dtype": Case(lambda x: memory(dtype=x), "int3", "bfloat16"),

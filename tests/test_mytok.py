@@ -12,7 +12,6 @@ import pytest
 from test_project import ROOT, code
 
 import tokhelpers as th
-from tokhelpers.notebook import checks
 from tokhelpers.notebook.checks import KEPT, PROBES, mytok
 from tools.run_notebooks import environment
 from tools.student import graded, read, solved, tags, without_outputs, write
@@ -70,16 +69,11 @@ def test_what_is_right_is_kept_and_loaded_and_the_rest_is_the_textbooks():
     ("learn", "says"),
     [
         ("def learn(words, k):\n    return []", "yours is not right: learn("),
-        (
-            "def learn(words, k):\n    while True:\n        pass",
-            "yours takes longer than 1 seconds",
-        ),
         ("def learn(words, k):\n    return found[:k]", "NameError: name 'found' is not defined"),
         ("def learn(words, k):\n    raise SystemExit", "yours ends Python"),
     ],
 )
-def test_a_function_that_is_wrong_slow_or_looks_outside_is_not_used(learn, says, monkeypatch):
-    monkeypatch.setattr(checks, "SECONDS", 1)
+def test_a_function_that_is_wrong_or_looks_outside_is_not_used(learn, says):
     KEPT.write_text("merge = mytok.merge\n\n" + learn)
     made = mytok(th.textbook)
     assert says in made.faults["learn"] and "merge" not in made.faults
@@ -90,7 +84,7 @@ def test_a_broken_file_is_not_used_at_all():
     KEPT.write_text("def merge(tokens, pair):\nreturn 1")
     made = mytok(th.textbook)
     assert set(made.faults) == set(PROBES)
-    assert "mytok.py stops with IndentationError" in repr(made)
+    assert "mytok.py raises IndentationError" in repr(made)
     assert made.merge is th.textbook.merge
 
 

@@ -53,7 +53,7 @@ def adapted(text: list[str]) -> Iterator[tuple]:
     options = {"vocab_size": 1_500, "pre_tokenizer": llama.pre_tokenizer}
     naive = th.naive_extension(llama, th.train_byte_level_bpe(text, **options), 100)
     yield "naive_extension", [naive.tokens, naive.merges]
-    yield "adapt_bpe", th.adapt_bpe(llama, naive.tokens).ids_batch(sorted(text))
+    yield "AdaptBPE", th.AdaptBPE(llama, naive.tokens).ids_batch(sorted(text))
 
 
 def with_a_model(text: list[str], folder: Path) -> Iterator[tuple]:
@@ -84,8 +84,13 @@ def canonical(result) -> bytes:
     if isinstance(result, Path):
         return result.read_bytes()
     if isinstance(result, th.text.Pretokens):  # a mapping: its order says nothing
-        sizes = [result.chars, result.bytes, result.spaced_words, result.documents]
-        sizes.append(result.pretokenizer_config)
+        sizes = [
+            result.chars,
+            result.bytes,
+            result.spaced_words,
+            result.documents,
+            result.pretokenizer_config,
+        ]
         return json.dumps([sorted(result.items()), sizes]).encode()
     if isinstance(result, pd.DataFrame | pd.Series):
         return result.to_csv().encode()

@@ -34,7 +34,7 @@ def test_a_check_tells_the_first_case_that_fails_and_not_its_result():
 
     case = ("each token stands twice, one behind the other", [["a", "b"]], ["a", "a", "b", "b"])
     told = check(double, ("one token becomes two", [["a"]], ["a", "a"]), case)
-    given = "double(['a', 'b']) gives ['a', 'b', 'a', 'b']"
+    given = "double(['a', 'b']) returns ['a', 'b', 'a', 'b']"
     assert str(told) == f"Not right yet: {case[0]}, but {given}." and not told.right
     with pytest.raises(AssertionError, match="each token stands twice"):
         told.require()
@@ -45,7 +45,7 @@ def test_a_check_tells_the_first_case_that_fails_and_not_its_result():
 def test_a_check_survives_what_a_stub_or_a_student_does():
     case = ("the last token goes", [["a", "b"]], ["a"])
     assert str(check(lambda tokens: None, case)).startswith("Not solved yet: ")
-    assert "stops with IndexError: list" in str(check(lambda tokens: tokens[9], case))
+    assert "raises IndexError: list" in str(check(lambda tokens: tokens[9], case))
     assert check(lambda tokens: tokens.pop() and tokens, case, case).right  # arguments are copies
 
 

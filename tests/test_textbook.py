@@ -363,7 +363,9 @@ def test_wordpiece_refuses_the_prefix_and_unknown_ties():
 
 
 def test_unigram_refuses_what_lacks_a_character():
-    with pytest.raises(ValueError, match="the seed lacks .'b'.: it must hold every character of"):
+    with pytest.raises(
+        ValueError, match="the seed lacks .'b'.: it must contain every character of"
+    ):
         tb.train_unigram(["ab"], 10, seed={"a": 1})
     with pytest.raises(ValueError, match="e_step='hard': give 'expected' or 'substrings'"):
         tb.train_unigram(["ab"], 10, e_step="hard")

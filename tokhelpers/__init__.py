@@ -1,32 +1,62 @@
-"""Helpers for notebooks that train, extend, prune and measure tokenizers.
+"""Train, extend, prune and measure tokenizers, and transfer models to them.
 
-``import tokhelpers as th``, which all examples begin with, loads nothing heavy: a name is fetched
-when it is first used. The names below are the package's own; what else a folder offers is
-``th.FOLDER.NAME``. ``textbook`` has the algorithms, written to be read.
+``import tokhelpers as th``, with which all examples begin, loads nothing heavy: a name is imported
+when it is first used. These names are at the top level; further ones are ``th.FOLDER.NAME``, and
+``th.textbook`` has the algorithms in plain Python, written to be read.
 
-tokenizer: one tokenizer
-    load_tokenizer, TokenizerSpec.from_tokenizer, segment, token_counts, with_merge_skipping,
+tokenizer: load, parse, save
+    load_tokenizer, TokenizerSpec, segment, count_tokens, with_merge_skipping, with_superwords,
     save_pretrained, save_sentencepiece, tiktoken_merges, to_tiktoken
-text: where text comes from
+text: corpora and counts
     load_corpus, count_pretokens, load_counts, save_counts
-train: learning merges and pieces
+train: learn merges and pieces
     train_wordpiece, train_sentencepiece_bpe, train_byte_level_bpe, train_unigram
-adapt: changing a tokenizer
-    Extension, continue_bpe, naive_extension, thesis_extension, extend, AdaptBPE, adapt_bpe,
-    pruning_order, prune
-measure: what it does to text
-    evaluate, evaluate_sizes, unreachable_tokens, reachability, compare_language, compare_vocabularies,
-    explain_token, explain_word, fragment_score
-models: what it does to a model
+adapt: change a tokenizer
+    Extension, continue_bpe, naive_extension, extend, AdaptBPE, pruning_order, prune
+measure: evaluate a tokenizer
+    evaluate, evaluate_sizes, unreachable_tokens, reachability, compare_vocabularies,
+    explain, fragment_score
+models: change a model with its tokenizer
     load_model, new_model, id_map, plan_transfer, transfer_embeddings, parameter_count,
     training_memory, recommend_size
-notebook: what notebooks share
+notebook: figures, tables and widgets
     show_tokens; further ``th.notebook.NAME``: profile, load_published, load_measured,
     record_measured, save_figure, set_style, label_lines, show_source, widget
 """
 
-import lazy_loader
+from .extras import attach
 
 __version__ = "0.1.0"
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+_load, __dir__, __all__ = attach(__name__, __file__)
+
+_RENAMED = {
+    "Parts": "th.TokenizerSpec",
+    "adapt_bpe": "th.AdaptBPE",
+    "compare_language": "the function in notebook 10",
+    "explain_token": "th.explain(tokenizer, token=...)",
+    "explain_word": "th.explain",
+    "label_lines": "th.notebook.label_lines",
+    "measured": "th.notebook.load_measured",
+    "merge_skipping": "th.with_merge_skipping",
+    "profile": "th.notebook.profile",
+    "published": "th.notebook.load_published",
+    "read_parts": "th.TokenizerSpec.from_tokenizer",
+    "record_measured": "th.notebook.record_measured",
+    "save_figure": "th.notebook.save_figure",
+    "set_style": "th.notebook.set_style",
+    "show_source": "th.notebook.show_source",
+    "thesis_extension": 'th.naive_extension(..., method="thesis")',
+    "token_counts": "th.count_tokens",
+    "unreachable": "th.unreachable_tokens",
+    "widget": "th.notebook.widget",
+}
+
+
+def __getattr__(name: str):
+    try:
+        return _load(name)
+    except AttributeError:
+        if name not in _RENAMED:
+            raise
+        raise AttributeError(f"tokhelpers has no {name!r} any more: use {_RENAMED[name]}") from None

@@ -11,21 +11,17 @@ from . import (
 from .adapt import (
     AdaptBPE as AdaptBPE,
     Extension as Extension,
-    adapt_bpe as adapt_bpe,
     continue_bpe as continue_bpe,
     extend as extend,
     naive_extension as naive_extension,
     prune as prune,
     pruning_order as pruning_order,
-    thesis_extension as thesis_extension,
 )
 from .measure import (
-    compare_language as compare_language,
     compare_vocabularies as compare_vocabularies,
     evaluate as evaluate,
     evaluate_sizes as evaluate_sizes,
-    explain_token as explain_token,
-    explain_word as explain_word,
+    explain as explain,
     fragment_score as fragment_score,
     reachability as reachability,
     unreachable_tokens as unreachable_tokens,
@@ -57,6 +53,7 @@ from .tokenizer import (
     tiktoken_merges as tiktoken_merges,
     to_tiktoken as to_tiktoken,
     with_merge_skipping as with_merge_skipping,
+    with_superwords as with_superwords,
 )
 from .train import (
     train_byte_level_bpe as train_byte_level_bpe,

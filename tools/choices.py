@@ -9,21 +9,15 @@ import numpy as np
 import pandas as pd
 import torch
 import torch.nn.functional as F
+from batches import label_logits, scores
+from questions import LETTERS, Question, format_question
 from stages import learn, pretrain_on_sequences, sequences
 from tokenizers import Tokenizer
 
 import tokhelpers as th
-from tokhelpers.models import (
-    Question,
-    encode_texts,
-    format_question,
-    loss_per_byte,
-    new_model,
-)
+from tokhelpers.models import encode_texts, loss_per_byte, new_model
 from tokhelpers.models.architectures import head_of
-from tokhelpers.models.batches import NO_LABEL, around, sequence_length
-from tokhelpers.models.losses import label_logits, scores
-from tokhelpers.models.questions import LETTERS
+from tokhelpers.models.losses import IGNORED, bos_eos_ids, sequence_length
 
 
 def finetune_choices(
@@ -117,7 +111,7 @@ def _letter_scores(model, tokenizer, questions: list[Question], length, separato
     length = sequence_length(model, length)
     prompts = [prompted(q) for q in questions]
     texts = [f"{prompt}{letter})" for prompt in prompts for letter in LETTERS]
-    before, _ = around(tokenizer, separator)
+    before, _ = bos_eos_ids(tokenizer, separator)
     ids = [before + found for found in encode_texts(tokenizer, texts)]
     rows = [_row(ids[i : i + 4], length) for i in range(0, len(ids), 4)]
     return scores(model, rows, lambda m, b: label_logits(m, b).gather(1, b["options"]))
@@ -132,7 +126,7 @@ def _row(options: list[list[int]], length: int) -> dict:
             "another tokenizer"
         )
     ids = np.array(options[0][:k][-length:])
-    labels = np.full(len(ids), NO_LABEL)
+    labels = np.full(len(ids), IGNORED)
     labels[-1] = 0  # any label will do: the logits are wanted there
     return {"ids": ids, "labels": labels, "options": [ids[k] for ids in options]}
 
@@ -190,7 +184,7 @@ def states(model, ids: torch.Tensor, mask: torch.Tensor) -> tuple[torch.Tensor, 
 
 def _framed(model, tokenizer, documents, length, separator) -> list[np.ndarray]:
     """Each text's ids with the separators around them, cut off at a length."""
-    return sequences(documents, sequence_length(model, length), *around(tokenizer, separator))
+    return sequences(documents, sequence_length(model, length), *bos_eos_ids(tokenizer, separator))
 
 
 def _labelled(rows: list[np.ndarray], labels, n: int) -> list[dict]:

@@ -20,7 +20,7 @@ def main() -> None:
     th.train_wordpiece(TEXT, vocab_size=25)
     th.train_unigram(TEXT, vocab_size=270)  # fewer than it begins with: some are pruned
     th.reachability(base)
-    th.adapt_bpe(base, ["bat"]).ids("a bat")
+    th.AdaptBPE(base, ["bat"]).ids("a bat")
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from learning import optimise
 from tokenizers import Tokenizer
 
 import tokhelpers as th
-from tokhelpers.models.batches import NO_LABEL, sequence_length
+from tokhelpers.models.losses import IGNORED, sequence_length
 
 LENGTH = 50  # tokens of a part of a document
 
@@ -81,7 +81,7 @@ def _examples(documents, is_new, pieces, snippets: int, most: int) -> list[dict]
             found = set(block[is_new[block]].tolist())
             if any(seen[i] < snippets for i in found):
                 seen.update(found)
-                labels[: is_new[block].argmax()] = NO_LABEL
+                labels[: is_new[block].argmax()] = IGNORED
                 old_ids = np.array([i for token in block for i in pieces[token]])
                 examples.append({"ids": block, "labels": labels, "old_ids": old_ids})
     if not examples:
@@ -93,7 +93,7 @@ def _loss(teacher, student, batch: dict) -> torch.Tensor:
     with torch.no_grad():
         wanted = _states(teacher.to(student.device), batch["old_ids"], batch["old_mask"])
     found, places = _states(student, batch["ids"], batch["mask"]), batch["labels"]
-    rows, columns = torch.nonzero(places != NO_LABEL, as_tuple=True)
+    rows, columns = torch.nonzero(places != IGNORED, as_tuple=True)
     error = found[rows, columns].float() - wanted[rows, places[rows, columns]].float()
     return error.square().mean(1).sum()
 

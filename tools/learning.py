@@ -9,10 +9,16 @@ import numpy as np
 import pandas as pd
 import torch
 import transformers
+from batches import batch_indices, batch_of, next_token_example, sequence_losses
 
 from tokhelpers.models.architectures import head_of
-from tokhelpers.models.batches import NO_LABEL, around, check_ids, encode_texts, sequence_length
-from tokhelpers.models.losses import batch_of, portions, predicted, row_losses
+from tokhelpers.models.losses import (
+    IGNORED,
+    bos_eos_ids,
+    check_ids,
+    encode_texts,
+    sequence_length,
+)
 from tokhelpers.tokenizer.checks import positive
 
 WARMUP = FLOOR = 0.01  # share of the steps in which the rate rises; share of it at the end
@@ -48,9 +54,9 @@ def pretrain(
     head_of(model, "causal-lm")
     length = sequence_length(model, length)
     documents = encode_texts(tokenizer, texts)
-    before, after = around(tokenizer, separator)
+    before, after = bos_eos_ids(tokenizer, separator)
     rows = blocks(documents, length, (after or before)[-1])
-    return optimise(model, [predicted(row) for row in rows], lm_loss, **options)
+    return optimise(model, [next_token_example(row) for row in rows], lm_loss, **options)
 
 
 def blocks(documents: Iterable[Sequence[int]], length: int, separator: int) -> list[np.ndarray]:
@@ -80,8 +86,8 @@ def optimise(
 ):
     """Train a model with AdamW on examples; return the trained model and the history of its steps.
 
-    An example has ``ids``, and ``labels``: one number, or one per place (``NO_LABEL``: none).
-    ``loss`` is the sum over the labels of a batch (``collated``). ``steps`` overrules ``epochs``.
+    An example has ``ids``, and ``labels``: one number, or one per place (``IGNORED``: none).
+    ``loss`` is the sum over the labels of a batch (``collate``). ``steps`` overrules ``epochs``.
     The order of examples is drawn from the seed and the epoch, dropout from the seed and the step.
     The default device is CUDA where there is one. The model that came in stays as it was unless
     ``inplace``. Where other programs use the cores too, ``torch.set_num_threads(1)`` can be many
@@ -166,12 +172,12 @@ def _share_of_rate(step: int, steps: int) -> float:
 
 def _step(model, optimiser, loss, rows: list[dict], step: int) -> dict:
     """Make one step of the optimiser; returns its loss and the number of labels."""
-    items = sum(int(np.sum(np.asarray(row["labels"]) != NO_LABEL)) for row in rows)
+    items = sum(int(np.sum(np.asarray(row["labels"]) != IGNORED)) for row in rows)
     if not items:
         raise ValueError(f"the batch of step {step} has no token to predict: give longer texts")
     model.train()
     losses = []
-    for part in portions(model, rows):
+    for part in batch_indices(model, rows):
         share = loss(model, batch_of(model, rows, part)) / items
         share.backward()
         losses.append(share.detach())
@@ -192,4 +198,4 @@ def _step(model, optimiser, loss, rows: list[dict], step: int) -> dict:
 
 def lm_loss(model, batch: dict) -> torch.Tensor:
     """Compute the sum of the losses of a batch's labels, in nats."""
-    return row_losses(model, batch).sum()
+    return sequence_losses(model, batch).sum()

@@ -4,8 +4,8 @@ import warnings
 from collections.abc import Iterable
 
 import pandas as pd
+from questions import LETTERS, Question
 
-from tokhelpers.models.questions import LETTERS, Question
 from tokhelpers.text.tables import hub_rows
 
 

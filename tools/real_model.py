@@ -24,6 +24,7 @@ import typer
 from checkpoints import keep, take_up
 from choices import prompted
 from distillation import distill_embeddings
+from questions import Question, hpo_questions, icd_chapters
 from safetensors.torch import load_file, save_file
 from scipy.stats import mannwhitneyu
 
@@ -630,12 +631,12 @@ ASKED = 150  # of each source
 def asked(source: str, n: int = ASKED) -> list:
     """Questions of our own (HPO) or of MMLU's nine health subjects."""
     if source == "hpo":
-        return th.models.hpo_questions(n, split="test")
+        return hpo_questions(n, split="test")
     table = pd.read_csv(PLACE / "data/questions/mmlu_medical.csv.xz", dtype=str).fillna("")
     table = table[table[list("ABCD")].nunique(axis=1) == 4]
     some = table.sample(n, random_state=0)
     return [
-        th.models.Question(q.question, (q.A, q.B, q.C, q.D), "ABCD".index(q.answer), q.subject)
+        Question(q.question, (q.A, q.B, q.C, q.D), "ABCD".index(q.answer), q.subject)
         for q in some.itertuples()
     ]
 
@@ -711,8 +712,7 @@ def chapters() -> pd.DataFrame:
 @cache
 def probe_texts() -> tuple[pd.DataFrame, pd.DataFrame]:
     return tuple(
-        th.models.icd_chapters(n, split=split)
-        for n, split in zip(POOL, ("train", "test"), strict=True)
+        icd_chapters(n, split=split) for n, split in zip(POOL, ("train", "test"), strict=True)
     )
 
 
@@ -731,7 +731,7 @@ def probe_states(arm: str) -> tuple[torch.Tensor, torch.Tensor]:
         tokens = th.naive_extension(base(), supplement, 1_000)
         encoder = tokenizer = th.extend(base(), tokens, how="regenerate")
         if arm == "AdaptBPE":
-            encoder = th.adapt_bpe(base(), tokens.tokens)
+            encoder = th.AdaptBPE(base(), tokens.tokens)
             tokenizer = encoder.tokenizer
     model = started(tokenizer, "fvt")
     return tuple(mean_states(model, encoder, part.text) for part in probe_texts())

@@ -10,19 +10,19 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import torch
+from batches import next_token_example
 from checkpoints import keep, take_up
 from learning import adamw, drawn, lm_loss, training_steps
 
-from tokhelpers.models import encode_texts
 from tokhelpers.models.architectures import head_of
-from tokhelpers.models.batches import (
-    NO_LABEL,
-    around,
+from tokhelpers.models.losses import (
+    IGNORED,
+    bos_eos_ids,
     check_ids,
+    encode_texts,
     sequence_length,
     special_ids,
 )
-from tokhelpers.models.losses import predicted
 from tokhelpers.tokenizer.library import without_truncation
 
 CHOSEN = 0.15  # share of a text's tokens that a masked model guesses
@@ -86,9 +86,9 @@ def pretrain_on_sequences(
     causal = head_of(model, "causal-lm", "masked-lm") == "causal-lm"
     length = sequence_length(model, length)
     documents = encode_texts(tokenizer, texts)
-    rows = sequences(documents, length + causal, *around(tokenizer, separator))
+    rows = sequences(documents, length + causal, *bos_eos_ids(tokenizer, separator))
     if causal:
-        return learn(model, [predicted(row) for row in rows], lm_loss, **options)
+        return learn(model, [next_token_example(row) for row in rows], lm_loss, **options)
     hide = masking(model, tokenizer)
     return learn(model, [{"ids": row} for row in rows], lm_loss, hide=hide, **options)
 
@@ -142,7 +142,7 @@ def masking(model, tokenizer) -> Callable[[dict, np.random.Generator], dict]:
         n = min(len(places), max(1, round(CHOSEN * len(places))))
         chosen = rng.choice(places, n, replace=False) if n else places
         dice, other = rng.random(n), rng.choice(ordinary, n)
-        labels, hidden = np.full(len(ids), NO_LABEL), ids.copy()
+        labels, hidden = np.full(len(ids), IGNORED), ids.copy()
         labels[chosen] = ids[chosen]
         new = np.where(dice < MASKED + REPLACED, other, ids[chosen])
         hidden[chosen] = np.where(dice < MASKED, masks[0], new)

@@ -35,11 +35,11 @@ import transformers
 import typer
 from choices import answer_accuracy, answer_questions, as_classifier, two_stages
 from published_questions import load_questions
+from questions import Question
 from tokenizers import Tokenizer, models
 
 import tokhelpers as th
 from tokhelpers.__main__ import in_one_line
-from tokhelpers.models import Question
 
 
 class Setup(NamedTuple):
@@ -128,7 +128,7 @@ def extended_by(
             found = th.continue_bpe(tokenizer, read, 100_000, min_frequency=threshold)
             return th.extend(tokenizer, found)
         supplement = _supplement(tokenizer, read, threshold)
-        return th.extend(tokenizer, th.thesis_extension(tokenizer, supplement))
+        return th.extend(tokenizer, th.naive_extension(tokenizer, supplement, method="thesis"))
 
 
 def _supplement(tokenizer: Tokenizer, texts: Iterable[str], threshold: int) -> Tokenizer:

@@ -11,8 +11,7 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre
 import tokhelpers as th
 from tokhelpers import textbook as tb
 from tokhelpers.adapt import adaptbpe
-from tokhelpers.adapt.adaptbpe import adapt_bpe
-from tokhelpers.adapt.selection import avocado, count_words, medvoc
+from tokhelpers.adapt.adaptbpe import AdaptBPE
 from tokhelpers.measure.quality import fragment_score
 from tokhelpers.tokenizer.token_bytes import token_strings
 
@@ -43,12 +42,12 @@ def test_equals_the_textbook(found, added, merges):
     """Of random words; some of the tokens are in the vocabulary already. Ids are those of extend."""
     tokenizer = cut_at_spaces(*tb.train_byte_level_bpe(["ab", *found], 256 + merges))
     text, added = " ".join(found), list(dict.fromkeys(token_strings(added)))
-    encoder = adapt_bpe(tokenizer, added)
+    encoder = AdaptBPE(tokenizer, added)
     V, M = encoder.spec.vocab, encoder.spec.pairs()
     pieces = [piece for piece, _ in tokenizer.pre_tokenizer.pre_tokenize_str(text)]
     expected = tb.tokenize_adapt_bpe(pieces, V, M, added)
     assert encoder.encode(text) == expected
-    again = adapt_bpe(encoder.tokenizer, th.Extension(added))  # as after saving and loading
+    again = AdaptBPE(encoder.tokenizer, th.Extension(added))  # as after saving and loading
     assert again.ids(text) == encoder.ids(text) == [V[token] for token in expected]
     assert encoder.tokenizer.decode(encoder.ids(text)) == text
     new = [token for token in added if token not in tokenizer.get_vocab()]
@@ -62,7 +61,7 @@ def test_equals_the_textbook(found, added, merges):
 @pytest.mark.parametrize("name", one_fast("mistral-v1", "llama-3", "qwen", "mistral-nemo"))
 def test_nothing_added_is_plain_bpe(name, finnish):
     tokenizer = loaded(name)
-    encoder, plain = adapt_bpe(tokenizer, []), th.with_merge_skipping(tokenizer, False)
+    encoder, plain = AdaptBPE(tokenizer, []), th.with_merge_skipping(tokenizer, False)
     texts = ["<s>a</s> <|im_start|>user\nhi<|im_end|>x<|eot_id|>  [INST] a", "", " ", "▁a  b ▁\0"]
     texts += finnish[:500]
     expected = plain.encode_batch(texts, add_special_tokens=False)
@@ -79,13 +78,13 @@ def test_special_and_added_tokens_are_found_as_the_library_finds_them(text):
     for find in (True, False):
         tokenizer.encode_special_tokens = not find
         expected = tokenizer.encode(text, add_special_tokens=False)
-        assert adapt_bpe(tokenizer, []).ids(text) == expected.ids
+        assert AdaptBPE(tokenizer, []).ids(text) == expected.ids
         names = [tokenizer.id_to_token(i) for i in expected.ids]
-        assert adapt_bpe(tokenizer, []).encode(text) == names
+        assert AdaptBPE(tokenizer, []).encode(text) == names
 
 
 def test_sentencepiece_style(mistral):
-    encoder = adapt_bpe(mistral, ["cholesterol", "▁hyper漢", "漢🙂"])
+    encoder = AdaptBPE(mistral, ["cholesterol", "▁hyper漢", "漢🙂"])
     assert encoder.encode("hypercholesterol") == ["▁hyper", "cholesterol"]
     assert encoder.encode("a hyper漢漢🙂🧿") == ["▁a", "▁hyper漢", "漢🙂", *(
         f"<0x{byte:02X}>" for byte in "🧿".encode())]  # fmt: skip
@@ -99,7 +98,7 @@ def test_evaluate_measures_the_encoder(name, finnish):
     cutting = Tokenizer.from_str(base.to_str())
     cutting.add_tokens([AddedToken("ei", single_word=True, normalized=False)])
     for tokenizer in (base, cutting):
-        encoder = adapt_bpe(tokenizer, added)
+        encoder = AdaptBPE(tokenizer, added)
         ids = encoder.ids_batch(texts)
         found = th.evaluate(encoder, texts, added=added)
         assert found.tokens == sum(map(len, ids))
@@ -111,8 +110,8 @@ def test_evaluate_measures_the_encoder(name, finnish):
 
 def test_threads_do_not_disturb_each_other(mistral, finnish, monkeypatch):
     """Not even while one of them forgets the words that were remembered."""
-    monkeypatch.setattr(adaptbpe, "KNOWN_WORDS", 100)
-    texts, encoder = finnish[:400], adapt_bpe(mistral, ["▁myyjä", "kylä"])
+    monkeypatch.setattr(adaptbpe, "CACHE_SIZE", 100)
+    texts, encoder = finnish[:400], AdaptBPE(mistral, ["▁myyjä", "kylä"])
     with ThreadPoolExecutor(4) as pool:
         assert list(pool.map(encoder.ids, texts)) == encoder.ids_batch(texts)
 
@@ -120,7 +119,7 @@ def test_threads_do_not_disturb_each_other(mistral, finnish, monkeypatch):
 @pytest.mark.parametrize("piece", ["ab", "é", " "])
 def test_ten_thousand_repeats_with_tokens_that_overlap_in_them(llama, piece):
     stored, vocab = token_strings([piece])[0], llama.get_vocab()
-    encoder = adapt_bpe(llama, [stored * n for n in range(2, 40) if stored * n not in vocab])
+    encoder = AdaptBPE(llama, [stored * n for n in range(2, 40) if stored * n not in vocab])
     ids = encoder.ids(piece * 10_000)  # in the square of the length it were hours
     assert "".join(map(encoder.spec.tokens.get, ids)) == stored * 10_000
 
@@ -128,14 +127,14 @@ def test_ten_thousand_repeats_with_tokens_that_overlap_in_them(llama, piece):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda llama: adapt_bpe(llama, "abc"), "give a list of tokens"),
-        (lambda llama: adapt_bpe(llama, [1]), "the token 1 is int, not str: give strings"),
-        (lambda llama: adapt_bpe(llama, ["qx", "qx"]), "'qx' is given more than once"),
-        (lambda llama: adapt_bpe(llama, ["<|eot_id|>"]), "special or added token"),
-        (lambda llama: adapt_bpe(loaded("mistral-v1"), [" qx"]), "write it as '▁qx'"),
-        (lambda llama: adapt_bpe(loaded("mistral-v1"), ["▁a▁b"]), "no pre-tokenizer.*cross spaces"),
-        (lambda llama: adapt_bpe(llama, []).ids(["a"]), "got list: see ids_batch for many"),
-        (lambda llama: adapt_bpe(llama, []).ids_batch("a"), "put it in a list, or use ids"),
+        (lambda llama: AdaptBPE(llama, "abc"), "give a list of tokens"),
+        (lambda llama: AdaptBPE(llama, [1]), "the token 1 is int, not str: give strings"),
+        (lambda llama: AdaptBPE(llama, ["qx", "qx"]), "'qx' is given more than once"),
+        (lambda llama: AdaptBPE(llama, ["<|eot_id|>"]), "special or added token"),
+        (lambda llama: AdaptBPE(loaded("mistral-v1"), [" qx"]), "write it as '▁qx'"),
+        (lambda llama: AdaptBPE(loaded("mistral-v1"), ["▁a▁b"]), "no pre-tokenizer.*cross spaces"),
+        (lambda llama: AdaptBPE(llama, []).ids(["a"]), "got list: see ids_batch for many"),
+        (lambda llama: AdaptBPE(llama, []).ids_batch("a"), "put it in a list, or use ids"),
     ],
 )
 def test_impossible_input(llama, call, message):
@@ -157,82 +156,15 @@ def test_fragment_score_by_definition(name):
     assert fragment_score(tokenizer, {text: 3, "!": 1}) == fragment_score(tokenizer, [text])
     assert th.measure.word_lengths(tokenizer, words).tolist() == sizes
     plain = th.with_merge_skipping(tokenizer, False)
-    assert fragment_score(adapt_bpe(tokenizer, []), [text]) == fragment_score(plain, [text])
+    assert fragment_score(AdaptBPE(tokenizer, []), [text]) == fragment_score(plain, [text])
 
 
 def test_impossible_corpora(llama):
     for corpus, message in (
-        ("text", "put it in a list"),
-        (th.count_pretokens(["a"], llama), "give the documents"),
+        ("text", "a single string: pass"),
+        (th.count_pretokens(["a"], llama), "pass documents"),
         (["...", ""], "has no words"),
         ([None], "missing value at index 0"),
     ):
         with pytest.raises((TypeError, ValueError), match=message):
             fragment_score(llama, corpus)
-
-
-# --- AVocaDo and MEDVOC --------------------------------------------------------------------------
-@pytest.fixture(scope="module")
-def medical():
-    return list(th.load_corpus("hpo", chars=300_000))
-
-
-@pytest.mark.parametrize("name", one_fast("mistral-v1", "llama-3"))
-@pytest.mark.parametrize("how", ["append", "adapt"])
-def test_avocado_stops_at_the_threshold(name, how, medical):
-    """The scores are those of the hard words by the library's encoder."""
-    tokenizer = loaded(name)
-    extension, table = avocado(tokenizer, medical, threshold=2.6, step=100, how=how)
-    scores = table.fragment_score.to_numpy()
-    assert table.added.tolist() == list(range(0, len(extension.tokens) + 1, 100))
-    assert len(scores) > 1 and scores[-1] <= 2.6 < scores[:-1].min()
-    space = "" if name == "mistral-v1" else " "
-    hard = {
-        w: n for w, n in count_words(medical).items()
-        if len(tokenizer.encode(space + w, add_special_tokens=False).ids) > 2
-    }  # fmt: skip
-    adapted = adapt_bpe(tokenizer, extension)
-    longer = adapted if how == "adapt" else th.extend(tokenizer, extension)
-    assert fragment_score(longer, hard) == pytest.approx(scores[-1], rel=1e-12)
-    if how == "append":
-        assert fragment_score(tokenizer, hard) == pytest.approx(scores[0], rel=1e-12)
-    assert not set(extension.tokens) & tokenizer.get_vocab().keys()
-    assert not any("<0x" in token for token in extension.tokens)
-
-
-def test_avocado_says_when_it_cannot(llama):
-    with pytest.warns(UserWarning, match="after all 1 tokens, above the threshold 1.0"):
-        extension, table = avocado(llama, ["hypercholesterolemia"], threshold=1.0, max_tokens=1)
-    assert len(extension.tokens) == 1 and table.added.tolist() == [0, 1]
-    extension, table = avocado(llama, ["the patient"])
-    assert extension.tokens == [] and table.fragment_score.isna().all()
-    for name, value in {"step": 0, "threshold": 0.5, "max_tokens": 0}.items():
-        with pytest.raises(ValueError, match=f"{name}={value}.*: give numbers from 1 on"):
-            avocado(llama, ["a"], **{name: value})
-    with pytest.raises(ValueError, match="use adapt, append"):
-        avocado(llama, ["a"], how="else")
-
-
-@pytest.mark.long
-def test_medvoc_takes_the_best_of_all_sizes(llama, medical):
-    corpus, target = medical[:600], medical[600:700]
-    options = {"sizes": [0, 100, 300], "target_sizes": [0, 50, 100]}
-    extension, table = medvoc(llama, corpus, target, **options)
-    assert len(table) == 9 and table.chosen.sum() == 1
-    chosen = table[table.chosen].iloc[0]
-    assert chosen.fragment_score == table.fragment_score.min()
-    assert chosen.added == len(extension.tokens) == len(set(extension.tokens))
-    new = th.extend(llama, extension)
-    assert fragment_score(new, target) == pytest.approx(chosen.fragment_score, rel=1e-12)
-    assert fragment_score(llama, target) == pytest.approx(table.fragment_score[0], rel=1e-12)
-
-
-def test_medvoc_keeps_to_the_terms(llama):
-    corpus = ["hypercholesterolemia trzszczyn"] * 3
-    extension, _ = medvoc(llama, corpus, corpus, terms=["Hypercholesterolemia"])
-    assert extension.tokens[-1] == "Ġhypercholesterolemia"
-    assert not any("zcz" in token for token in extension.tokens)
-    with pytest.raises(ValueError, match="numbers from 0 on"):
-        medvoc(llama, corpus, corpus, sizes=[])
-    extension, table = medvoc(llama, corpus, corpus, terms=[])
-    assert extension.tokens == [] and table.added.max() == 0

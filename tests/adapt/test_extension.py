@@ -16,7 +16,7 @@ from tokhelpers import textbook
 from tokhelpers.adapt.extension import always_split
 from tokhelpers.adapt.methods import METHODS
 from tokhelpers.measure.reachability import reachability
-from tokhelpers.tokenizer.spec import TokenizerSpec, build_tokenizer, merge_ids
+from tokhelpers.tokenizer.spec import TokenizerSpec, merge_ids
 
 TEXT = ["the cat sat on the mat", "a bat, a hat; that cat!", "ääkkösiä öisin, yötä päivää"]
 MORE = ["catamaran catalogue catnip category", "yöttömän yön yötä", "batman batmobile bathtub"]
@@ -68,9 +68,10 @@ def test_merges_with_spaces_survive():
     assert new.encode("a b").tokens == ["a b"] and new.encode("ba ").tokens == ["ba "]
 
 
-@pytest.mark.parametrize("take", [th.naive_extension, th.thesis_extension])
-def test_a_supplement_of_another_family_or_too_small_a_one(mistral, base, take):
+@pytest.mark.parametrize("method", ["naive", "thesis"])
+def test_a_supplement_of_another_family_or_too_small_a_one(mistral, base, method):
     """-1, as a slice, would leave out the last token."""
+    take = partial(th.naive_extension, method=method)
     wordpiece = train_wordpiece(TEXT)
     for old, supplement, message in (
         (base, mistral, "of another family: it is BPE of characters"),
@@ -104,7 +105,7 @@ def test_the_thesis_algorithms(family):
     train, algorithm = ALGORITHMS[family]
     old, new = train(TEXT), train(MORE)
     longer = TokenizerSpec.from_tokenizer(
-        th.extend(old, th.thesis_extension(old, new)), wordpiece=True
+        th.extend(old, th.naive_extension(old, new, method="thesis")), wordpiece=True
     )
     old, new = (TokenizerSpec.from_tokenizer(made, wordpiece=True) for made in (old, new))
     if family == "WordPiece":
@@ -112,25 +113,6 @@ def test_the_thesis_algorithms(family):
     else:
         vocab, merges = algorithm(old.vocab, old.pairs(), new.vocab, new.pairs())
         assert (longer.vocab, longer.pairs()) == (vocab, merges)
-
-
-def test_scaffold_rebuilds_tokens_from_left_to_right(base, mistral):
-    """MEDVOC-LLM: each intermediate form becomes a token, too, before the token itself.
-
-    New characters must be among the tokens.
-    """
-    assert base.encode("hematic").tokens[1:-1] == ["h", "e", "mat", "i", "c"]
-    extension = th.Extension(tokens=["hematic", "mati"])
-    new = th.extend(base, extension, how="scaffold")
-    added = sorted(new.get_vocab().items(), key=lambda item: item[1])[len(base.get_vocab()) :]
-    assert [token for token, _ in added] == ["he", "hemat", "hemati", "hematic", "mati"]
-    pairs = [("h", "e"), ("he", "mat"), ("hemat", "i"), ("hemati", "c"), ("mat", "i")]
-    assert TokenizerSpec.from_tokenizer(new).pairs()[-5:] == pairs
-    assert new.encode("hematic").tokens[1:-1] == ["hematic"]
-    new = th.extend(mistral, th.Extension(tokens=["ꙮa", "ꙮ"]), how="scaffold")
-    assert new.encode("ꙮa").tokens[-1] == "ꙮa"
-    with pytest.raises(ValueError, match="'ꙮa' has characters that the vocabulary lacks"):
-        th.extend(mistral, th.Extension(tokens=["ꙮa"]), how="scaffold")
 
 
 def test_tokens_that_are_always_split_are_reported(base, mistral):
@@ -173,12 +155,12 @@ def test_parts_give_parts(base, how):
     )
     made = th.extend(spec, naive, 9, how=how)
     assert isinstance(made, TokenizerSpec)
-    assert build_tokenizer(made).to_str() == th.extend(base, naive, 9, how=how).to_str()
+    assert made.to_tokenizer().to_str() == th.extend(base, naive, 9, how=how).to_str()
     order = th.pruning_order(spec, by="id")
-    small = build_tokenizer(th.prune(spec, order, 9))
+    small = th.prune(spec, order, 9).to_tokenizer()
     assert small.to_str() == th.prune(base, order, 9).to_str()
     with pytest.raises(ValueError, match="this one's model is AdaptBPE"):
-        th.extend(th.adapt_bpe(spec, []), naive)
+        th.extend(th.AdaptBPE(spec, []), naive)
 
 
 def test_a_continued_merge_that_recurs_is_added_once(base):
@@ -194,7 +176,7 @@ def continued_slowly(base: Tokenizer, counts: dict[str, int], n_tokens: int):
     """Continued training by its definition: encode, count pairs, add the best merge, encode anew."""
     spec, merges, frequencies = TokenizerSpec.from_tokenizer(base), [], []
     while len(spec.vocab) < base.get_vocab_size() + n_tokens:
-        model, pairs = build_tokenizer(spec).model, Counter()
+        model, pairs = spec.to_tokenizer().model, Counter()
         for word, n in counts.items():
             for pair in pairwise(token.id for token in model.tokenize(word)):
                 pairs[pair] += n
@@ -271,7 +253,7 @@ def test_fewer_tokens_than_asked_for(base):
         (lambda base: th.extend(base, th.Extension(["<pad>"])), "in the vocabulary already"),
         (
             lambda base: th.extend(train_wordpiece(TEXT), th.Extension(["##x"]), how="regenerate"),
-            "has no merges: use how='append'",
+            "has no merges, got how='regenerate' and 0 merges: use how='append'",
         ),
         (
             lambda base: th.extend(train_wordpiece(TEXT), th.continue_bpe(base, MORE, 1)),

@@ -141,7 +141,7 @@ def test_of_equals_the_longest_in_bytes_goes_first():
 @pytest.mark.parametrize(
     ("order", "n", "message"),
     [
-        (["at"], 999, "asked to prune 999 tokens; the order has 1 .* 40 can go"),
+        (["at"], 999, "asked to prune 999 tokens; the order has 1 .* 40 can be pruned"),
         (["at"], -1, "n=-1: give the number"),
         (["at"], 1.5, "n=1.5: give the number"),
         (["at", "▁phenotype", "a"], 3, "'▁phenotype' is not in this tokenizer: the order"),

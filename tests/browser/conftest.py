@@ -57,9 +57,9 @@ def browser():
     if not chromium:
         pytest.skip("chromium is not installed")
     with api.sync_playwright() as play:
-        opened = play.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        yield opened
-        opened.close()
+        open_tokenizer = play.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        yield open_tokenizer
+        open_tokenizer.close()
 
 
 @contextmanager

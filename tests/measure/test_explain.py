@@ -1,4 +1,4 @@
-"""Merge steps against the library's encoder; what is told of tokens; bad input."""
+"""Merge steps against the library's encoder; facts about tokens; bad input."""
 
 from functools import cache
 
@@ -27,7 +27,7 @@ def final_tokens(table):
 def test_the_last_states_are_the_librarys_tokens(name, text, skipping):
     changed, spec = switched(name, skipping)
     expected = changed.encode(text, add_special_tokens=False).tokens
-    assert final_tokens(th.explain_word(spec, text)) == " ".join(expected)
+    assert final_tokens(th.explain(spec, text)) == " ".join(expected)
 
 
 @cache
@@ -38,50 +38,59 @@ def switched(name, skipping):
 
 def test_steps_go_through_the_list_of_merges(llama):
     spec = th.TokenizerSpec.from_tokenizer(llama)
-    table = th.explain_word(llama, " kyllästyä")
+    table = th.explain(llama, " kyllästyä")
     merged = table[table.step > 0]
     pairs = [f"{a} + {b}" for a, b in (spec.pairs()[rank] for rank in merged["rank"])]
     assert merged.pair.tolist() == pairs
     assert table.tokens.str.count(" ").diff().dropna().eq(-1).all()
-    special = th.explain_word(llama, "a<|eot_id|>b")
+    special = th.explain(llama, "a<|eot_id|>b")
     assert special.pair.tolist() == ["merge skipping", "added token", "merge skipping"]
-    long = th.explain_word(llama, "ab" * 50_000)
+    long = th.explain(llama, "ab" * 50_000)
     assert long.pair.tolist() == ["more than 200 symbols"]
     assert final_tokens(long) == " ".join(llama.encode("ab" * 50_000).tokens)
 
 
 @pytest.mark.long
-def test_a_token_by_its_string_or_text(llama, mistral):
-    for form in ("Ġcat", " cat"):
-        facts = th.explain_token(llama, form).facts
+def test_a_token_by_its_string_text_or_id(llama, mistral):
+    for form in ("Ġcat", " cat", 8415):
+        facts = th.explain(llama, token=form).facts
         assert (facts["id"], facts["bytes"], facts["script"]) == (8415, "20 63 61 74", "Latin")
-    assert th.explain_token(mistral, " the").facts["token"] == "▁the"
-    assert th.explain_token(mistral, "<0xE4>").facts["category"] == "byte fallback"
-    assert th.explain_token(llama, "Ã").facts["category"] == "not valid UTF-8 alone"
-    assert th.explain_token(llama, "<|eot_id|>").tree.endswith("made by no merge")
+    assert th.explain(mistral, token=" the").facts["token"] == "▁the"
+    assert th.explain(mistral, token="<0xE4>").facts["category"] == "byte fallback"
+    assert th.explain(llama, token="Ã").facts["category"] == "not valid UTF-8 alone"
+    assert th.explain(llama, token="<|eot_id|>").tree.endswith("made by no merge")
 
 
 def test_the_tree_of_a_token_that_merges_do_not_reach(llama):
-    told = th.explain_token(llama, " dikkat")
-    assert told.facts["category"] == "only by merge skipping" and told.facts["rank"] is None
-    lines = told.tree.splitlines()
+    explained = th.explain(llama, token=" dikkat")
+    assert (
+        explained.facts["category"] == "only by merge skipping" and explained.facts["rank"] is None
+    )
+    lines = explained.tree.splitlines()
     roots = [line.split()[0] for line in lines[1:] if line[0] not in "├└│ "]
     assert roots == th.with_merge_skipping(llama, False).encode(" dikkat").tokens
-    assert "only by merge skipping" in told._repr_html_() and "Ġdikkat" in repr(told)
+    assert "only by merge skipping" in explained._repr_html_() and "Ġdikkat" in repr(explained)
 
 
 @pytest.mark.parametrize(
-    ("tell", "given", "message"),
+    ("call", "message"),
     [
-        (th.explain_word, "", "one character or more"),
-        (th.explain_word, 3, "got int"),
-        (th.explain_word, "a\ud800", "U\\+D800, half"),
-        (th.explain_token, " kyllästyä", "' kyllästyä' is not .* nearest to it: 'Ġky'"),
-        (th.explain_token, "THe", "nearest to it: '(the|The)'"),
-        (th.explain_token, "a\ud800", "U\\+D800, half"),
-        (th.reachability, [" the"], "not in this tokenizer: ' the'"),
+        (lambda t: th.explain(t, ""), "text is empty: give one character or more"),
+        (lambda t: th.explain(t, 3), "got int"),
+        (lambda t: th.explain(t, "a\ud800"), "U\\+D800"),
+        (lambda t: th.explain(t), "either a text or token="),
+        (lambda t: th.explain(t, "the", token="the"), "either a text or token="),
+        (
+            lambda t: th.explain(t, token=" kyllästyä"),
+            "' kyllästyä' is not .* nearest to it: 'Ġky'",
+        ),
+        (lambda t: th.explain(t, token="THe"), "nearest to it: '(the|The)'"),
+        (lambda t: th.explain(t, token="a\ud800"), "U\\+D800"),
+        (lambda t: th.explain(t, token=2.0), "got float"),
+        (lambda t: th.explain(t, token=999_999), "no token has the ID 999,999: give one from 0 to"),
+        (lambda t: th.reachability(t, [" the"]), "not in this tokenizer: ' the'"),
     ],
 )
-def test_what_is_no_word_or_token_is_refused(llama, tell, given, message):
+def test_impossible_texts_and_tokens_are_refused(llama, call, message):
     with pytest.raises((ValueError, TypeError), match=message):
-        tell(llama, given)
+        call(llama)

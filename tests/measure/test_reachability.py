@@ -124,8 +124,10 @@ COMPOSING = composing(), composing("ä", "l1")
 
 @pytest.mark.parametrize("search", COMPOSING, ids=["no added tokens", "with added tokens"])
 @given(st.lists(SAMPLE | st.sampled_from(["a\u0308", "xl1"]), min_size=1, max_size=3))
-def test_texts_are_cut_as_by_the_library(search, texts):
-    assert list(search.cut(texts)) == list(search.spec.cut(texts))
+def test_texts_are_pretokenized_as_by_the_library(search, texts):
+    spec = search.spec
+    by_library = spec._added_finder.encode_batch(texts)
+    assert spec.pretokenize(texts) == [spec._pieces(encoding) for encoding in by_library]
 
 
 # --- toys -----------------------------------------------------------------------------------------

@@ -44,5 +44,5 @@ def test_tokens_are_described(mistral):
 
 
 def test_bad_input():
-    with pytest.raises(ValueError, match="two or more tokenizers, got 1"):
+    with pytest.raises(ValueError, match="got 1 tokenizers: give two or more"):
         th.measure.overlap({"llama-3": th.train_byte_level_bpe(["a"], vocab_size=256)})

@@ -12,7 +12,7 @@ from torch.profiler import ProfilerActivity, profile
 
 import tokhelpers as th
 from benchmarks import steps
-from tokhelpers.models import costs
+from tokhelpers.models import costs, memory
 from tokhelpers.models.architectures import configuration, new_model
 
 
@@ -48,10 +48,10 @@ def test_names_and_heads_that_do_not_fit_are_refused():
 # --- memory --------------------------------------------------------------------------------------
 def allocated(name, size, head, batch, length, dtype):
     """Bytes that the library's own allocator gave out at most in a step on a CPU."""
-    config = costs.trainable(name, size, head, batch, length)
+    config = costs.training_config(name, size, head, batch, length)
     model = new_model(config, head=head).to(getattr(torch, dtype)).train()
     optimizer = torch.optim.AdamW(model.parameters(), fused=True)
-    inputs = costs.inputs_for(config, head, batch, length, "cpu")
+    inputs = costs.training_inputs(config, head, batch, length, "cpu")
 
     def step():
         model(**inputs).loss.backward()
@@ -88,16 +88,16 @@ CASES = [
 @pytest.mark.parametrize("case", CASES, ids=lambda case: "-".join(map(str, case[1:])))
 def test_modelled_memory_is_what_the_allocator_gives_out(case):
     name, size, head, batch, length, dtype = case
-    bill = costs.training_memory(name, size, head=head, batch=batch, length=length, dtype=dtype)
+    bill = memory.training_memory(name, size, head=head, batch=batch, length=length, dtype=dtype)
     assert bill.total == pytest.approx(allocated(*case), rel=1e-4)
-    assert bill.total == bill[costs.KINDS].sum()
+    assert bill.total == bill[memory.KINDS].sum()
 
 
 def test_each_kind_is_what_it_says():
     """Logits at the peak: log-probabilities and two gradients of them, in the dtype of the loss."""
     asked, scores = {"batch": 8, "length": 256}, 8 * 256 * 8_000
-    bert = costs.training_memory("small-bert", 8_000, head="masked-lm", **asked)
-    llama = costs.training_memory("small-llama", 8_000, head="causal-lm", **asked)
+    bert = memory.training_memory("small-bert", 8_000, head="masked-lm", **asked)
+    llama = memory.training_memory("small-llama", 8_000, head="causal-lm", **asked)
     assert bert.logits / scores == pytest.approx(3 * 2, rel=1e-3)  # stays in bfloat16
     assert llama.logits / scores == pytest.approx(3 * 4, rel=1e-3)  # goes to float32
     count = costs.parameter_count("small-bert", 8_000, "masked-lm")
@@ -105,7 +105,7 @@ def test_each_kind_is_what_it_says():
     assert 0 <= bert.weights - 2 * count < 10_000  # buffers: the ids of positions
     sizes = (8_000, 16_000)
     asked |= {"head": "text-classification"}
-    small, large = (costs.training_memory("small-bert", size, **asked) for size in sizes)
+    small, large = (memory.training_memory("small-bert", size, **asked) for size in sizes)
     assert small.logits == large.logits == 0 and small.activations == large.activations
     # at this batch the peak is before the table's gradient: weights and two states alone grow
     assert large.total - small.total == 3 * 2 * 8_000 * 192
@@ -114,20 +114,20 @@ def test_each_kind_is_what_it_says():
 def test_modelling_leaves_no_trace():
     state, config = torch.random.get_rng_state(), configuration("small-bert", 500)
     before = config.to_dict()
-    costs.training_memory(config, 600, head="masked-lm", batch=1, length=8)
+    memory.training_memory(config, 600, head="masked-lm", batch=1, length=8)
     assert config.to_dict() == before and torch.equal(state, torch.random.get_rng_state())
 
 
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"length": 513}, "bert has 512 positions here; got length=513: use fewer"),
+        ({"length": 513}, "length=513 exceeds the 512 positions of bert: use fewer"),
         ({"batch": 0}, "batch must be at least 1, not 0"),
         ({"head": "none"}, "the head 'none' has no loss to train on"),
         ({"dtype": "float16"}, "dtype is 'float16': use bfloat16 or float32"),
     ],
 )
-@pytest.mark.parametrize("function", [costs.training_memory, steps.measure_step])
+@pytest.mark.parametrize("function", [memory.training_memory, steps.measure_step])
 def test_bad_requests_are_refused(function, changed, message):
     with pytest.raises(ValueError, match=message):
         function("small-bert", 500, **{"head": "masked-lm", "batch": 1, "length": 8, **changed})
@@ -140,7 +140,7 @@ def test_measured_memory_is_somewhat_above_the_model(one_thread):
     run = {"architecture": "small-llama", "vocab_size": 8_000, "head": "causal-lm", "length": 512}
     step = steps.measure_runs(pd.DataFrame([run]), [8], length=256, steps=2)
     asked = {"head": "causal-lm", "batch": 8, "length": 256, "dtype": "float32"}
-    assert step.modelled.eq(costs.training_memory("small-llama", 8_000, **asked).total).all()
+    assert step.modelled.eq(memory.training_memory("small-llama", 8_000, **asked).total).all()
     assert (step.modelled / step.memory).between(0.7, 1).all() and step.memory.nunique() == 1
     assert (step[["seconds", "processor_seconds"]] > 0).all(axis=None) and len(step) == 2
     assert step.threads.eq(1).all() and step.device.all() and step["dtype"].eq("float32").all()

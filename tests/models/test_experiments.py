@@ -5,13 +5,13 @@ import json
 import pandas as pd
 import pytest
 import torch
+from questions import Question
 from strategies import one_fast
 from tokenizers import processors
 from typer.testing import CliRunner
 
 import tokhelpers as th
 from tokhelpers.models.architectures import new_model
-from tokhelpers.models.questions import Question
 from tools import thesis
 from tools.thesis import MODELS, app, extended_by
 
@@ -93,7 +93,7 @@ def test_a_shared_embedding_is_the_head(tmp_path):
 
     found = load(True)
     assert found.get_output_embeddings().weight is found.get_input_embeddings().weight
-    with pytest.raises(ValueError, match=r"1 missing \(lm_head.weight\): load it as what"):
+    with pytest.raises(ValueError, match=r"1 missing \(lm_head.weight\): load it with"):
         load(False)
 
 

@@ -8,11 +8,11 @@ from types import SimpleNamespace
 
 import pandas as pd
 import pytest
+import questions
 from published_questions import load_questions
+from questions import Question, format_question, hpo_questions, icd_chapters
 
 import tokhelpers as th
-from tokhelpers.models import questions
-from tokhelpers.models.questions import Question, format_question, hpo_questions, icd_chapters
 
 BONE = Question("Which is a bone?", ("Femur", "Liver", "Retina", "Aorta"), 2, "anatomy", "Because.")
 
@@ -35,6 +35,12 @@ def terms():
 @pytest.fixture(scope="module")
 def icd():
     return {split: icd_chapters(split=split) for split in ("train", "test")}
+
+
+def test_stored_questions_are_those_that_the_tool_makes():
+    for name, table in questions.stored_tables().items():
+        stored = th.notebook.load_questions(name)
+        pd.testing.assert_frame_equal(stored, table, check_dtype=False)
 
 
 # the question and its layouts

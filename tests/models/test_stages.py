@@ -9,15 +9,16 @@ import pandas as pd
 import pytest
 import torch
 import transformers
+from batches import collate, label_logits
 from choices import answer_questions, finetune_choices, finetune_classes, states
+from questions import Question
 from stages import masking, pretrain_on_sequences, sequences
 from tokenizers import Tokenizer, models
 
 import tokhelpers as th
-from tokhelpers.models import Question, new_model
+from tokhelpers.models import new_model
 from tokhelpers.models.architectures import head_of
-from tokhelpers.models.batches import NO_LABEL, collated, sequence_length
-from tokhelpers.models.losses import label_logits
+from tokhelpers.models.losses import IGNORED, sequence_length
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 SMALL = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
@@ -58,7 +59,7 @@ def test_masks_are_shared_out_as_they_should():
     rows = [np.tile(np.arange(1_000), 40), np.array([0, 5, 0]), np.array([0, 0])]
     hide = masking(small("masked-lm", vocab_size=1_000), tokenizer)
     row = hide({"ids": rows[0]}, np.random.default_rng(0))
-    chosen, special = row["labels"] != NO_LABEL, rows[0] < 2
+    chosen, special = row["labels"] != IGNORED, rows[0] < 2
     assert chosen.sum() == round(0.15 * (~special).sum()) and not (chosen & special).any()
     assert (row["labels"][chosen] == rows[0][chosen]).all()
     assert (row["ids"][~chosen] == rows[0][~chosen]).all()
@@ -66,7 +67,7 @@ def test_masks_are_shared_out_as_they_should():
     assert (new == 1).mean() == pytest.approx(0.8, abs=0.02) and not (new == 0).any()
     assert ((new != 1) & (new != old)).mean() == pytest.approx(0.1, abs=0.02)
     found = [hide({"ids": r}, np.random.default_rng(0))["labels"].tolist() for r in rows[1:]]
-    assert found == [[NO_LABEL, 5, NO_LABEL], [NO_LABEL] * 2]
+    assert found == [[IGNORED, 5, IGNORED], [IGNORED] * 2]
 
 
 # --- training ------------------------------------------------------------------------------------
@@ -232,8 +233,8 @@ def test_heads_positions_and_pooling_in_each_family(family):
         sizes |= {"cls_token_id": 1, "sep_token_id": 2}
     config = transformers.AutoConfig.for_model(family, **sizes)
     rows = [np.arange(5, 14), np.arange(20, 26), np.array([3, 0, 0])]
-    labelled = [{"ids": r, "labels": np.where(r % 2, r, NO_LABEL)} for r in rows]
-    batch = collated(labelled)
+    labelled = [{"ids": r, "labels": np.where(r % 2, r, IGNORED)} for r in rows]
+    batch = collate(labelled)
     head = "causal-lm" if causal else "masked-lm"
     model = new_model(config, head=head).eval()
     classifier = new_model(config, head=CLASSES).eval()
@@ -242,7 +243,7 @@ def test_heads_positions_and_pooling_in_each_family(family):
     with torch.no_grad():
         whole = model(input_ids=batch["ids"], attention_mask=batch["mask"]).logits
         found = label_logits(model, batch)
-        assert torch.allclose(found, whole[batch["labels"] != NO_LABEL], atol=1e-5)
+        assert torch.allclose(found, whole[batch["labels"] != IGNORED], atol=1e-5)
         pooled, logits = states(classifier, batch["ids"], batch["mask"])
         for i, row in enumerate(map(torch.from_numpy, rows)):
             alone = {"input_ids": row[None], "attention_mask": torch.ones_like(row[None])}

@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 import torch
 import transformers
+from batches import collate, next_token_example
 from hypothesis import given, strategies as st
 from learning import adamw, blocks, drawn, lm_loss, optimise, pretrain, training_steps
 from tokenizers import processors
 
 import tokhelpers as th
 from tokhelpers.models import encode_texts, loss_per_byte, losses, new_model
-from tokhelpers.models.batches import NO_LABEL, around, collated
-from tokhelpers.models.losses import predicted
+from tokhelpers.models.losses import IGNORED, bos_eos_ids
 
 SMALL = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
 SMALL |= {"intermediate_size": 64, "num_key_value_heads": 2, "max_position_embeddings": 64}
@@ -49,7 +49,7 @@ def rows():
 
 @pytest.fixture
 def examples(rows):
-    return list(map(predicted, rows))
+    return list(map(next_token_example, rows))
 
 
 @pytest.fixture(scope="module")
@@ -80,27 +80,27 @@ def test_encode_puts_and_cuts_nothing(tokenizer):
     for same in (tokenizer, dressed, wrapped):
         assert encode_texts(same, iter(TEXTS)) == plain
     assert dressed.truncation and dressed.padding
-    adapted = th.adapt_bpe(tokenizer, ["Ġbats"])
+    adapted = th.AdaptBPE(tokenizer, ["Ġbats"])
     assert encode_texts(adapted, TEXTS) == [adapted.ids(text) for text in TEXTS] != plain
-    with pytest.raises(TypeError, match="texts is one string, 'the cat': put it in a list"):
+    with pytest.raises(TypeError, match="texts is a single string, 'the cat': pass a list"):
         encode_texts(tokenizer, "the cat")
-    with pytest.raises(ValueError, match="there is no text"):
+    with pytest.raises(ValueError, match="texts is empty"):
         encode_texts(tokenizer, [])
 
 
 def test_what_stands_around_a_text(tokenizer):
     end, mask = map(tokenizer.token_to_id, SPECIAL)
-    assert around(tokenizer, "[MASK]") == ([mask], [mask])
-    assert around(tokenizer, 5) == ([5], [5])
-    with pytest.raises(ValueError, match=r"give separator= .*<end>, \[MASK\]"):
-        around(tokenizer)
+    assert bos_eos_ids(tokenizer, "[MASK]") == ([mask], [mask])
+    assert bos_eos_ids(tokenizer, 5) == ([5], [5])
+    with pytest.raises(ValueError, match=r"pass separator=.*<end>, \[MASK\]"):
+        bos_eos_ids(tokenizer)
     with pytest.raises(ValueError, match="no token '<pad>'"):
-        around(tokenizer, "<pad>")
-    assert around(framed_by(tokenizer, "[MASK] <end> $A <end>")) == ([mask, end], [end])
+        bos_eos_ids(tokenizer, "<pad>")
+    assert bos_eos_ids(framed_by(tokenizer, "[MASK] <end> $A <end>")) == ([mask, end], [end])
     one = th.train_byte_level_bpe(["a"], vocab_size=257, special_tokens=["<end>"])
-    assert around(one) == ([one.token_to_id("<end>")],) * 2
+    assert bos_eos_ids(one) == ([one.token_to_id("<end>")],) * 2
     with pytest.raises(ValueError, match="it has none"):
-        around(th.train_byte_level_bpe(["a"], vocab_size=256))
+        bos_eos_ids(th.train_byte_level_bpe(["a"], vocab_size=256))
 
 
 @given(
@@ -127,14 +127,14 @@ def test_schedule_by_hand(model, examples):
 @pytest.mark.parametrize("places", [20, 60, 8_192])
 def test_accumulation_equals_one_batch(model, rows, examples, places, monkeypatch):
     """The reference is one pass over all rows with the library's own loss."""
-    batch = collated([{"ids": r, "labels": r} for r in rows])
-    batch["labels"][batch["mask"] == 0] = NO_LABEL
+    batch = collate([{"ids": r, "labels": r} for r in rows])
+    batch["labels"][batch["mask"] == 0] = IGNORED
     ids = {"input_ids": batch["ids"], "attention_mask": batch["mask"]}
     loss = model(**ids, labels=batch["labels"]).loss
     loss.backward()
     expected = {name: (p - p.grad).detach() for name, p in model.named_parameters()}
     model.zero_grad()
-    monkeypatch.setattr(losses, "PLACES", places)
+    monkeypatch.setattr(losses, "MAX_POSITIONS", places)
     sgd = torch.optim.SGD(model.parameters(), lr=1.0)
     how = {"learning_rate": 1.0, "steps": 1, "seed": 0}
     (row,) = training_steps(model, sgd, lm_loss, lambda step: examples, **how)
@@ -151,7 +151,7 @@ def test_steps_are_adamws_at_the_rates_of_the_schedule(model, examples):
     twin = torch.optim.AdamW(model.parameters(), weight_decay=0.0, fused=True)
     for rate in rates:
         twin.param_groups[0]["lr"] = rate
-        batch = collated(examples[:1])
+        batch = collate(examples[:1])
         (lm_loss(model, batch) / batch["labels"].numel()).backward()
         twin.step()
         twin.zero_grad()
@@ -208,7 +208,7 @@ def test_gradients_that_are_not_finite_stop_it(model, examples):
 def test_settings_and_examples_that_are_refused(model, rows, wrong, message):
     options = {"rows": rows, **RUN, **wrong}
     with pytest.raises(ValueError, match=message):
-        optimise(model, list(map(predicted, options.pop("rows"))), lm_loss, **options)
+        optimise(model, list(map(next_token_example, options.pop("rows"))), lm_loss, **options)
 
 
 # --- what is left alone --------------------------------------------------------------------------
@@ -246,9 +246,9 @@ def test_bad_input_for_pretraining(tokenizer):
     for head in ("none", "text-classification"):
         with pytest.raises(ValueError, match="no head for this task: .* with AutoModelForCausalLM"):
             pretrain(small(280, head), tokenizer, TEXTS, **run)
-    with pytest.raises(ValueError, match="length=65: the model has 64 positions"):
+    with pytest.raises(ValueError, match="length=65 exceeds the model's 64 positions"):
         pretrain(small(280), tokenizer, TEXTS, length=65, **run)
-    with pytest.raises(ValueError, match="example 0 has the id 274, and .* has 270 rows, 0 to 269"):
+    with pytest.raises(ValueError, match="example 0 has ID 274, but .* has 270 rows, 0 to 269"):
         pretrain(small(270), tokenizer, ["a bat", " ate the rat" * 20], **run)
     with pytest.raises(TypeError, match="no_such_option"):
         pretrain(small(280), tokenizer, TEXTS, no_such_option=1, **run)
@@ -256,7 +256,7 @@ def test_bad_input_for_pretraining(tokenizer):
 
 @pytest.mark.parametrize("places", [40, 8_192])
 def test_loss_per_byte_by_the_library(tokenizer, monkeypatch, places):
-    monkeypatch.setattr(losses, "PLACES", places)
+    monkeypatch.setattr(losses, "MAX_POSITIONS", places)
     model = small(280).eval()
     end, total = tokenizer.token_to_id("<end>"), 0.0
     for ids in encode_texts(tokenizer, TEXTS):
@@ -267,5 +267,5 @@ def test_loss_per_byte_by_the_library(tokenizer, monkeypatch, places):
     assert found == pytest.approx(total / sum(map(len, TEXTS)), rel=1e-5)
     with pytest.raises(ValueError, match="all empty"):
         loss_per_byte(model, tokenizer, [""], separator="<end>")
-    with pytest.raises(ValueError, match="example 0 has the id .* has 250 rows, 0 to 249"):
+    with pytest.raises(ValueError, match="example 0 has ID .* has 250 rows, 0 to 249"):
         loss_per_byte(small(250), tokenizer, TEXTS, separator="<end>")

@@ -188,7 +188,7 @@ def test_a_row_may_be_that_of_a_named_token(old, longer, kind, rows, init):
 
 @pytest.mark.parametrize("rows", [{"Ġcat": "a"}, {"nothing": "a"}, {"Ġhatter": "nothing"}])
 def test_named_rows_of_other_tokens_are_refused(old, longer, rows):
-    with pytest.raises(ValueError, match="rows maps new tokens to tokens that the old"):
+    with pytest.raises(ValueError, match="rows maps new tokens to tokens of the old"):
         th.transfer_embeddings(a_model("tied"), old, longer, rows=rows)
 
 
@@ -204,7 +204,11 @@ def test_focus_takes_the_row_of_a_token_in_the_same_company(kind, padding):
     for was, now in zip(rows_of(before), rows_of(after), strict=True):
         assert torch.allclose(now[7], was[2], atol=1e-6)
         assert torch.allclose(now[8], was[5], atol=1e-6)  # not in the text: the mean of its pieces
-    for corpus, message in ((None, "give it"), (["xc", "ya"], "no new token"), (["x"], "no two")):
+    for corpus, message in (
+        (None, "pass the text"),
+        (["xc", "ya"], "no new token"),
+        (["x"], "no two"),
+    ):
         with pytest.raises(ValueError, match=message):
             th.transfer_embeddings(before, old, new, **focus, corpus=corpus)
 
@@ -251,7 +255,7 @@ def test_an_added_token_is_cut_as_text(old):
 def test_a_token_without_pieces_takes_the_mean():
     old = Tokenizer(models.BPE({"a": 0, "b": 1, "ab": 2}, [("a", "b")]))
     new = Tokenizer(models.BPE({"a": 0, "b": 1, "ab": 2, "é": 3}, [("a", "b")]))
-    with pytest.warns(UserWarning, match="1 new tokens, 'é' the first, have no piece"):
+    with pytest.warns(UserWarning, match="1 new tokens, first 'é', have no piece"):
         made = rows_of(th.transfer_embeddings(a_model("tied", 3), old, new))[0]
     assert torch.allclose(made[3], made[:3].mean(0), rtol=1e-5, atol=1e-7)
 
@@ -353,6 +357,23 @@ def test_the_old_model_is_left_alone_unless_told(old, longer):
     assert before.config.vocab_size == len(before.get_input_embeddings().weight) == 291
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_pruned_model_trains_on(old, kind):
+    """Gradients of the old size go, and the padding id follows its token, also beyond the new size."""
+    pad = old.token_to_id("<|pad|>")
+    model = a_model(kind, pad_token_id=pad)
+    ids = torch.tensor([old.encode(TEXT[0]).ids])
+    model(input_ids=ids, labels=ids).loss.backward()
+    new = th.prune(old, th.pruning_order(old, [TEXT[0]], by="leaf-frequency"), 9)
+    th.transfer_embeddings(model, old, new, inplace=True)
+    table = model.get_input_embeddings()
+    assert table.padding_idx == new.token_to_id("<|pad|>") < len(table.weight) <= pad
+    ids = torch.tensor([new.encode(TEXT[0]).ids])
+    model(input_ids=ids, labels=ids).loss.backward()
+    torch.optim.AdamW(model.parameters()).step()
+    assert all(p.grad.shape == p.shape for p in model.parameters() if p.grad is not None)
+
+
 def test_a_bias_apart_from_the_head(old, longer):
     """BART's is a buffer beside the head."""
     small = {"d_model": 16, "encoder_layers": 1, "decoder_layers": 1}
@@ -372,9 +393,9 @@ def test_a_bias_apart_from_the_head(old, longer):
 # --- bad input -----------------------------------------------------------------------------------
 @pytest.mark.parametrize("function", [th.plan_transfer, th.transfer_embeddings])
 def test_a_tokenizer_that_is_not_the_models(old, longer, function):
-    with pytest.raises(ValueError, match=r"ids up to 281, the model's embedding table 281 rows"):
+    with pytest.raises(ValueError, match=r"IDs up to 281, the model's embedding table 281 rows"):
         function(a_model("tied", 281), old, longer, max_padding=None)
-    with pytest.raises(ValueError, match="has 282 tokens.*give the tokenizer .* max_padding="):
+    with pytest.raises(ValueError, match="has 282 tokens.*pass the tokenizer .* max_padding="):
         function(a_model("tied", 282 + 1_025), old, longer)
 
 
@@ -387,17 +408,17 @@ def test_no_output_head(old, longer):
 
 def test_other_mistakes(old, longer, mistral):
     model = a_model("untied")
-    with pytest.raises(ValueError, match="stores its tokens as characters, the old one as bytes"):
+    with pytest.raises(ValueError, match="stores tokens as characters, the old one as bytes"):
         th.transfer_embeddings(model, old, mistral)
     with pytest.raises(TypeError, match="a tokenizer is needed, got str"):
         th.transfer_embeddings(model, "llama-3", longer)
     table = model.get_input_embeddings()
     whole = table.weight.data
     table.weight.data = whole.index_fill(0, torch.tensor([7]), torch.nan)
-    with pytest.raises(ValueError, match="1 rows of the model are not finite, row 7 the first"):
+    with pytest.raises(ValueError, match="1 embeddings of the model are not finite, first ID 7"):
         th.transfer_embeddings(model, old, longer)
     table.weight = torch.nn.Parameter(whole.to(torch.int8), requires_grad=False)
-    with pytest.raises(ValueError, match="int8 cannot be averaged: load the model unquantised"):
+    with pytest.raises(ValueError, match="int8 cannot be averaged: load an unquantised model"):
         th.transfer_embeddings(model, old, longer)
     table.weight = torch.nn.Parameter(whole)
     model.set_output_embeddings(torch.nn.Linear(24, 290, bias=False))
@@ -408,7 +429,7 @@ def test_other_mistakes(old, longer, mistral):
 def test_positions_that_hang_on_the_padding_id(old):
     config = transformers.RobertaConfig(vocab_size=282, **SMALL)
     model = transformers.RobertaForMaskedLM(config)
-    with pytest.raises(ValueError, match="counts positions from the id of '\"', 1"):
+    with pytest.raises(ValueError, match="counts positions from the ID of '\"', 1"):
         th.transfer_embeddings(model, old, reordered(old))
 
 

@@ -1,10 +1,13 @@
 """Figures as they are stored: nothing is cut off, letters can be read, titles say what is true."""
 
 import re
+import subprocess
+import sys
 from functools import cache
 from math import cos, radians, sin
 from xml.etree import ElementTree
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -82,6 +85,69 @@ def test_letters_have_seven_points_at_column_width(path):
     scale = min(1, COLUMN / canvas(path)[0])
     small = {said: size * scale for said, size, *_ in texts(path) if size * scale < 6.95}
     assert not small
+
+
+def seaborn_lines():
+    """A FacetGrid of two panels, each with two lines that end at nearly the same height."""
+    import seaborn as sns
+
+    th.notebook.set_style()
+    table = pd.DataFrame({"x": [0, 1] * 4, "y": [1, 2, 1.5, 2.01, 1, 3, 2, 4]})
+    table = table.assign(method=["one", "one", "two", "two"] * 2, panel=["A"] * 4 + ["B"] * 4)
+    options = {"hue": "method", "style": "method", "col": "panel", "kind": "line"}
+    return table, sns.relplot(table, x="x", y="y", **options, **th.notebook.panel_size(2))
+
+
+def test_lines_of_seaborn_are_labelled_in_each_panel_and_saved(tmp_path, monkeypatch):
+    monkeypatch.setenv("TOKHELPERS_FIGURES", str(tmp_path))
+    table, grid = seaborn_lines()
+    th.notebook.label_lines(grid)
+    for axes in grid.axes.flat:
+        labels = {text.get_text(): text for text in axes.texts}
+        colours = {line.get_color() for line in axes.get_lines()}
+        assert labels.keys() == {"one", "two"} and len(colours) == 2
+        assert {text.get_color() for text in labels.values()} == colours
+    grid.figure.draw_without_rendering()
+    one, two = (text.get_window_extent() for text in grid.axes.flat[0].texts)
+    assert not one.overlaps(two) and not grid.figure.legends
+    th.notebook.save_figure(grid, table, "08_grid", conditions="trained and tested on numbers")
+    assert pd.read_csv(tmp_path / "08_grid.csv").equals(table.round(6))
+    said = [text for text, *_ in texts(tmp_path / "08_grid.svg")]
+    assert said.count("one") == said.count("two") == 2 and "panel = A" in said
+    assert min(size for _, size, *_ in texts(tmp_path / "08_grid.svg")) >= 7
+
+
+def test_a_label_stands_at_the_end_of_its_line_or_above_another():
+    figure, axes = plt.subplots()
+    axes.plot([1, 2], [100, 200], label="far")
+    axes.plot([1, 2], [100, 101], label="low")
+    axes.plot([1, 3, 2], [100, 101, 150], label="last in x")
+    axes.plot([1, 2], [100, np.nan], label="short")
+    th.notebook.label_lines(axes, gap=0.1)
+    ends = {text.get_text(): text.xy for text in axes.texts}
+    low, high = axes.get_ylim()
+    assert ends["far"] == pytest.approx((2, 200)) and ends["short"] == pytest.approx((1, 100))
+    assert ends["low"] == pytest.approx((2, 100 + 0.1 * (high - low)))
+    assert ends["last in x"] == pytest.approx((3, 100 + 0.2 * (high - low)))
+    plt.close(figure)
+
+
+def test_a_legend_of_a_grid_stands_beside_its_panels(tmp_path, monkeypatch):
+    monkeypatch.setenv("TOKHELPERS_FIGURES", str(tmp_path))
+    table, grid = seaborn_lines()
+    th.notebook.save_figure(grid, table, "08_grid")
+    grid.figure.draw_without_rendering()
+    legend = grid.figure.legends[0].get_window_extent()
+    assert all(axes.get_window_extent().x1 < legend.x0 for axes in grid.axes.flat)
+
+
+def test_the_package_loads_no_drawing_library():
+    code = (
+        "import sys, tokhelpers as th; th.notebook.save_figure; print('matplotlib' in sys.modules)"
+    )
+    command = [sys.executable, "-c", f"{code}\nprint('seaborn' in sys.modules)"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "False"]
 
 
 CLAIMS = [row for row in rows("figures.csv") if row.get("claim")]

@@ -53,7 +53,7 @@ def encoders(llama, mistral):
         "bytes": th.train_byte_level_bpe(words, vocab_size=400),
         "wordpiece": th.train_wordpiece(words, vocab_size=300),
         "<i>uni & gram</i>": th.train_unigram(words, vocab_size=600),
-        "adapted": th.adapt_bpe(llama, ["Ġkyll"]),
+        "adapted": th.AdaptBPE(llama, ["Ġkyll"]),
     }
 
 
@@ -123,7 +123,7 @@ def test_special_and_added_tokens_are_marked(encoders, llama):
 
 def test_new_tokens_are_those_that_the_first_lacks(llama, qwen, mistral):
     longer = th.extend(llama, th.Extension(tokens=["ĠkyllÃ¤"]))
-    adapted = th.adapt_bpe(llama, ["ĠkyllÃ¤"])
+    adapted = th.AdaptBPE(llama, ["ĠkyllÃ¤"])
     lines = str(th.show_tokens(" kyllä on", base=llama, longer=longer, adapted=adapted)).split("\n")
     assert lines == [
         "base     4 tokens  ␣k yll ä ␣on",
@@ -180,9 +180,9 @@ def test_the_text_is_shown_as_it_became_with_nothing_around_it(encoders):
 
 
 def test_what_is_no_text_or_no_tokenizer_is_refused(llama):
-    with pytest.raises(TypeError, match="a text is a string, got bytes"):
+    with pytest.raises(TypeError, match="expected text as one string, got bytes"):
         th.show_tokens(b"bytes", llama)
-    with pytest.raises(ValueError, match="holds U.D800, half of a character: decode it properly"):
+    with pytest.raises(ValueError, match="text contains lone surrogate U.D800; fix its decoding"):
         th.show_tokens("a\ud800b", llama)
     with pytest.raises(ValueError, match="no tokenizer to show tokens of"):
         th.show_tokens("text")

@@ -96,7 +96,7 @@ def test_a_path_is_its_text_file(tmp_path, llama):
     corpus = th.load_corpus(f"text:{tmp_path / 'a.txt'}")
     counted, expected = (th.count_pretokens(c, llama) for c in (tmp_path / "a.txt", corpus))
     assert everything_in_order(counted) == everything_in_order(expected)
-    assert th.adapt.count_words(tmp_path / "a.txt") == th.adapt.count_words(corpus)
+    assert th.measure.count_words(tmp_path / "a.txt") == th.measure.count_words(corpus)
 
 
 @pytest.mark.parametrize(

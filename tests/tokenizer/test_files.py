@@ -3,35 +3,16 @@
 import errno
 import io
 import os
-import subprocess
 import sys
-from types import SimpleNamespace
+from itertools import count
 
 import numpy as np
 import pytest
+from strategies import content
 
 import tokhelpers as th
 from tokhelpers.tokenizer import checks, files
 from tokhelpers.tokenizer.checks import positive, whole_number
-
-
-@pytest.fixture
-def steps(monkeypatch):
-    """What is synced and what takes a place, in order: names of functions and inodes."""
-    told = []
-
-    def watch(module, name):
-        real = getattr(module, name)
-
-        def call(what, *others):
-            told.append((name, os.stat(what).st_ino))
-            real(what, *others)
-
-        monkeypatch.setattr(module, name, call)
-
-    for module, name in ((os, "fsync"), (os, "replace"), (files, "_swap")):
-        watch(module, name)
-    return told
 
 
 @pytest.fixture
@@ -42,115 +23,60 @@ def folder(tmp_path):
     return tmp_path / "folder"
 
 
-def save(folder):
-    with files.replacing(folder, {"a.txt"}) as draft:
-        (draft / "a.txt").write_bytes(b"new")
-
-
-def inodes(*paths):
-    return [path.stat().st_ino for path in paths]
-
-
-# --- a power cut ---------------------------------------------------------------------------------
-def test_files_are_on_the_disk_before_the_first_is_replaced(tmp_path, steps):
-    one, other = tmp_path / "a.txt", tmp_path / "b.txt"
-    one.write_bytes(b"as it was")
-    files.write_all({one: b"new", other: lambda draft: draft.write_bytes(b"too")})
-    expected = [(step, inode) for step in ("fsync", "replace") for inode in inodes(one, other)]
-    assert steps == [*expected, ("fsync", tmp_path.stat().st_ino)]
-    assert one.read_bytes() == b"new" and other.read_bytes() == b"too"
-
-
-def test_a_folder_is_on_the_disk_before_it_is_swapped(folder, steps):
-    save(folder)
-    new, above = inodes(folder, folder.parent)
-    written = inodes(folder, folder / "a.txt", folder / "inside")
-    assert sorted(steps[:-2]) == sorted(("fsync", inode) for inode in written)
-    assert steps[-2:] == [("_swap", new), ("fsync", above)]
-
-
 # --- folders -------------------------------------------------------------------------------------
-def test_what_comes_into_a_folder_meanwhile_stays(folder):
-    with files.replacing(folder, {"a.txt"}) as draft:
+def test_a_folder_takes_its_place_when_all_is_written(folder):
+    weights = folder / "weights"
+    inode = weights.stat().st_ino
+    with files.writing_folder(folder, {"a.txt"}, overwrite=True) as draft:
+        assert not (draft / "a.txt").exists() and (draft / "inside").is_dir()
         (draft / "a.txt").write_bytes(b"new")
-        (folder / "checkpoint-7").mkdir()
-        (folder / "checkpoint-7" / "weights").write_bytes(b"seventh")
-        (folder / "more").write_bytes(b"other weights")
-        (folder / "more").replace(folder / "weights")
-    found = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
-    assert found == {"a.txt": b"new", "weights": b"other weights"}
-    assert (folder / "checkpoint-7" / "weights").read_bytes() == b"seventh"
+        assert (folder / "a.txt").read_bytes() == b"as it was"
+    assert (folder / "a.txt").read_bytes() == b"new" and weights.stat().st_ino == inode
     assert list(folder.parent.iterdir()) == [folder]
 
 
-@pytest.mark.parametrize("there", [True, False])
-def test_what_a_killed_save_left_behind_goes_with_the_next(folder, there):
-    """But not what another one is writing at this moment, nor a folder with a name of its own."""
-    place = folder if there else folder.parent / "new"
-    code = "import os, sys\nfrom tokhelpers.tokenizer.files import replacing\n"
-    code += "with replacing(sys.argv[1], ['a.txt']): os.kill(os.getpid(), 9)"
-    assert subprocess.run([sys.executable, "-c", code, place]).returncode == -9
-    (left,) = place.parent.glob(f".{place.name}.*.tmp")
-    own = place.parent / f".{place.name}.own.tmp"
-    own.mkdir()
-    with files.replacing(place, ()):
-        assert not left.exists()
-        (under_way,) = set(place.parent.glob(f".{place.name}.*.tmp")) - {own}
-        if there:
-            save(place)
-        assert under_way.is_dir() and own.is_dir()
+@pytest.mark.parametrize("error", [KeyboardInterrupt, OSError(errno.ENOSPC, "No space left")])
+def test_what_is_interrupted_changes_nothing(error, folder):
+    before = content(folder.parent)
+    for place in (folder, folder.parent / "above" / "new"):
+        with (
+            pytest.raises((KeyboardInterrupt, OSError)),
+            files.writing_folder(place, {"a.txt"}, overwrite=True) as draft,
+        ):
+            (draft / "a.txt").write_bytes(b"new")
+            raise error
+    assert content(folder.parent) == before
+    assert not (folder.parent / "above").exists()
 
 
-def test_what_is_interrupted_leaves_no_folder(tmp_path):
-    with pytest.raises(KeyboardInterrupt), files.replacing(tmp_path / "above" / "new", ()):
-        raise KeyboardInterrupt
-    assert not list(tmp_path.iterdir())
+def test_the_old_folder_comes_back_if_the_new_one_cannot_take_its_name(folder, monkeypatch):
+    rename, calls = os.rename, count(1)
+
+    def second_fails(source, target):
+        if next(calls) == 2:
+            raise PermissionError(errno.EACCES, "Permission denied")
+        rename(source, target)
+
+    monkeypatch.setattr(os, "rename", second_fails)
+    before = content(folder.parent)
+    with (
+        pytest.raises(OSError, match=f"cannot save to {folder}: Permission denied"),
+        files.writing_folder(folder, overwrite=True) as draft,
+    ):
+        (draft / "b.txt").write_bytes(b"new")
+    assert content(folder.parent) == before
 
 
-def test_folders_that_cannot_be_replaced(folder, monkeypatch):
-    before = sorted(folder.parent.rglob("*"))
-    monkeypatch.chdir(folder / "inside")
-    for place, error, said in [
-        ("../weights", FileExistsError, "weights is a file: give the name of a folder"),
-        ("..", OSError, "folder is or holds the working directory: save to a folder in it"),
-        ("/", OSError, "/ is a mount point, which cannot be swapped: save to a folder in it"),
+def test_folders_that_are_not_overwritten(folder):
+    for place, options, match in [
+        (folder / "weights", {"overwrite": True}, "weights is a file: give the name of a folder"),
+        (folder, {}, "folder exists and is not empty: choose another name, or pass overwrite=True"),
     ]:
-        with pytest.raises(error, match=said):
-            save(place)
-    folder.chmod(0o555)
-    with pytest.raises(PermissionError, match="folder is read-only: make it writable, or save to"):
-        save(folder)
-    assert sorted(folder.parent.rglob("*")) == before
-
-
-@pytest.mark.parametrize("code", [errno.EINVAL, errno.ENOSYS, None])
-def test_a_file_system_that_cannot_swap(code, folder, monkeypatch):
-    """It says so, or the operating system has no such call."""
-    libc = SimpleNamespace()
-    if code:
-        libc.renameat2 = lambda *args: files.ctypes.set_errno(code) or -1
-    monkeypatch.setattr(files.ctypes, "CDLL", lambda *args, **options: libc)
-    said = r"\(two folders cannot be swapped here in one step: save to one that does not exist yet"
-    with pytest.raises(OSError, match=f"cannot save to {folder}, left as it was: .*{said}"):
-        save(folder)
-    assert (folder / "a.txt").read_bytes() == b"as it was"
-    assert list(folder.parent.iterdir()) == [folder]
-    save(folder.parent / "new")  # needs no swap
-    assert (folder.parent / "new" / "a.txt").read_bytes() == b"new"
-
-
-def test_the_call_on_macos(folder, monkeypatch):
-    """There renamex_np swaps; here Linux's call stands behind its name."""
-    real, calls = files.ctypes.CDLL(None, use_errno=True), []
-
-    def swap(one, other, flags):
-        calls.append(flags)
-        return real.renameat2(-100, one, -100, other, flags)
-
-    libc = SimpleNamespace(renamex_np=swap)
-    monkeypatch.setattr(files.ctypes, "CDLL", lambda *args, **options: libc)
-    save(folder)
-    assert calls == [2] and (folder / "a.txt").read_bytes() == b"new"
+        with (
+            pytest.raises(FileExistsError, match=match),
+            files.writing_folder(place, **options),
+        ):
+            pass
 
 
 # --- numbers -------------------------------------------------------------------------------------
@@ -159,7 +85,7 @@ def test_whole_and_positive_numbers():
     for wrong in (1.5, "1", None, True, np.bool_(True)):
         with pytest.raises(ValueError, match="size must be a whole number, not .*: give one"):
             positive("size", wrong)
-    with pytest.raises(ValueError, match="size must be at least 1, not 0: give a whole number"):
+    with pytest.raises(ValueError, match="size must be at least 1, not 0"):
         positive("size", 0)
 
 

@@ -21,7 +21,7 @@ from tokenizers import (
 
 import tokhelpers as th
 from tokhelpers.tokenizer.library import without_truncation
-from tokhelpers.tokenizer.spec import BYTE_TOKENS, TokenizerSpec, build_tokenizer, merge_ids
+from tokhelpers.tokenizer.spec import BYTE_TOKENS, TokenizerSpec, merge_ids
 
 
 def ab(vocab=("a", "b", "ab"), merges=(("a", "b"),), **options):
@@ -31,7 +31,7 @@ def ab(vocab=("a", "b", "ab"), merges=(("a", "b"),), **options):
 @pytest.mark.parametrize("name", one_fast("mistral-v1", "llama-3", "qwen", "mistral-nemo"))
 def test_reading_and_building_gives_the_same_tokenizer(name):
     tokenizer = loaded(name)
-    assert build_tokenizer(TokenizerSpec.from_tokenizer(tokenizer)).to_str() == tokenizer.to_str()
+    assert TokenizerSpec.from_tokenizer(tokenizer).to_tokenizer().to_str() == tokenizer.to_str()
 
 
 def test_every_option_of_the_model_is_kept():
@@ -41,7 +41,7 @@ def test_every_option_of_the_model_is_kept():
     of_wordpiece = Tokenizer(models.WordPiece({"a": 0, "b": 1}, **wordpiece))
     for tokenizer in (ab(**options), of_wordpiece):
         spec = TokenizerSpec.from_tokenizer(tokenizer, wordpiece=True)
-        assert build_tokenizer(spec).to_str() == tokenizer.to_str()
+        assert spec.to_tokenizer().to_str() == tokenizer.to_str()
     assert spec.wordpiece and len(spec.merges) == 0
     for given in (of_wordpiece, spec):
         with pytest.raises(ValueError, match="a BPE tokenizer is needed, .* model is WordPiece"):
@@ -98,7 +98,7 @@ def test_a_tokenizer_is_read_once_and_again_when_it_was_changed(change, first):
     assert tokenizer.to_str() == before and tokenizer.model.dropout == first
     CHANGES[change](tokenizer)
     again = TokenizerSpec.from_tokenizer(tokenizer)
-    assert build_tokenizer(again).to_str() == tokenizer.to_str()
+    assert again.to_tokenizer().to_str() == tokenizer.to_str()
     assert tokenizer.to_str() == before or again is not spec
     assert TokenizerSpec.from_tokenizer(tokenizer) is again
 
@@ -120,13 +120,13 @@ def test_threads_that_read_at_the_same_time_change_nothing():
     assert {part.pairs()[0] for part in found} == {("a", "b")} and tokenizer.to_str() == before
 
 
-def test_a_second_evaluation_of_a_real_tokenizer_is_quick(qwen):
-    documents = ["a cat", "another line", "three"]
-    th.evaluate(qwen, documents)
+def test_a_second_evaluation_with_a_specification_is_quick(qwen):
+    spec, documents = TokenizerSpec.from_tokenizer(qwen), ["a cat", "another line", "three"]
+    th.evaluate(spec, documents)
     took = []
     for _ in range(5):
         began = time.thread_time()
-        th.evaluate(qwen, documents)
+        th.evaluate(spec, documents)
         took.append(time.thread_time() - began)
     assert min(took) <= 0.05
 
@@ -160,8 +160,8 @@ def test_marks_of_words_are_right_or_refused_by_name(mark):
         lambda: th.prune(marked, order, 1),
         lambda: th.unreachable_tokens(marked),
         lambda: th.reachability(marked),
-        lambda: th.explain_token(marked, "low"),
-        lambda: th.adapt_bpe(marked, ["wo"]),
+        lambda: th.explain(marked, token="low"),
+        lambda: th.AdaptBPE(marked, ["wo"]),
         lambda: th.to_tiktoken(marked),
     ):
         with pytest.raises(ValueError, match=f"this BPE tokenizer writes {mark}=.* not supported"):
@@ -208,7 +208,7 @@ def changed(**of_model):
 @pytest.mark.parametrize("merges", [[], ["a b", "b a"]])
 def test_two_tokens_with_one_id(merges):
     tokenizer = changed(vocab={"a": 0, "b": 1, "ab": 2, "ba": 2}, merges=merges)
-    with pytest.raises(ValueError, match="two tokens have the id 2, '(ab' and 'ba|ba' and 'ab)'"):
+    with pytest.raises(ValueError, match="two tokens have the ID 2, '(ab' and 'ba|ba' and 'ab)'"):
         TokenizerSpec.from_tokenizer(tokenizer)
 
 
@@ -217,7 +217,7 @@ def test_two_tokens_with_one_id(merges):
 )
 def test_an_id_far_beyond_the_number_of_tokens(use):
     tokenizer = changed(vocab={"a": 0, "b": 1, "ab": 2, "c": 2_147_483_700})
-    with pytest.raises(ValueError, match="the largest id is 2,147,483,700, and there are 4 tokens"):
+    with pytest.raises(ValueError, match="the largest ID is 2,147,483,700 for 4 tokens"):
         use(tokenizer)
 
 
@@ -254,13 +254,13 @@ def test_added_tokens_keep_their_ids_and_their_flags():
     vocab = spec.vocab | {"ba": 6}
     longer = TokenizerSpec(spec.settings, vocab, merge_ids(vocab, [("b", "a")]))
     for some in (spec, longer):
-        made = build_tokenizer(some)
+        made = some.to_tokenizer()
         assert made.get_vocab() == {"<z>": 4, "bb": 5} | some.vocab
         old, new = (json.loads(t.to_str())["added_tokens"] for t in (tokenizer, made))
         assert new == old
     assert made.encode("aba <z>").ids == [0, 6, 4]
     shuffled = {**spec.settings, "added_tokens": spec.settings["added_tokens"][::-1]}
-    again = build_tokenizer(TokenizerSpec(shuffled, spec.vocab, spec.merges))
+    again = TokenizerSpec(shuffled, spec.vocab, spec.merges).to_tokenizer()
     assert again.to_str() == tokenizer.to_str()
 
 
@@ -271,6 +271,6 @@ def test_ids_with_holes_below_added_tokens_are_refused():
     added = [{**token, "id": token["id"] + 5} for token in spec.settings["added_tokens"]]
     said = r"2 added .* first '<x>' [(]7 to 2[)]: ids must have no holes"
     with pytest.raises(ValueError, match=said):
-        build_tokenizer(
-            TokenizerSpec({**spec.settings, "added_tokens": added}, spec.vocab, spec.merges)
-        )
+        TokenizerSpec(
+            {**spec.settings, "added_tokens": added}, spec.vocab, spec.merges
+        ).to_tokenizer()

@@ -63,7 +63,7 @@ each_order = pytest.mark.parametrize("best", ["pair", "token", "score"])
 @each_order
 @pytest.mark.parametrize(("n_words", "skew"), [(160, 4), (180, 1.5), (350, 1)])
 def test_more_pairs_than_there_was_room_for(best, n_words, skew):
-    """Room for 1,024 pairs and sightings at first: it runs out while merging, or before."""
+    """Room for 1,024 pairs and occurrences at first: it runs out while merging, or before."""
     random = np.random.default_rng(n_words)
     lengths = random.integers(1, 16, n_words)
     words = [(50 * random.random(n) ** skew).astype(int).tolist() for n in lengths] + [[0, 0, 0]]
@@ -72,7 +72,7 @@ def test_more_pairs_than_there_was_room_for(best, n_words, skew):
 
 @each_order
 def test_a_word_longer_than_the_room(best):
-    """The first sighting of all is where the room runs out."""
+    """The first occurrence of all is where the room runs out."""
     word = [0, 1] * 20 + np.random.default_rng(0).integers(0, 40, 700).tolist()
     check_greedy([word], [1], best, steps=20)
 
@@ -100,7 +100,9 @@ def test_counts_that_would_not_be_exact_are_refused():
     """As float64, 2^53 and 2^53 + 1 are one number: the smaller ids would go first."""
     words = flat([[0, 1], [2, 3]])
     for counts in ([2**53, 2**53 + 1], [2**51, 1], [2**62, 2**62]):
-        with pytest.raises(ValueError, match=r"words hold .* symbols in all.*: divide the counts"):
+        with pytest.raises(
+            ValueError, match=r"words have .* symbols, each counted.*: divide the counts"
+        ):
             next(learn_merges(*words, np.array(counts), lambda a, b: 4))
     most = np.array([2**50 - 1, 2**50])
     assert next(learn_merges(*words, most, lambda a, b: 4)) == (2, 3, 4, 2**50)
@@ -117,13 +119,16 @@ def test_of_equals_the_first_token_however_long(corpus):
     check_greedy(words, [*(corpus | OTHERS).values()], "token", steps=40)
 
 
-def learned_from(words: dict, vocab: list[str], known=None, **options):
-    """The merges learned, as strings with their counts; with ``known`` ones, behind these."""
+def learned_from(words: dict, vocab: list[str], base_merges=None, **options):
+    """The merges learned, as strings with their counts; ``base_merges`` are to be continued."""
     id_of = {token: i for i, token in enumerate(vocab)}
     form = {i: tuple(token) for token, i in id_of.items()}
-    if known is not None:
-        merges = [[id_of[a], id_of[b], id_of[a + b]] for a, b in known]
-        options |= {"known": np.array(merges, np.int32).reshape(-1, 3), "new_from": len(vocab)}
+    if base_merges is not None:
+        merges = [[id_of[a], id_of[b], id_of[a + b]] for a, b in base_merges]
+        options |= {
+            "base_merges": np.array(merges, np.int32).reshape(-1, 3),
+            "new_from": len(vocab),
+        }
     learned = learn_merges(
         *flat([[id_of[c] for c in word] for word in words]),
         np.array(list(words.values())),
@@ -148,22 +153,22 @@ BY_HAND = {
         {"xab": 3, "ab": 2, "b": 3}, [*"xab"], {"best": "score", "min_frequency": 3},
         ["x a 3", "xa b 3"],
     ),
-    "a known merge goes as soon as its pair comes about, though c d is as frequent": (
-        {"abcd": 2**40, "ab": 1}, [*"abcd", "ab", "abc"], {"known": [("ab", "c")]},
+    "a base merge goes as soon as its pair comes about, though c d is as frequent": (
+        {"abcd": 2**40, "ab": 1}, [*"abcd", "ab", "abc"], {"base_merges": [("ab", "c")]},
         [f"a b {2**40 + 1}", f"abc d {2**40}"],
     ),
-    "known merges are made in the rarest word too, so that a c is left in two of three": (
+    "base merges are made in the rarest word too, so that a c is left in two of three": (
         {"abac": 1, "ab": 5, "ac": 2}, [*"abc", "ab", "aba"],
-        {"known": [("ab", "a")], "min_frequency": 2}, ["a b 6", "a c 2"],
+        {"base_merges": [("ab", "a")], "min_frequency": 2}, ["a b 6", "a c 2"],
     ),
     "the newest token takes its neighbour, too, when it comes about again": (
-        *XYZ, {"known": []}, ["xy z 17", "xyz x 8", "x yz 6", "xyzx yz 3"],
+        *XYZ, {"base_merges": []}, ["xy z 17", "xyz x 8", "x yz 6", "xyzx yz 3"],
     ),
     "but not where there is nothing to continue": (
         *XYZ, {}, ["xy z 17", "xyz x 8", "x yz 6", "xyz xyz 3"],
     ),
     "the first id can be merged into": (
-        {("a", "b", "c", "a", "b"): 2}, ["ab", *"abc"], {"known": []},
+        {("a", "b", "c", "a", "b"): 2}, ["ab", *"abc"], {"base_merges": []},
         ["a b 4", "ab c 2", "abc ab 2"],
     ),
 }  # fmt: skip
@@ -188,7 +193,7 @@ def test_what_the_loop_held_is_freed_when_enough_is_learned():
 
 
 def test_a_word_that_is_too_long(monkeypatch):
-    """A sighting has 28 bits for a place in a word."""
-    monkeypatch.setattr("tokhelpers.train.merges.MOST_PLACES", 3)
-    with pytest.raises(ValueError, match="a word of 4 symbols: they may have 3 at most, so cut"):
+    """An occurrence has 28 bits for a place in a word."""
+    monkeypatch.setattr("tokhelpers.train.merges.MAX_PLACES", 3)
+    with pytest.raises(ValueError, match="a word has 4 symbols, and 3 are allowed: split"):
         next(learn_merges(*flat([[0, 1, 0, 1]]), np.array([1]), lambda a, b: 2))

@@ -247,7 +247,7 @@ def test_regenerated_merges_are_sentencepieces_too(mistral, text, tmp_path):
     assert th.unreachable_tokens(new)
     save_sentencepiece(new, tmp_path / "new.model", model=MISTRAL)
     assert_same_ids(tmp_path / "new.model", new, text + odd_strings("aekstuõä", 1_000))
-    refused = {"prepend": "comes later than its id says", "add_tokens": "cut the raw text"}
+    refused = {"prepend": "merge order disagrees with IDs", "add_tokens": "split the raw text"}
     for how, message in refused.items():
         made = th.extend(mistral, naive, how=how)
         with pytest.raises(ValueError, match=message):
@@ -294,15 +294,15 @@ def bare() -> Tokenizer:
 
 def test_what_is_no_model_of_its_own(mistral, text, tmp_path):
     path = tmp_path / "own.model"
-    with pytest.raises(ValueError, match="needs the piece '<unk>', and the tokenizer has none"):
+    with pytest.raises(ValueError, match="needs the piece '<unk>', which the tokenizer lacks"):
         save_sentencepiece(th.train_sentencepiece_bpe(text, vocab_size=900), path)
     composed = th.train_sentencepiece_bpe(text, vocab_size=900, normalizer=normalizers.NFC())
     for tokenizer, what in ((composed, "normalizer"), (mistral, "pre_tokenizer")):
-        with pytest.raises(ValueError, match=f"this tokenizer has another {what}: give the .model"):
+        with pytest.raises(ValueError, match=f"this one has another {what}: give the .model"):
             save_sentencepiece(tokenizer, path)
     settings = json.loads(bare().to_str())
     settings["model"]["vocab"]["a"] = 7
-    with pytest.raises(ValueError, match="no token has the id 1: number"):
+    with pytest.raises(ValueError, match="no token has the ID 1: number"):
         save_sentencepiece(Tokenizer.from_str(json.dumps(settings)), path)
     assert not path.exists()
 
@@ -319,7 +319,9 @@ def test_every_small_tokenizer_is_refused_or_equal(tmp_path_factory, tokenizer, 
     try:
         save_sentencepiece(tokenizer, path)
     except ValueError as error:
-        assert re.search("lack merges that sentencepiece|comes later than its id", str(error))
+        assert re.search(
+            "lack merges that sentencepiece|merge order disagrees with IDs", str(error)
+        )
         assert not path.exists()
     else:
         assert_same_ids(path, tokenizer, words)
@@ -341,7 +343,7 @@ def test_another_models_tokenizer(mistral, extension, llama, tmp_path):
     other = tmp_path / "other.model"
     other.write_bytes(spm_model())
     for tokenizer, model in ((extended, other), (llama, MISTRAL)):
-        message = "does not come from this model: id .* give the .model"
+        message = "does not come from this model: ID .* give the .model"
         with pytest.raises(ValueError, match=message):
             save_sentencepiece(tokenizer, tmp_path / "x.model", model=model)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["other.model"]

@@ -191,7 +191,7 @@ def test_what_is_refused(name, corpus, options, message):
 
 def test_prefix_in_the_text():
     whole_words = pre_tokenizers.WhitespaceSplit()
-    with pytest.raises(ValueError, match="the pre-token 'a##b' holds the prefix '##'"):
+    with pytest.raises(ValueError, match="the pre-token 'a##b' contains the prefix '##'"):
         th.train_wordpiece(["a##b"], vocab_size=300, pre_tokenizer=whole_words)
     options = {"vocab_size": 300, "pre_tokenizer": whole_words, "prefix": "@@"}
     made = quietly(th.train_wordpiece, ["a##b"], **options)

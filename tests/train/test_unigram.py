@@ -95,7 +95,7 @@ def test_repeats_equal_their_definition(corpus, max_length, most):
     characters = [x for x in expected if len(x) == 1]
     chosen = [*characters, *longer[: most - len(characters)]]
     assert list(found.items()) == [(x, expected[x]) for x in sorted(chosen)]
-    ends = itertools.pairwise(matches.first.tolist())
+    ends = itertools.pairwise(matches.offsets.tolist())
     assert [[list(found)[t] for t in matches.tokens[a:b]] for a, b in ends] == [
         [word[i:j] for j in range(i + 1, len(word) + 1) if word[i:j] in found]
         for word in words

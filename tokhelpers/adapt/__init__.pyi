@@ -1,22 +1,13 @@
-from .adaptbpe import (
-    AdaptBPE as AdaptBPE,
-    adapt_bpe as adapt_bpe,
-)
+from .adaptbpe import AdaptBPE as AdaptBPE
 from .extension import (
     Extension as Extension,
     continue_bpe as continue_bpe,
     extend as extend,
     naive_extension as naive_extension,
-    thesis_extension as thesis_extension,
 )
 from .pruning import (
     prunable as prunable,
     prune as prune,
     pruning_order as pruning_order,
     splits as splits,
-)
-from .selection import (
-    avocado as avocado,
-    count_words as count_words,
-    medvoc as medvoc,
 )

@@ -1,8 +1,7 @@
-"""The methods of ``extend``: how new tokens enter a tokenizer's vocabulary and merges."""
+"""The methods of ``extend``: how vocabulary and merges change when tokens are added."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
 
 import numpy as np
 
@@ -10,23 +9,21 @@ from ..tokenizer.checks import whole_number
 from ..tokenizer.segmentation import (
     NO_MERGE,
     MergeTable,
-    initial_ids,
     merge_table,
     ranks_of,
-    segment,
 )
 from ..tokenizer.spec import TokenizerSpec, all_splits, merge_ids
 from ..tokenizer.token_bytes import byte_of, token_strings
 
-METHODS = ("append", "regenerate", "prepend", "scaffold", "add_tokens")
+METHODS = ("append", "regenerate", "prepend", "add_tokens")
 
 
 def extended_by_sizes(
     spec: TokenizerSpec, extension, sizes: Sequence[int | None], *, how: str = "append"
 ) -> Iterator[TokenizerSpec]:
-    """Yield the parts that ``extend`` returns, for each of several numbers of tokens.
+    """Return an iterator over a tokenizer extended by each of several numbers of tokens.
 
-    Checks and splits of tokens, which are the same at all of them, are made once.
+    Tokens are checked, and their splits found, once for all sizes. Raises as ``extend`` does.
     """
     _check_method(spec, extension, how)
     tokens = _tokens_of(spec, extension, sizes)
@@ -35,42 +32,41 @@ def extended_by_sizes(
 
 
 def _method(
-    spec: TokenizerSpec, extension, most: list[str], how: str
+    spec: TokenizerSpec, extension, all_tokens: list[str], how: str
 ) -> Callable[[list[str]], TokenizerSpec]:
-    """A function that adds tokens, the first of ``most``, by this method."""
+    """Make a function that adds the first few of ``all_tokens`` to a tokenizer by this method."""
     if how == "add_tokens":
         return spec.with_added
     if spec.wordpiece:
         return spec.with_tokens
-    if how == "scaffold":
-        return partial(_scaffolded, spec)
     splits = None
     if how == "regenerate" or not extension.merges:
-        splits = all_splits(spec.with_tokens(most), most)
+        splits = all_splits(spec.with_tokens(all_tokens), all_tokens)
 
     def add(tokens: list[str]) -> TokenizerSpec:
-        wider = spec.with_tokens(tokens)
+        extended = spec.with_tokens(tokens)
         if splits is not None:
-            return _with_merges(spec, wider, splits[splits.max(axis=1) < wider.next_id], how)
-        rows = merge_ids(wider.vocab, _own_merges(extension, spec, tokens))
-        return _with_merges(spec, wider, rows, how)
+            merges = splits[splits.max(axis=1) < extended.next_id]
+        else:
+            merges = merge_ids(extended.vocab, _merges_for(tokens, extension, spec))
+        return _with_merges(spec, extended, merges, how)
 
     return add
 
 
 def _with_merges(
-    spec: TokenizerSpec, wider: TokenizerSpec, rows: np.ndarray, how: str
+    spec: TokenizerSpec, extended: TokenizerSpec, merges: np.ndarray, how: str
 ) -> TokenizerSpec:
-    """Wider parts with merges before or behind the old ones; of equals the first."""
+    """Put new merges before (``prepend``) or after the old ones; a merge in both stays once, first."""
     if how == "prepend":
-        merges = [rows, _without(spec.merges, merge_table(rows))]
+        both = [merges, _without(spec.merges, merge_table(merges))]
     else:
-        merges = [spec.merges, _without(rows, spec.merge_table)]
-    return wider.with_(merges=np.concatenate(merges))
+        both = [spec.merges, _without(merges, spec.merge_table)]
+    return extended.with_(merges=np.concatenate(both))
 
 
 def _check_method(spec: TokenizerSpec, extension, how: str) -> None:
-    """Refuse an unknown method, what is no extension, and what does not fit WordPiece."""
+    """Raise ValueError or TypeError for an unknown method, a non-extension, and merges for WordPiece."""
     if how not in METHODS:
         raise ValueError(f"how={how!r}: use one of {', '.join(METHODS)}")
     if not hasattr(extension, "merges"):
@@ -80,38 +76,36 @@ def _check_method(spec: TokenizerSpec, extension, how: str) -> None:
         )
     if spec.wordpiece and (how != "append" or extension.merges):
         raise ValueError(
-            "WordPiece, which takes the longest match, has no merges: use how='append' and the tokens "
-            f"of a WordPiece supplement, not how={how!r} and {len(extension.merges):,} merges"
+            f"WordPiece has no merges, got how={how!r} and {len(extension.merges):,} merges: use "
+            "how='append' and the tokens of a WordPiece supplement"
         )
 
 
 def _tokens_of(spec, extension, sizes) -> list[str]:
-    """The first tokens of an extension, as many as the largest size asks for, checked."""
-    there = len(extension.tokens)
-    numbers = [there if n is None else whole_number("n_tokens", n) for n in sizes]
-    wrong = [n for n in numbers if not 0 <= n <= there]
-    if wrong:
+    """Check the sizes, and return the tokens of an extension that the largest of them needs."""
+    available = len(extension.tokens)
+    numbers = [available if n is None else whole_number("n_tokens", n) for n in sizes]
+    if wrong := [n for n in numbers if not 0 <= n <= available]:
         raise ValueError(
-            f"asked for {wrong[0]:,} new tokens; the extension has {there:,}: ask for at most these, "
-            "or learn more"
+            f"asked for {wrong[0]:,} new tokens; the extension has {available:,}: ask for at most "
+            "these, or learn more"
         )
     tokens = checked_tokens(spec, extension.tokens[: max(numbers, default=0)])
-    known = [t for t in tokens if t in spec.vocab or t in spec.special]
-    if known:
+    if existing := [t for t in tokens if t in spec.vocab or t in spec.special]:
         raise ValueError(
-            f"{len(known):,} of the {len(tokens):,} tokens are in the vocabulary already, first "
-            f"{known[0]!r}: leave them out"
+            f"{len(existing):,} of the {len(tokens):,} tokens are in the vocabulary already, first "
+            f"{existing[0]!r}: leave them out"
         )
     return tokens
 
 
 def checked_tokens(spec: TokenizerSpec, tokens: Iterable[str]) -> list[str]:
-    """Return tokens as a list, if they can be tokens of this tokenizer, and each is given once."""
+    """Return tokens as a list; raise TypeError or ValueError for duplicates and impossible tokens."""
     if isinstance(tokens, str):
         raise TypeError(f"the tokens are one string, {tokens!r:.40}: give a list of tokens")
     alphabet = byte_of().keys()
-    times = Counter(tokens := list(tokens))
-    for token, n in times.items():
+    tokens = list(tokens)
+    for token, n in Counter(tokens).items():
         if not isinstance(token, str):
             raise TypeError(f"the token {token!r} is {type(token).__name__}, not str: give strings")
         if token == "":
@@ -120,51 +114,28 @@ def checked_tokens(spec: TokenizerSpec, tokens: Iterable[str]) -> list[str]:
             raise ValueError(f"the token {token!r} is given more than once: give it once")
         if spec.byte_level and not alphabet >= set(token):
             raise ValueError(
-                f"the token {token!r} is no token string of this tokenizer, which writes bytes as "
-                f"characters: write it as {token_strings([token])[0]!r}"
+                f"{token!r} cannot be a token of this tokenizer, which writes bytes as characters: "
+                f"write it as {token_strings([token])[0]!r}"
             )
     return tokens
 
 
-def _own_merges(extension, spec: TokenizerSpec, tokens: list[str]) -> list[tuple[str, str]]:
-    """The extension's merges that the first tokens need, each once."""
+def _merges_for(tokens: list[str], extension, spec: TokenizerSpec) -> list[tuple[str, str]]:
+    """The extension's merges that its first tokens need, without duplicates."""
     if not extension.continued:
-        known = spec.vocab.keys() | set(tokens)
-        return [m for m in dict.fromkeys(extension.merges) if {*m, m[0] + m[1]} <= known]
+        vocab = spec.vocab.keys() | set(tokens)
+        return [m for m in dict.fromkeys(extension.merges) if {*m, m[0] + m[1]} <= vocab]
     if len(tokens) == len(extension.tokens):
-        return list(dict.fromkeys(extension.merges))  # with those into old tokens at the end
+        return list(dict.fromkeys(extension.merges))  # also those that follow the last token's
     missing, needed = set(tokens[extension.characters :]), {}
     for merge in extension.merges:
         if not missing:
             break
-        needed[merge] = None  # a pair can appear again after it was merged
+        needed[merge] = None  # a pair can recur after it was merged
         missing.discard(merge[0] + merge[1])
     return list(needed)
 
 
-def _scaffolded(spec: TokenizerSpec, tokens: list[str]) -> TokenizerSpec:
-    """Parts with tokens and those that lead to them, merged from left to right of their old tokens."""
-    single = [token for token in tokens if len(token) == 1]  # no merges lead to a character
-    wider = spec.with_tokens(single)
-    ids, offsets = segment(*initial_ids(tokens, wider, dropping=True), wider.merge_table)
-    made, merges, name = dict.fromkeys(single), {}, wider.tokens
-    for token, start, end in zip(tokens, offsets, offsets[1:], strict=False):
-        left, *others = [name[i] for i in ids[start:end].tolist()] or [""]
-        for right in others:
-            merges[left, right] = None
-            left += right
-            if left not in spec.vocab:
-                made[left] = None
-        if left != token:
-            raise ValueError(
-                f"the token {token!r} has characters that the vocabulary lacks, so no merges lead "
-                "to it: add these characters as tokens as well"
-            )
-        made[token] = None
-    wider = spec.with_tokens(made)
-    return _with_merges(spec, wider, merge_ids(wider.vocab, list(merges)), "scaffold")
-
-
-def _without(rows: np.ndarray, merges: MergeTable) -> np.ndarray:
-    """The rows whose pairs are not among merges."""
-    return rows[ranks_of(rows, merges) == NO_MERGE]
+def _without(merges: np.ndarray, excluded: MergeTable) -> np.ndarray:
+    """The merges whose pairs are not among the excluded ones."""
+    return merges[ranks_of(merges, excluded) == NO_MERGE]

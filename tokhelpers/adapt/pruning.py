@@ -1,4 +1,4 @@
-"""Pruning: which tokens of a BPE tokenizer may go first, and a smaller tokenizer without them."""
+"""Prune a tokenizer: order its tokens by a criterion, and remove the first of them."""
 
 import heapq
 from collections import Counter
@@ -11,7 +11,6 @@ from tokenizers import Tokenizer
 
 from ..text.counting import ensure_counts
 from ..text.pretokens import Pretokens
-from ..tokenizer.library import as_given
 from ..tokenizer.segmentation import initial_ids, segment_tracing
 from ..tokenizer.spec import TokenizerSpec
 
@@ -26,19 +25,20 @@ def pruning_order(
 ) -> list[str]:
     """List the tokens of a BPE tokenizer in the order in which to prune them.
 
-    ``by`` says what goes first:
+    ``by`` is the pruning criterion:
 
-    - ``leaf-frequency``: the rarest of the leaves, the tokens of which no other is made; its count
-      is then added to its two parts, which may become leaves (the paper's Algorithm 1);
-    - ``leaf-id``: of the leaves, the one with the largest id;
-    - ``frequency``: the rarest token; ``id``: the one with the largest id;
-    - ``merges``: the token that is formed least often, whether it is produced or merged further
-      (Algorithm 2); of equals the longest in bytes.
+    - ``leaf-frequency``: the least frequent leaf, a token that no other is made of; its count is
+      then added to its two parts, which may become leaves (Algorithm 1);
+    - ``leaf-id``: the leaf with the largest ID;
+    - ``frequency``: the least frequent token; ``id``: the token with the largest ID;
+    - ``merges``: the token that is formed least often, counting also where it is merged further
+      (Algorithm 2); ties go to the longest in bytes.
 
-    Ties go to the larger id. A token is made of its ``splits``; tokens that no merge reaches are
-    leaves. Counts are over ``corpus`` (documents, or counts by this tokenizer's rules), with merge
-    skipping off; ``leaf-id`` and ``id`` need none. Characters, bytes, special and added tokens never
-    go. Raises ValueError for an unknown ``by``, and for a missing or empty corpus.
+    Ties go to the larger ID. The parts of a token are its ``splits``; tokens that no merge produces
+    are leaves. Frequencies are over ``corpus`` (documents, or counts by this tokenizer's rules),
+    without merge skipping; ``leaf-id`` and ``id`` need no corpus. Characters, bytes, special and
+    added tokens are never pruned. Raises ValueError for an unknown ``by`` and for a missing or
+    empty corpus.
 
     Source: Purason et al. 2025, section 3.2, Algorithm 1, Appendix D (Algorithm 2).
 
@@ -54,18 +54,18 @@ def pruning_order(
         if corpus is None:
             raise ValueError(f"by={by!r} counts tokens in a text: give a corpus")
         counts = spec.with_skipping(False).count_tokens(ensure_counts(corpus, spec))
-    vocab, free = spec.vocab, prunable(spec)
+    vocab, candidates = spec.vocab, prunable(spec)
     if by.startswith("leaf"):
-        return _leaves_first(spec, set(free), counts.tolist())
+        return _leaf_order(spec, set(candidates), counts.tolist())
     if by == "merges":
-        formed = _formed(spec, counts.tolist())
-        in_bytes = len if spec.byte_level else lambda token: len(token.encode())
-        return sorted(free, key=lambda t: (formed[vocab[t]], -in_bytes(t), -vocab[t]))
-    return sorted(free, key=lambda token: (counts[vocab[token]], -vocab[token]))
+        formed = _times_formed(spec, counts.tolist())
+        n_bytes = len if spec.byte_level else lambda token: len(token.encode())
+        return sorted(candidates, key=lambda t: (formed[vocab[t]], -n_bytes(t), -vocab[t]))
+    return sorted(candidates, key=lambda token: (counts[vocab[token]], -vocab[token]))
 
 
 def prunable(spec: TokenizerSpec) -> list[str]:
-    """List the tokens that may go: all but characters, bytes, special, added and unknown tokens.
+    """List the tokens that may be pruned: all but characters, bytes, special, added, unknown tokens.
 
     >>> prunable(th.TokenizerSpec.from_tokenizer(th.train_byte_level_bpe(["bat bat"], vocab_size=258)))
     ['at', 'bat']
@@ -75,10 +75,10 @@ def prunable(spec: TokenizerSpec) -> list[str]:
 
 
 def splits(spec: TokenizerSpec) -> tuple[np.ndarray, np.ndarray]:
-    """Find the two parts of each token: those of the last merge an encoder makes on its string.
+    """Find the two parts of each token: those of the last merge when its string is segmented.
 
-    Returns two int32 arrays of ids, indexed by id; -1 for characters, and for tokens that merges do
-    not reach. A vendor's merges have every split of a token; an encoder uses one.
+    Returns two int32 arrays indexed by token ID, -1 for characters and for tokens that merges do
+    not produce. A vendor's merges contain every split of a token; segmentation uses one of them.
 
     >>> spec = TokenizerSpec.from_tokenizer(th.train_byte_level_bpe(["bat bat bag"], vocab_size=258))
     >>> left, right = splits(spec)
@@ -86,64 +86,63 @@ def splits(spec: TokenizerSpec) -> tuple[np.ndarray, np.ndarray]:
     [('b', 'a'), ('Ġ', 'ba')]
     """
     tokens = prunable(spec)
-    ids, offsets, last = segment_tracing(
+    ids, offsets, last_merge = segment_tracing(
         *initial_ids(tokens, spec, dropping=True), spec.merge_table
     )
-    own = np.fromiter(map(spec.vocab.__getitem__, tokens), np.int64, len(tokens))
-    whole = np.flatnonzero((np.diff(offsets) == 1) & (last >= 0))
-    whole = whole[ids[offsets[whole]] == own[whole]]
+    token_ids = np.fromiter(map(spec.vocab.__getitem__, tokens), np.int64, len(tokens))
+    produced = np.flatnonzero((np.diff(offsets) == 1) & (last_merge >= 0))
+    produced = produced[ids[offsets[produced]] == token_ids[produced]]
     left, right = np.full((2, spec.next_id), -1, np.int32)
-    left[own[whole]], right[own[whole]] = spec.merges[last[whole], :2].T
+    left[token_ids[produced]], right[token_ids[produced]] = spec.merges[last_merge[produced], :2].T
     return left, right
 
 
-def _made_of(spec: TokenizerSpec) -> dict[int, tuple[int, int]]:
-    """The two parts of each token, by ids, of the tokens that have them."""
+def _parts_by_id(spec: TokenizerSpec) -> dict[int, tuple[int, int]]:
+    """The IDs of the two parts of each token that has them."""
     left, right = splits(spec)
-    made = np.flatnonzero(left >= 0)
-    pairs = zip(left[made].tolist(), right[made].tolist(), strict=True)
-    return dict(zip(made.tolist(), pairs, strict=True))
+    ids = np.flatnonzero(left >= 0)
+    pairs = zip(left[ids].tolist(), right[ids].tolist(), strict=True)
+    return dict(zip(ids.tolist(), pairs, strict=True))
 
 
-def _leaves_first(spec: TokenizerSpec, free: set[str], counts: list[int]) -> list[str]:
-    """Of the leaves the rarest, of equals the larger id; its count goes to its parts."""
-    made_of, name = _made_of(spec), spec.tokens
-    above = Counter(chain.from_iterable(made_of.values()))  # how often each is a part
-    heap = [(counts[i], -i) for i, token in name.items() if token in free and not above[i]]
+def _leaf_order(spec: TokenizerSpec, candidates: set[str], counts: list[int]) -> list[str]:
+    """Remove the least frequent leaf (ties: larger ID) until none is left; counts go to its parts."""
+    parts_of, name = _parts_by_id(spec), spec.tokens
+    uses = Counter(chain.from_iterable(parts_of.values()))  # as a part of tokens that remain
+    heap = [(counts[i], -i) for i, token in name.items() if token in candidates and not uses[i]]
     heapq.heapify(heap)
     order = []
     while heap:
-        count, minus = heapq.heappop(heap)
-        order.append(name[-minus])
-        pair = made_of.get(-minus, ())
-        for part in pair:
+        count, negative_id = heapq.heappop(heap)
+        order.append(name[-negative_id])
+        parts = parts_of.get(-negative_id, ())
+        for part in parts:
             counts[part] += count
-        for part in pair:
-            above[part] -= 1
-            if above[part] == 0 and name[part] in free:
+        for part in parts:  # a second loop, as both parts may be the same token
+            uses[part] -= 1
+            if uses[part] == 0 and name[part] in candidates:
                 heapq.heappush(heap, (counts[part], -part))
     return order
 
 
-def _formed(spec: TokenizerSpec, counts: list[int]) -> list[int]:
-    """How often each token is formed: those that are produced, and those that are merged further."""
-    made_of, name = _made_of(spec), spec.tokens
-    for i in sorted(made_of, key=lambda i: -len(name[i])):  # a token is longer than its parts
-        for part in made_of[i]:
+def _times_formed(spec: TokenizerSpec, counts: list[int]) -> list[int]:
+    """How often each token is formed: as a token of the text, or as a part of a longer one."""
+    parts_of, name = _parts_by_id(spec), spec.tokens
+    for i in sorted(parts_of, key=lambda i: -len(name[i])):  # a token is longer than its parts
+        for part in parts_of[i]:
             counts[part] += counts[i]
     return counts
 
 
 # --- the smaller tokenizer ------------------------------------------------------------------------
 def prune(tokenizer: Tokenizer, order: Sequence[str], n: int) -> Tokenizer:
-    """Copy a BPE or WordPiece tokenizer without the first ``n`` tokens of an order.
+    """Copy a BPE or WordPiece tokenizer without the first ``n`` tokens of a pruning order.
 
-    Merges that need a pruned token are removed as well. The tokens that stay keep their order and
-    get ids without holes (``id_map``), which post-processor and padding follow. Tokens at the start
-    of the order that are gone already are passed over, so pruning twice is pruning once by the sum.
-    Parts (``TokenizerSpec.from_tokenizer``) give parts, at a fraction of the cost.
-    Raises ValueError for more tokens than can go, and for tokens that the tokenizer lacks or that
-    must stay (special and added ones do).
+    Merges that need a pruned token are removed as well. The remaining tokens keep their order and
+    get contiguous IDs (``id_map``), also in post-processor and padding. Tokens at the start of the
+    order that are gone already are skipped: pruning twice equals pruning once by the sum. A
+    ``TokenizerSpec`` gives a ``TokenizerSpec`` at a fraction of the cost. Raises ValueError for
+    more tokens than can be pruned, and for tokens that are not in the tokenizer or must stay.
 
     Source: Purason et al. 2025, section 3.2.
 
@@ -153,28 +152,29 @@ def prune(tokenizer: Tokenizer, order: Sequence[str], n: int) -> Tokenizer:
     (['tag'], ['t', 'ag'], 259)
     """
     spec = TokenizerSpec.from_tokenizer(tokenizer, wordpiece=True)
-    return as_given(tokenizer, spec.without(set(_to_prune(spec, order, n))))
+    return spec.without(set(_to_prune(spec, order, n))).to_type_of(tokenizer)
 
 
 def _to_prune(spec: TokenizerSpec, order: Sequence[str], n: int) -> list[str]:
-    """The tokens to prune, checked."""
+    """The first ``n`` tokens of the order, checked."""
     if isinstance(order, str):
         raise TypeError(f"order is one string, {order!r:.40}: give a list of tokens")
     if not isinstance(n, Integral) or n < 0:
         raise ValueError(f"n={n!r}: give the number of tokens to prune, from 0 on")
     order = list(dict.fromkeys(dropwhile(lambda token: token not in spec.vocab, order)))
-    free = set(prunable(spec))
+    candidates = set(prunable(spec))
     if n > len(order):
         raise ValueError(
             f"asked to prune {n:,} tokens; the order has {len(order):,} of this tokenizer's, and "
-            f"{len(free):,} can go at all: prune fewer"
+            f"{len(candidates):,} can be pruned at all: prune fewer"
         )
-    strange = next((token for token in order if token not in free), None)
-    if strange is not None:
-        why = "must stay (a character, byte, special or added token)"
-        if strange not in spec.vocab:
-            why = "is not in this tokenizer: the order belongs to another one"
+    for token in order:
+        if token in candidates:
+            continue
+        reason = "must stay (a character, byte, special or added token)"
+        if token not in spec.vocab:
+            reason = "is not in this tokenizer: the order belongs to another one"
         raise ValueError(
-            f"{strange!r} {why}; make the order with pruning_order(this tokenizer, ...)"
+            f"{token!r} {reason}; make the order with pruning_order(this tokenizer, ...)"
         )
     return order[:n]

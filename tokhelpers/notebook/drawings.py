@@ -1,6 +1,6 @@
-"""Pictures of algorithms: text as boxes, merges as a tree, a lattice, a trainer's index.
+"""Draw algorithms with matplotlib: text as boxes, merges as a tree, a lattice, a trainer's index.
 
-Each function returns a figure and the table of what it shows, as ``save_figure`` takes them.
+Each function returns a figure and the table of what it shows, the arguments of ``save_figure``.
 """
 
 from collections import Counter
@@ -16,8 +16,8 @@ from ..tokenizer.library import without_truncation
 from .figures import COLOURS
 
 LINE, GREY = "#444444", "#999999"
-LEAST = 7.5  # points: what prints at column width and is still read
-# How a box looks, by its kind: face, edge, colour of the text.
+SMALLEST = 7.5  # points: still readable at column width
+# The look of a box by its kind: face colour, edge colour, text colour.
 LOOKS = {
     "plain": ("#ffffff", GREY, LINE),
     "new": ("#d6eaf8", COLOURS[0], "#000000"),
@@ -28,9 +28,9 @@ LOOKS = {
 
 
 def draw_boxes(rows: Iterable[tuple[str, Sequence[tuple]]], *, title: str = ""):
-    """Draw rows of boxes over one scale: a text in several notations, or the steps of a search.
+    """Draw rows of boxes on a common scale: a text in several notations, or the steps of a search.
 
-    A row is a label and its boxes, each (start, stop, text, kind); a kind is "plain", "new",
+    A row is a label and its boxes, each (start, stop, text, kind), where kind is "plain", "new",
     "failed" or "special". The scale is in characters or bytes, as the caller counts them.
 
     >>> _, table = draw_boxes([("letters", [(0, 1, "a", "plain"), (1, 2, "t", "plain")])])
@@ -38,8 +38,8 @@ def draw_boxes(rows: Iterable[tuple[str, Sequence[tuple]]], *, title: str = ""):
     ['a', 't']
     """
     rows = list(rows)
-    wide = max(stop for _, boxes in rows for _, stop, _, _ in boxes)
-    figure, axes = _axes(7, 0.38 * len(rows) + 0.7, (0, wide), (0.5 - len(rows), 0.5), title)
+    right = max(stop for _, boxes in rows for _, stop, _, _ in boxes)
+    figure, axes = _axes(7, 0.38 * len(rows) + 0.7, (0, right), (0.5 - len(rows), 0.5), title)
     for y, (label, boxes) in enumerate(rows):
         axes.text(-0.25, -y, label, ha="right", va="center", fontsize="small")
         for start, stop, text, kind in boxes:
@@ -49,25 +49,27 @@ def draw_boxes(rows: Iterable[tuple[str, Sequence[tuple]]], *, title: str = ""):
 
 
 def draw_pipeline(text: str, tokenizer, *, title: str = ""):
-    """Draw the steps of a byte-level tokenizer: characters, pre-tokens, tokens, ids.
+    """Draw the pipeline of a byte-level tokenizer: characters, pre-tokens, tokens, IDs.
 
-    ``text`` is best in ASCII: then every token holds whole characters.
+    ``text`` should be ASCII, so that no token ends within a character.
 
     >>> _, table = draw_pipeline("a bat", th.train_byte_level_bpe(["bat bat"], vocab_size=258))
     >>> table[table.row == "tokens"].text.tolist()
     ['a', '␣', 'bat']
     """
-    backend, shown = without_truncation(tokenizer), text.replace(" ", "␣")
-    encoded = backend.encode(text, add_special_tokens=False)
-    # GPT-2's pre-tokenizer and Llama-3's tell where each piece stands in the text.
+    backend, visible = without_truncation(tokenizer), text.replace(" ", "␣")
+    encoding = backend.encode(text, add_special_tokens=False)
     pretokens = (span for _, span in backend.pre_tokenizer.pre_tokenize_str(text))
-    cuts = [
+    segmentations = [
         ("characters", pairwise(range(len(text) + 1)), "plain"),
         ("pre-tokens", pretokens, "plain"),
-        ("tokens", encoded.offsets, "new"),
+        ("tokens", encoding.offsets, "new"),
     ]
-    rows = [(label, [(a, b, shown[a:b], kind) for a, b in spans]) for label, spans, kind in cuts]
-    ids = zip(encoded.offsets, encoded.ids, strict=True)
+    rows = [
+        (label, [(a, b, visible[a:b], kind) for a, b in spans])
+        for label, spans, kind in segmentations
+    ]
+    ids = zip(encoding.offsets, encoding.ids, strict=True)
     rows.append(("ids", [(a, b, str(i), "special") for (a, b), i in ids]))
     return draw_boxes(rows, title=title)
 
@@ -79,11 +81,11 @@ def draw_merges(
     ghosts: Sequence[str] = (),
     title: str = "",
 ):
-    """Draw the merges of a word as a tree that grows upwards: a row for each state.
+    """Draw the merges of a word as a tree that grows upwards, one row per state.
 
-    ``states`` are lists of tokens, the first the single characters; each later one joins two
-    neighbours of the one before. ``labels`` has a word for each row, such as the merge. ``ghosts``
-    are tokens that spell the word and are not made: they stand on top, in dashed grey boxes.
+    ``states`` are lists of tokens: the first has single characters, each later one merges two
+    adjacent tokens of its predecessor. ``labels`` has a label for each row, such as the merge.
+    ``ghosts`` are tokens that spell the word but are never produced: dashed grey boxes on top.
 
     >>> _, table = draw_merges([["c", "a", "t"], ["c", "at"], ["cat"]])
     >>> table.token.tolist()
@@ -116,9 +118,9 @@ def draw_merges(
 
 
 def draw_lattice(word: str, p: Mapping[str, float], best: Sequence[str], *, title: str = ""):
-    """Draw all segmentations of a word, an arc for each token of ``p``, and the best one in colour.
+    """Draw the lattice of a word, an arc per token of ``p``, with the best segmentation in colour.
 
-    ``p`` maps tokens to probabilities, which stand on the arcs; ``best`` is a list of tokens.
+    ``p`` maps tokens to probabilities, which label the arcs; ``best`` is a list of tokens.
 
     >>> _, table = draw_lattice("ab", {"a": 0.5, "b": 0.3, "ab": 0.2}, ["ab"])
     >>> table[table.best].token.tolist()
@@ -134,7 +136,7 @@ def draw_lattice(word: str, p: Mapping[str, float], best: Sequence[str], *, titl
         rows.append((start, stop, token, p[token], chosen))
         colour, lw = (COLOURS[1], 2.4) if chosen else (GREY, 1.2)
         up = 0.5 * (stop - start - 1)
-        t = np.linspace(0, 1, 40)  # long tokens fly over short ones
+        t = np.linspace(0, 1, 40)  # arcs of long tokens pass above short ones
         x, y = start + (stop - start) * t, 4 * up * t * (1 - t)
         axes.plot(x, y, color=colour, lw=lw, zorder=2 if chosen else 1)
         head = {"arrowstyle": "-|>", "color": colour, "lw": lw}
@@ -152,57 +154,57 @@ def draw_lattice(word: str, p: Mapping[str, float], best: Sequence[str], *, titl
 
 
 def draw_index(words: Mapping[tuple[str, ...], int], pair: tuple[str, str], *, title: str = ""):
-    """Draw what a fast trainer keeps: for each pair its count and the words in which it stands.
+    """Draw the index of a fast trainer: for each pair, its count and the words that contain it.
 
-    ``words`` maps a word's tokens to its count, ``pair`` is the one to be merged. In colour is what
-    the merge touches: the words that hold the pair, and the pairs in those words. The pairs stand
-    in the order of the heap, the most frequent first.
+    ``words`` maps a word's tokens to its count, ``pair`` is merged next. In colour is what the merge
+    affects: the words with the pair, and all pairs in those words. Pairs are in the order of the
+    heap, most frequent first.
 
     >>> _, table = draw_index({("a", "t"): 2, ("b", "a", "t"): 1, ("b", "e"): 4}, ("a", "t"))
-    >>> table[table.touched].pair.tolist()
+    >>> table[table.affected].pair.tolist()
     ['a t', 'b a']
     """
-    places: dict[tuple[str, str], set[int]] = {}
+    words_with: dict[tuple[str, str], set[int]] = {}
     counts: Counter[tuple[str, str]] = Counter()
     for i, (tokens, count) in enumerate(words.items()):
         for two in pairwise(tokens):
             counts[two] += count
-            places.setdefault(two, set()).add(i)
+            words_with.setdefault(two, set()).add(i)
     order = sorted(counts, key=lambda two: (-counts[two], two))
-    hit, tall = places[pair], max(len(order), len(words))
+    affected, tall = words_with[pair], max(len(order), len(words))
     figure, axes = _axes(7, 0.38 * tall + 0.9, (0, 6.6), (-tall + 0.4, 1.1), title)
     step = (tall - 1) / max(1, len(words) - 1)
     rows = []
     for y, two in enumerate(order):
-        touched = bool(hit & places[two])
-        kind = "special" if two == pair else "new" if touched else "plain"
+        in_affected = bool(affected & words_with[two])
+        kind = "special" if two == pair else "new" if in_affected else "plain"
         _box(axes, 1.2, -y, 1.9, f"{counts[two]}   {' + '.join(two)}", kind)
-        for i in sorted(places[two]):
-            colour = COLOURS[1] if two == pair else COLOURS[0] if i in hit else "#cccccc"
-            axes.plot([2.2, 4.3], [-y, -i * step], color=colour, lw=1.4 if i in hit else 0.9)
-        rows.append((" ".join(two), counts[two], len(places[two]), touched))
+        for i in sorted(words_with[two]):
+            colour = COLOURS[1] if two == pair else COLOURS[0] if i in affected else "#cccccc"
+            axes.plot([2.2, 4.3], [-y, -i * step], color=colour, lw=1.4 if i in affected else 0.9)
+        rows.append((" ".join(two), counts[two], len(words_with[two]), in_affected))
     for i, (tokens, count) in enumerate(words.items()):
-        kind = "new" if i in hit else "plain"
+        kind = "new" if i in affected else "plain"
         _box(axes, 5.4, -i * step, 2.1, f"{' '.join(tokens)}   × {count}", kind)
     for x, head in ((1.2, "heap of pairs"), (3.25, "index"), (5.4, "words")):
         axes.text(x, 0.85, head, ha="center", fontsize="small", color=LINE)
-    return figure, pd.DataFrame(rows, columns=["pair", "count", "words", "touched"])
+    return figure, pd.DataFrame(rows, columns=["pair", "count", "words", "affected"])
 
 
-def _axes(wide: float, tall: float, xlim: tuple, ylim: tuple, title: str):
-    """Return a figure of that size in inches, and its axes, of which nothing is drawn."""
-    figure, axes = plt.subplots(figsize=(wide, tall))
+def _axes(width: float, height: float, xlim: tuple, ylim: tuple, title: str):
+    """Make a figure of a size in inches, with invisible axes."""
+    figure, axes = plt.subplots(figsize=(width, height))
     axes.set(xlim=xlim, ylim=ylim, title=title)
     axes.axis("off")
     return figure, axes
 
 
-def _box(axes, x: float, y: float, wide: float, text: str, kind: str) -> None:
-    """A box with text, centred at a place of the axes."""
+def _box(axes, x: float, y: float, width: float, text: str, kind: str) -> None:
+    """Draw a box with text, centred at a point."""
     face, edge, ink = LOOKS[kind]
     look = {"boxstyle": "round,pad=0,rounding_size=0.08", "fc": face, "ec": edge, "zorder": 2}
     look["linestyle"] = "--" if kind == "ghost" else "-"
-    axes.add_patch(FancyBboxPatch((x - wide / 2 + 0.04, y - 0.33), wide - 0.08, 0.66, **look))
-    inches = axes.figure.get_figwidth() * wide / (axes.get_xlim()[1] - axes.get_xlim()[0])
-    small = "small" if 0.085 * len(text) <= inches else LEAST
-    axes.text(x, y, text, ha="center", va="center", color=ink, fontsize=small, zorder=3)
+    axes.add_patch(FancyBboxPatch((x - width / 2 + 0.04, y - 0.33), width - 0.08, 0.66, **look))
+    inches = axes.figure.get_figwidth() * width / (axes.get_xlim()[1] - axes.get_xlim()[0])
+    size = "small" if 0.085 * len(text) <= inches else SMALLEST
+    axes.text(x, y, text, ha="center", va="center", color=ink, fontsize=size, zorder=3)

@@ -1,4 +1,4 @@
-"""Numbers kept as files, published or our own, and how much the notebooks compute."""
+"""Numbers stored as files, published or our own, and how much the notebooks compute."""
 
 import json
 import os
@@ -16,9 +16,9 @@ import psutil
 
 from ..tokenizer.files import CHECKOUT, write_all
 
-LIBRARIES = (
-    "tokenizers", "transformers", "torch", "sentencepiece", "wordfreq", "numpy", "pandas", "numba",
-)  # fmt: skip
+LIBRARIES = ["tokenizers", "transformers", "torch", "sentencepiece", "wordfreq"]
+LIBRARIES += ["numpy", "pandas", "numba"]
+NOT_TABLES = {"sources", "slips"}  # files beside the published tables
 
 
 @dataclass(frozen=True)
@@ -42,9 +42,9 @@ PROFILES = {
 
 
 def profile() -> Profile:
-    """Return the profile in force: ``TOKHELPERS_PROFILE``, or ``quick``.
+    """Return the current profile: ``TOKHELPERS_PROFILE``, or ``quick``.
 
-    Raises ValueError for another name.
+    Raises ValueError for an unknown name.
 
     >>> profile().seed
     0
@@ -58,57 +58,72 @@ def profile() -> Profile:
 def load_published(table: str) -> pd.DataFrame:
     """Load a published table, as transcribed in ``data/paper``.
 
-    ``sources.csv`` there says where each table stands. Raises FileNotFoundError, naming the tables
-    there are, for an unknown one.
+    ``data/paper/sources.csv`` names the document and table of each. Raises FileNotFoundError, listing
+    the available tables, for an unknown name.
 
     >>> int(load_published("paper_table_08").unreachable_tokens[0])
     588
     """
-    return _table("paper", table, "published")
+    return _load("paper", table, "published table")
 
 
 def load_measured(table: str) -> pd.DataFrame:
-    """Load a table of our own that takes too long for a notebook: ``data/measured/TABLE.csv``.
+    """Load a table of our own that takes too long to compute in a notebook.
 
-    ``TABLE.json`` beside it says how it was made. Raises FileNotFoundError, naming the tables there
-    are, for an unknown one.
+    ``data/measured/TABLE.json`` records how it was made. Raises FileNotFoundError, listing the
+    available tables, for an unknown name.
 
     >>> load_measured("many_languages").language.nunique()
     63
     """
-    return _table("measured", table, "measured")
+    return _load("measured", table, "measured table")
 
 
-def _table(folder: str, name: str, kind: str) -> pd.DataFrame:
+def load_questions(name: str) -> pd.DataFrame:
+    """Load stored questions or classification texts from ``data/questions``.
+
+    "hpo": 150 questions with four options from the Human Phenotype Ontology (``subject``,
+    ``question``, ``A`` to ``D``, ``answer``, ``explanation``); "icd_chapters": descriptions of
+    ICD-10-CM with their chapters (``split``, ``text``, ``code``, ``chapter``, ``label``), both made by
+    ``tools/questions.py``; "mmlu_medical". Raises FileNotFoundError for an unknown name.
+
+    >>> load_questions("hpo").loc[0, "answer"] in "ABCD"
+    True
+    """
+    return _load("questions", name, "question set", ".csv.xz").fillna({"explanation": ""})
+
+
+def _load(folder: str, name: str, kind: str, suffix: str = ".csv") -> pd.DataFrame:
     if CHECKOUT is None:
         raise FileNotFoundError(
-            f"{kind} tables stand in data/{folder} of a checkout of tokhelpers, and here only the "
-            "package is installed: clone the project and install it with pip install -e ."
+            f"data/{folder} is part of a checkout of tokhelpers, but only the package is installed "
+            "here: clone the repository and install it with pip install -e ."
         )
     files = CHECKOUT / "data" / folder
-    file = files / f"{name}.csv"
+    file = files / f"{name}{suffix}"
     if not file.exists():
-        names = ", ".join(sorted({f.stem for f in files.glob("*.csv")} - {"sources", "slips"}))
-        raise FileNotFoundError(f"no {kind} table is called {name!r}; there are {names or 'none'}")
+        stems = {path.name.removesuffix(suffix) for path in files.glob(f"*{suffix}")} - NOT_TABLES
+        names = ", ".join(sorted(stems)) or "none"
+        raise FileNotFoundError(f"no {kind} is called {name!r}; available: {names}")
     return pd.read_csv(file)
 
 
 def record_measured(table: pd.DataFrame, name: str, *, command: str, seconds: float) -> None:
-    """Keep a table as ``data/measured/NAME.csv``, and how it was made as ``NAME.json``.
+    """Store a table as ``data/measured/NAME.csv``, and its provenance as ``NAME.json``.
 
-    The second holds the command, the commit, profile and seed, versions, processor, cores, memory
-    in GB, the ``seconds`` it took, and the date. Numbers have six digits. Another folder can be
-    given in ``TOKHELPERS_MEASURED``. Raises ValueError for an empty table.
+    The provenance has the command, commit, profile, seed, versions, processor, cores, memory in GB,
+    the ``seconds`` it took, and the date. Numbers are rounded to six digits. ``TOKHELPERS_MEASURED``
+    names another folder. Raises ValueError for an empty table.
 
     >>> record_measured(pd.DataFrame(), "nothing", command="make full", seconds=0)
     Traceback (most recent call last):
-    ValueError: the table nothing has no rows: there is nothing to keep
+    ValueError: table nothing is empty: there is nothing to store
     """
     if not len(table):
-        raise ValueError(f"the table {name} has no rows: there is nothing to keep")
+        raise ValueError(f"table {name} is empty: there is nothing to store")
     folder = Path(os.environ.get("TOKHELPERS_MEASURED", (CHECKOUT or Path.cwd()) / "data/measured"))
-    affinity = getattr(os, "sched_getaffinity", None)  # the cores that this process may use
-    how = {
+    affinity = getattr(os, "sched_getaffinity", None)  # the cores available to this process
+    provenance = {
         "command": command,
         "commit": _commit(),
         "profile": profile().name,
@@ -121,22 +136,22 @@ def record_measured(table: pd.DataFrame, name: str, *, command: str, seconds: fl
         "date": datetime.now(UTC).date().isoformat(),
     }
     numbers = table.to_csv(index=False, float_format="%.6g", lineterminator="\n").encode()
-    about = (json.dumps(how, indent=1) + "\n").encode()
+    about = (json.dumps(provenance, indent=1) + "\n").encode()
     folder.mkdir(parents=True, exist_ok=True)
     write_all({folder / f"{name}.csv": numbers, folder / f"{name}.json": about})
 
 
 def processor() -> str:
-    """Return the processor's name."""
-    info = Path("/proc/cpuinfo")
-    found = re.search(r"model name\s*: (.+)", info.read_text() if info.exists() else "")
-    return found[1] if found else platform.processor() or platform.machine()
+    """Return the name of the processor."""
+    file = Path("/proc/cpuinfo")
+    match = re.search(r"model name\s*: (.+)", file.read_text() if file.exists() else "")
+    return match[1] if match else platform.processor() or platform.machine()
 
 
 def _commit() -> str:
     """The checkout's commit; "unknown" without a checkout, a repository or git."""
     if CHECKOUT is None or which("git") is None:
         return "unknown"
-    asked = ["git", "rev-parse", "--short", "HEAD"]
-    found = subprocess.run(asked, cwd=CHECKOUT, capture_output=True, text=True)
-    return found.stdout.strip() or "unknown"
+    command = ["git", "rev-parse", "--short", "HEAD"]
+    result = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True)
+    return result.stdout.strip() or "unknown"

@@ -1,7 +1,7 @@
-"""The tokens of a text, coloured: as HTML, and as plain text with the same facts."""
+"""Show the tokens of a text in colour: as HTML, and as plain text with the same content."""
 
 import unicodedata
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from html import escape
 from itertools import groupby
 
@@ -10,32 +10,32 @@ from tokenizers import Tokenizer
 
 from ..tokenizer.checks import check_text
 from ..tokenizer.encoder import Encoder
-from ..tokenizer.library import described
+from ..tokenizer.library import as_encoder
 from ..tokenizer.token_bytes import BYTE_TOKENS
 
 LIMIT = 2_000  # characters of a text that are shown
-STACK = 2  # combining marks on one character; more would reach into the lines above and below
-BYTES = 16  # bytes of a token that are shown when the pointer rests on it
+MAX_MARKS = 2  # combining marks on one character; more would overlap the adjacent lines
+MAX_BYTES = 16  # bytes of a token in its tooltip
 
-WHITE = {" ": "␣", "\n": "↵", "\t": "⇥"}
-NEW, ADDED, NUMBER, DIFFERS, CIRCLE = "⟦⟧", "⟪⟫", "⟨⟩", "‹›", "◌"
-SIGNS = "".join(WHITE.values()) + NEW + ADDED + NUMBER + CIRCLE
-INKLESS = regex.compile(r"[\p{Default_Ignorable_Code_Point}\u2800]")
+WHITESPACE = {" ": "␣", "\n": "↵", "\t": "⇥"}
+NEW, ADDED, NUMBER, CIRCLE = "⟦⟧", "⟪⟫", "⟨⟩", "◌"
+SIGNS = "".join(WHITESPACE.values()) + NEW + ADDED + NUMBER + CIRCLE
+INVISIBLE = regex.compile(r"[\p{Default_Ignorable_Code_Point}\u2800]")
 
 BOX = "display:inline-block;margin:1px;padding:0 3px;color:#111;white-space:normal;"
-STYLES = {  # light boxes, on dark pages as well; borders tell the kinds apart without colours
+STYLES = {  # light boxes, on dark pages as well; borders distinguish the kinds without colour
     "even": "background:#e9f2fb;border:1px solid #666",
     "odd": "background:#c3dbf0;border:1px solid #666",
     "added": "background:#e2e2e2;border:2px dashed #444",
     "new": "background:#ffd67f;border:2px solid #7a3b00;font-weight:bold",
 }
 LEFT = ' style="text-align:left;vertical-align:top"'
-WHOLE = LEFT.replace("top", "top;white-space:nowrap")
+NO_WRAP = LEFT.replace("top", "top;white-space:nowrap")
 
 
 @dataclass(frozen=True, repr=False)
-class Shown:
-    """The tokens of a text as ``show_tokens`` shows them: ``plain`` text and ``html``."""
+class ShownTokens:
+    """The result of ``show_tokens``: ``plain`` text and ``html``."""
 
     plain: str
     html: str
@@ -49,47 +49,45 @@ class Shown:
 
 @dataclass(frozen=True)
 class Token:
-    """A token as it is shown: readable, with its bytes, its id, and whether it is added or new."""
+    """A token with its readable form, its bytes, its ID, and whether it is added or new."""
 
     readable: str
     raw: bytes
     id: int
     added: bool
     new: bool
-    hover: str = ""  # what else is shown when the pointer rests on it
-    differs: bool = False  # another row cuts the text otherwise here
 
     @property
     def marked(self) -> str:
-        """The readable token between the brackets for added and new tokens."""
+        """The readable form between the brackets of added and new tokens."""
         text = self.readable.join(ADDED) if self.added else self.readable
-        text = text.join(DIFFERS) if self.differs else text
         return text.join(NEW) if self.new else text
 
 
 @dataclass(frozen=True)
 class Row:
-    """What a tokenizer makes of the text: its tokens, and what else there is to say."""
+    """The tokens of the text under one tokenizer."""
 
     label: str
     tokens: list[Token]
     message: str
-    notation: str  # how it writes tokens: see _notation
+    notation: str  # see _notation
     backend: Tokenizer
 
 
-def show_tokens(text: str, *tokenizers: Tokenizer | Encoder, **named: Tokenizer | Encoder):
-    """Show the tokens of a text, coloured, one row for each tokenizer.
+def show_tokens(
+    text: str, *tokenizers: Tokenizer | Encoder, **named: Tokenizer | Encoder
+) -> ShownTokens:
+    """Show the tokens of a text in colour, one row per tokenizer.
 
-    Takes ``tokenizers.Tokenizer``, ``transformers`` tokenizers, and what ``adapt_bpe`` gives; a
-    keyword is the row's label. Returns an object that a notebook shows in colours and ``print`` as
-    plain text. A space separates tokens: ``␣`` is a space of the text, ``↵`` a line break, ``⇥`` a
-    tab, ``⟨E2 96⟩`` bytes that are no whole character, ``⟨U+200B⟩`` an invisible character, ``◌``
-    what a combining mark stands on. ``⟪ ⟫`` are special and added tokens; none are put around the
-    text. ``⟦ ⟧`` are tokens, not special ones, that the first tokenizer's vocabulary lacks, in rows
-    of the same notation. Of a text longer than ``LIMIT`` characters the beginning is shown. Raises
-    TypeError for what is no text or no tokenizer, ValueError for half of a character and where no
-    tokenizer is given.
+    Takes ``tokenizers.Tokenizer``, ``transformers`` tokenizers and AdaptBPE encoders; a keyword is
+    the row's label. The result is shown in colour by a notebook and as plain text by ``print``:
+    ``␣`` is a space, ``↵`` a line break, ``⇥`` a tab, ``⟨E2 96⟩`` bytes of an incomplete UTF-8
+    sequence, ``⟨U+200B⟩`` an invisible character, ``◌`` carries a combining mark, ``⟪ ⟫`` are special
+    and added tokens, and ``⟦ ⟧`` tokens that the first tokenizer's vocabulary lacks. Only the first
+    ``LIMIT`` characters are shown, and no special tokens are added. Raises TypeError for a text that
+    is no string and for other objects than tokenizers, ValueError for lone surrogates and without a
+    tokenizer.
 
     >>> base = th.train_byte_level_bpe(["bag bat bat"], vocab_size=257)
     >>> show_tokens("a bat é", base=base, longer=th.extend(base, th.Extension(["bat"])))
@@ -97,57 +95,39 @@ def show_tokens(text: str, *tokenizers: Tokenizer | Encoder, **named: Tokenizer 
     longer  6 tokens  a ␣ ⟦bat⟧ ␣ ⟨C3⟩ ⟨A9⟩
     ⟦ ⟧ not in the vocabulary of base; ⟨ ⟩ bytes, or the number of a character
     """
-    rows = token_rows(text, labelled(tokenizers, named))
-    if len(rows) == len(tokenizers) == 1:
-        rows = [replace(rows[0], label="")]
-    return show_rows(rows, text)
-
-
-def labelled(tokenizers, named) -> list[tuple[str, Tokenizer | Encoder]]:
-    """Give a label to each tokenizer, its name if it has one; ValueError where there is none."""
-    numbered = ((f"tokenizer {i}", tokenizer) for i, tokenizer in enumerate(tokenizers, start=1))
-    encoders = [*numbered, *named.items()]
-    if not encoders:
-        raise ValueError("there is no tokenizer to show tokens of: give one or more")
-    return encoders
-
-
-def token_rows(text: str, encoders) -> list[Row]:
-    """Return a row for each labelled tokenizer, of the first ``LIMIT`` characters of the text."""
     check_text(text)
+    labels = [f"tokenizer {i}" for i in range(1, 1 + len(tokenizers))]
+    if len(tokenizers) == 1 and not named:
+        labels = [""]
     rows: list[Row] = []
-    for label, tokenizer in encoders:
+    for label, tokenizer in [*zip(labels, tokenizers, strict=True), *named.items()]:
         rows.append(_row(text[:LIMIT], label, tokenizer, rows[0] if rows else None))
-    return rows
-
-
-def show_rows(rows: list[Row], text: str) -> Shown:
-    """Write rows as plain text and as HTML; below them the signs in use, and what is left out."""
+    if not rows:
+        raise ValueError("no tokenizer to show tokens of: pass at least one")
     notes = _notes(rows, text)
-    return Shown(_plain(rows, notes), _html(rows, notes))
+    return ShownTokens(_plain(rows, notes), _html(rows, notes))
 
 
-# --- what a tokenizer makes of the text ------------------------------------------------------------
 def _row(text: str, label: str, tokenizer, first: Row | None) -> Row:
-    """A tokenizer's row, in which tokens are new that the first row's vocabulary lacks."""
-    encoder = described(tokenizer)
-    backend, (ids, more) = encoder.backend_tokenizer, encoder.ids_and_rest(text)
-    message = "more are cut off: the tokenizer truncates" if more else ""
+    """A tokenizer's row; its new tokens are those that the first row's vocabulary lacks."""
+    encoder = as_encoder(tokenizer)
+    backend, (ids, truncated) = encoder.backend_tokenizer, encoder.ids_and_overflow(text)
+    message = "more are cut off: the tokenizer truncates" if truncated else ""
     if not ids:
         message = "the text is empty" if not text else "nothing of the text is left"
     notation, fallback = _notation(encoder), encoder.byte_fallback
-    known = first.backend.token_to_id if first and first.notation == notation else None
-    added, tokens = backend.get_added_tokens_decoder(), []
+    first_id = first.backend.token_to_id if first and first.notation == notation else None
+    added_tokens, tokens = backend.get_added_tokens_decoder(), []
     strings = [backend.id_to_token(i) for i in ids]
     for i, token, raw in zip(ids, strings, encoder.raw(strings), strict=True):
-        as_text = i in added or notation not in ("bytes", "▁")
-        raw = token.encode() if as_text else raw
+        is_text = i in added_tokens or notation not in ("bytes", "▁")
+        raw = token.encode() if is_text else raw
         readable = _readable(raw.decode(errors="surrogateescape"))
-        if fallback and not as_text and token in BYTE_TOKENS:
+        if fallback and not is_text and token in BYTE_TOKENS:
             readable = f"⟨{raw.hex().upper()}⟩"
-        special = i in added and added[i].special
-        new = known is not None and known(token) is None and not special
-        tokens.append(Token(readable, raw, i, i in added, new))
+        special = i in added_tokens and added_tokens[i].special
+        new = first_id is not None and first_id(token) is None and not special
+        tokens.append(Token(readable, raw, i, i in added_tokens, new))
     return Row(label, tokens, message, notation, backend)
 
 
@@ -156,43 +136,43 @@ def _notation(encoder: Encoder) -> str:
     if encoder.byte_level:
         return "bytes"
     backend = encoder.backend_tokenizer
-    steps = (backend.normalizer, backend.pre_tokenizer, backend.decoder)
-    rules = "".join(step.__getstate__().decode() for step in steps if step is not None)
-    return "▁" if "▁" in rules else getattr(backend.model, "continuing_subword_prefix", "") or ""
+    pipeline = (backend.normalizer, backend.pre_tokenizer, backend.decoder)
+    states = "".join(step.__getstate__().decode() for step in pipeline if step is not None)
+    return "▁" if "▁" in states else getattr(backend.model, "continuing_subword_prefix", "") or ""
 
 
 # --- text in which every character is visible --------------------------------------------------------
 def _kind(c: str) -> str:
     if "\udc80" <= c <= "\udcff":
-        return "byte"  # as Python writes a byte that it cannot decode
-    if c in WHITE:
-        return "white"
-    if c in SIGNS or not c.isprintable() or INKLESS.match(c):
+        return "byte"  # Python's stand-in for a byte that it cannot decode
+    if c in WHITESPACE:
+        return "whitespace"
+    if c in SIGNS or not c.isprintable() or INVISIBLE.match(c):
         return "number"
     return "mark" if unicodedata.category(c)[0] == "M" else "plain"
 
 
 def _readable(text: str) -> str:
-    """The text with a visible sign for every character and byte that has none."""
-    shown, before = [], ""
-    for kind, run in groupby(text, _kind):
-        run = "".join(run)
+    """The text with a visible sign for every character or byte that has none."""
+    parts, previous = [], ""
+    for kind, group in groupby(text, _kind):
+        run = "".join(group)
         if kind == "byte":
             run = f"⟨{run.encode('utf-8', 'surrogateescape').hex(' ').upper()}⟩"
         elif kind == "number":
             run = "".join(f"⟨U+{ord(c):04X}⟩" for c in run)
-        elif kind == "white":
-            run = "".join(map(WHITE.__getitem__, run))
+        elif kind == "whitespace":
+            run = "".join(map(WHITESPACE.__getitem__, run))
         elif kind == "mark":
-            stacks = (run[i : i + STACK] for i in range(0, len(run), STACK))
-            run = CIRCLE * (before != "plain") + CIRCLE.join(stacks)
-        shown.append(run)
-        before = kind
-    return "".join(shown)
+            stacks = (run[i : i + MAX_MARKS] for i in range(0, len(run), MAX_MARKS))
+            run = CIRCLE * (previous != "plain") + CIRCLE.join(stacks)
+        parts.append(run)
+        previous = kind
+    return "".join(parts)
 
 
 def _notes(rows: list[Row], text: str) -> list[str]:
-    """What those signs mean that occur in the rows, and how much of a long text is shown."""
+    """Explanations of the signs that occur in the rows, and of what is left out."""
     tokens = [token for row in rows for token in row.tokens]
     shown = "".join(token.readable for token in tokens)
     others = [row.label for row in rows if row.tokens and row.notation != rows[0].notation]
@@ -202,11 +182,10 @@ def _notes(rows: list[Row], text: str) -> list[str]:
     notes = {
         new: any(token.new for token in tokens),
         "⟪ ⟫ special or added tokens": any(token.added for token in tokens),
-        "‹ › cut otherwise by another row": any(token.differs for token in tokens),
         "⟨ ⟩ bytes, or the number of a character": NUMBER[0] in shown,
         "◌ carries a combining mark": CIRCLE in shown,
     }
-    signs = "; ".join(note for note, holds in notes.items() if holds)
+    signs = "; ".join(note for note, applies in notes.items() if applies)
     left_out = (
         f"the first {LIMIT:,} of {len(text):,} characters; the last tokens may differ from those "
         "of the whole text"
@@ -214,16 +193,16 @@ def _notes(rows: list[Row], text: str) -> list[str]:
     return [signs] * bool(signs) + [left_out] * (len(text) > LIMIT)
 
 
-# --- the two ways of showing -----------------------------------------------------------------------
+# --- plain text and HTML ---------------------------------------------------------------------------
 def _count(row: Row) -> str:
     n = len(row.tokens)
     return f"{n:,} token{'s' * (n != 1)}" + f", {row.message}" * bool(row.message)
 
 
 def _isolated(token: str) -> str:
-    """Keep letters written from right to left from turning the row around."""
-    turned = any(unicodedata.bidirectional(c) in ("R", "AL", "AN") for c in token)
-    return f"\u2068{token}\u2069" if turned else token
+    """Keep right-to-left letters from reordering the row."""
+    right_to_left = any(unicodedata.bidirectional(c) in ("R", "AL", "AN") for c in token)
+    return f"\u2068{token}\u2069" if right_to_left else token
 
 
 def _plain(rows: list[Row], notes: list[str]) -> str:
@@ -241,17 +220,16 @@ def _html(rows: list[Row], notes: list[str]) -> str:
     lines = []
     for row in rows:
         boxes = " ".join(_box(token, i) for i, token in enumerate(row.tokens))
-        label = f'<th scope="row"{WHOLE}>{escape(row.label)}</th>' if row.label else ""
-        style = LEFT if row.message else WHOLE
+        label = f'<th scope="row"{NO_WRAP}>{escape(row.label)}</th>' if row.label else ""
+        style = LEFT if row.message else NO_WRAP
         lines.append(f"<tr>{label}<td{style}>{escape(_count(row))}</td><td{LEFT}>{boxes}</td></tr>")
     below = "".join(f"<div>{escape(note)}</div>" for note in notes)
     return f'<table dir="ltr">{"".join(lines)}</table>{below}'
 
 
-def _box(token: Token, place: int) -> str:
-    kind = "new" if token.new else "added" if token.added else ("even", "odd")[place % 2]
-    few = token.raw[:BYTES].hex(" ").upper() + " …" * (len(token.raw) > BYTES)
-    shown = regex.sub("⟨[^⟩]*⟩", r"<small>\g<0></small>", escape(token.marked))
-    title = f"id {token.id}, bytes {few}{token.hover}"
-    line = ";text-decoration:underline" * token.differs
-    return f'<code style="{BOX}{STYLES[kind]}{line}" title="{title}"><bdi>{shown}</bdi></code>'
+def _box(token: Token, index: int) -> str:
+    kind = "new" if token.new else "added" if token.added else ("even", "odd")[index % 2]
+    raw = token.raw[:MAX_BYTES].hex(" ").upper() + " …" * (len(token.raw) > MAX_BYTES)
+    text = regex.sub("⟨[^⟩]*⟩", r"<small>\g<0></small>", escape(token.marked))
+    title = f"id {token.id}, bytes {raw}"
+    return f'<code style="{BOX}{STYLES[kind]}" title="{title}"><bdi>{text}</bdi></code>'

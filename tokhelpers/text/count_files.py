@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import compute, parquet
 
+from ..extras import requires
 from ..tokenizer.checks import SURROGATE, positive
 from ..tokenizer.files import reason, write_whole
 from .pretokens import Pretokens
@@ -105,10 +106,8 @@ def merge_counts(files: Iterable[Path], folder: Path) -> Iterator[pa.RecordBatch
     What exceeds `MEMORY` goes into a temporary folder in ``folder``. Raises ValueError for a damaged
     file, naming it, and for a sum that exceeds 64 bits, OSError if the disk is full.
     """
-    try:
+    with requires("data"):
         import duckdb
-    except ImportError:
-        raise ImportError("merging counts needs duckdb: pip install 'tokhelpers[data]'") from None
     query = """
         SELECT pretoken, sum(count)::BIGINT AS count
         FROM counts

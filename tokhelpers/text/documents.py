@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from ..tokenizer.pretokenization import library_cutter
+from ..tokenizer.pretokenization import pretokenizer
 
 MOST_CHARACTERS = 1 << 52  # beyond this, counts are not exact as 64-bit floats
 
@@ -106,7 +106,7 @@ def adds_space(pretokenizer_config: str | None) -> bool:
     """Say whether a normalizer or pre-tokenizer puts ``▁`` before a text."""
     if pretokenizer_config is None:
         return False
-    return "".join(library_cutter(pretokenizer_config)("a")).startswith("▁")
+    return "".join(pretokenizer(pretokenizer_config).split("a")).startswith("▁")
 
 
 def _checked_documents(corpus: Iterable[str]) -> Iterator[tuple[str, int]]:

@@ -11,6 +11,7 @@ import fsspec
 import pyarrow as pa
 from pyarrow import parquet
 
+from ..extras import requires
 from ..tokenizer.files import reason
 from .documents import Content
 from .readers import decode, field_of
@@ -88,12 +89,8 @@ def check_strings(file: Path | str, table: parquet.ParquetFile, column: str) -> 
 # --- data sets of the hub --------------------------------------------------------------------------
 def _library(name: str):
     """Import `datasets` when it is first needed: that takes a second."""
-    try:
+    with requires("data"):
         import datasets
-    except ImportError:
-        raise ImportError(
-            f"{name} needs the package datasets: pip install 'tokhelpers[data]'"
-        ) from None
     # From version 4 on, no code that comes with a data set is ever run.
     if int(datasets.__version__.partition(".")[0]) < 4:
         raise ImportError(f"{name} needs datasets 4 or later: pip install -U 'tokhelpers[data]'")

@@ -1,9 +1,9 @@
-"""One tokenizer: taken apart and rebuilt, loaded from a vendor's file, saved, exported.
+"""One tokenizer: parsed, built, loaded from a vendor's file, saved, converted.
 
-A ``tokenizers.Tokenizer`` is the currency of the package. ``TokenizerSpec`` is one taken apart into vocabulary,
-merges and settings; whatever changes a tokenizer changes its parts and builds a new one.
+Functions take and return ``tokenizers.Tokenizer``. ``TokenizerSpec`` is one parsed into vocabulary,
+merges and settings, which is what they work on.
 """
 
-import lazy_loader
+from ..extras import attach
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

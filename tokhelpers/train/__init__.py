@@ -1,5 +1,5 @@
 """Learning merges and pieces: three trainers on one compiled merge loop, and Unigram."""
 
-import lazy_loader
+from ..extras import attach
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

@@ -1,6 +1,6 @@
-"""Learning merges: byte pair encoding, WordPiece and continued training differ in a few options only.
+"""Learn merges: byte pair encoding, WordPiece and continued training as options of one function.
 
-Words are flat: one array of symbol ids, and the offsets at which each word begins.
+Words are flat: one array of symbol IDs, and the offsets at which the words start.
 """
 
 from collections.abc import Callable, Iterator, Set
@@ -12,24 +12,24 @@ from ..tokenizer.checks import progress
 from ..tokenizer.compiled import compiled
 from ..tokenizer.segmentation import MergeTable, initial_ids, merge_table, segment
 from ..tokenizer.spec import TokenizerSpec
-from .merge_loop import ANSWER, MOST_SYMBOLS, merge_loop
-from .pairs import MOST_PLACES, all_pairs, text_of
-from .sentencepiece import LENGTH, has_rules, new_characters, normalised, piece_check
+from .merge_loop import ANSWER, MAX_SYMBOLS, merge_loop
+from .pairs import MAX_PLACES, all_pairs, text_of
+from .sentencepiece import LENGTH, has_rules, new_characters, normalise, piece_check, shorter_than
 from .spelling import spelling_of
 
 
-def alike_together(symbols: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    """The order in which words that begin alike stand side by side.
+def prefix_order(symbols: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    """Sort words by their first symbols, and return the order.
 
-    Neither segmentation nor learning depends on the order. But most pairs then occur in words that are
-    neighbours, so that the processor's cache has what is needed next: some hundredths of the time less.
+    Segmentation and learning do not depend on the order of words. But in this order most
+    occurrences of a pair are close in memory, which saves some per cent of the time.
     """
-    return np.argsort(_beginnings(symbols, offsets, int(symbols.max(initial=1)).bit_length()))
+    return np.argsort(_prefixes(symbols, offsets, int(symbols.max(initial=1)).bit_length()))
 
 
 @compiled
-def _beginnings(symbols, offsets, bits):
-    """For each word a number that holds as many of its first symbols as fit."""
+def _prefixes(symbols, offsets, bits):
+    """For each word a number made of as many of its first symbols as fit."""
     numbers = np.zeros(len(offsets) - 1, np.int64)
     for w in range(len(numbers)):
         free = 63 - bits
@@ -49,52 +49,53 @@ def learn_merges(
     *,
     min_frequency: int = 1,
     best: str = "pair",
-    known: np.ndarray | MergeTable | None = None,
+    base_merges: np.ndarray | MergeTable | None = None,
     new_from: int = -1,
 ) -> Iterator[tuple[int, int, int, int]]:
-    """Merge the best pair again and again; yield left, right, result and count of each.
+    """Merge the best pair repeatedly; yield left, right, result and count of each merge.
 
-    ``symbols`` (int32, flat) and ``offsets`` (int64) hold the unique words, ``counts`` (int64) how
-    often each occurs. ``becomes(left, right)`` gives the id of the merged symbol, new or old, or a
-    negative number to refuse the pair for good. ``best`` is
+    ``symbols`` (int32, flat) and ``offsets`` (int64) are the unique words, ``counts`` (int64) their
+    counts. ``becomes(left, right)`` returns the ID of the merged symbol, new or old, or a negative
+    number to refuse the pair for good. ``best`` is
 
-    - ``pair``: the highest count, then the smaller pair of ids, as in the Hugging Face trainer;
-    - ``token``: the highest count, then the shorter merged token, then the first in the order of
-      its symbols, as in sentencepiece; begins from single characters;
-    - ``score``: WordPiece's (thesis, section 4.1.2.1), then the smaller ids.
+    - ``pair``: the highest count, then the smaller pair of IDs, as in the Hugging Face trainer;
+    - ``token``: the highest count, then the shorter merged token, then the order of its symbols, as
+      in sentencepiece; the words must consist of single characters;
+    - ``score``: WordPiece's score (thesis, section 4.1.2.1), then the smaller IDs.
 
-    To continue a tokenizer's training, give its merges as ``known`` (the words are segmented by
-    them) and in ``new_from`` the id from which symbols are new. Where a merge leads to an older
-    symbol, pairs can appear whose merge is known. They are merged first, as an encoder will do, and
-    are not yielded: otherwise later merges would build on pairs that an encoder never leaves. Pairs
-    are counted at every position (``aaa`` holds ``a a`` twice) and replaced from left to right.
-    Source: Sennrich et al. 2016.
+    To continue a tokenizer's training, pass its merges as ``base_merges`` (the words are segmented
+    by them) and as ``new_from`` the first ID of new symbols. A merge into an older symbol can create
+    pairs that have a merge already. These are merged first, as an encoder will do, and not
+    yielded; otherwise later merges would be learned on pairs that an encoder never leaves.
+    Pairs are counted at every position (``aaa`` has ``a a`` twice) and merged from left to right.
+    Raises ValueError for an unknown ``best``, counts that are not exact as floats, and words that
+    are too long. Source: Sennrich et al. 2016.
     """
     if best not in ("pair", "token", "score"):
-        raise ValueError(f"best is 'pair', 'token' or 'score', not {best!r}")
-    total = float(np.diff(offsets) @ np.asarray(counts, float))  # as a float it cannot wrap
-    if total > MOST_SYMBOLS:
+        raise ValueError(f"best={best!r}: use pair, token or score")
+    total = float(np.diff(offsets) @ np.asarray(counts, float))  # a float cannot overflow here
+    if total > MAX_SYMBOLS:
         raise ValueError(
-            f"by their counts the words hold {total:.4g} symbols in all, and counts are exact up to "
-            "2^52 (4.5e15): divide the counts"
+            f"the words have {total:.4g} symbols, each counted as often as its word, and counts are "
+            "exact up to 2^52 (4.5e15): divide the counts"
         )
-    if (longest := np.diff(offsets).max(initial=0)) > MOST_PLACES:
+    if (longest := np.diff(offsets).max(initial=0)) > MAX_PLACES:
         raise ValueError(
-            f"a word of {longest:,} symbols: they may have {MOST_PLACES:,} at most, so cut the text into "
-            "words, or leave this one out"
+            f"a word has {longest:,} symbols, and {MAX_PLACES:,} are allowed: split the text into "
+            "shorter words, or leave this one out"
         )
     text = text_of(symbols, offsets, counts)
     spelling = spelling_of(symbols if best == "token" else symbols[:0])
-    known = merge_table(np.empty((0, 3), np.int32) if known is None else known)
-    answer, least = np.zeros(1, ANSWER), max(1, min_frequency)
+    table = merge_table(np.empty((0, 3), np.int32) if base_merges is None else base_merges)
+    answer, min_frequency = np.zeros(1, ANSWER), max(1, min_frequency)
     loop = merge_loop(
-        all_pairs(text), text, spelling, known, best == "score", new_from, least, answer
+        all_pairs(text), text, spelling, table, best == "score", new_from, min_frequency, answer
     )
     try:
-        for a, b, count in loop:
-            answer["becomes"] = result = becomes(a, b)
+        for left, right, count in loop:
+            answer["becomes"] = result = becomes(left, right)
             if result >= 0:
-                yield a, b, result, count
+                yield left, right, result, count
     finally:
         answer["ends"] = True
         next(loop, None)
@@ -107,20 +108,20 @@ def learn_vocabulary(
     vocab: dict[str, int],
     n_tokens: int,
     *,
-    known: np.ndarray | MergeTable | None = None,
+    base_merges: np.ndarray | MergeTable | None = None,
     prefix: str = "",
     valid: Callable[[str], bool] | None = None,
-    apart: Set[str] = frozenset(),
+    excluded: Set[str] = frozenset(),
     **options,
 ) -> tuple[list[str], list[tuple[str, str]], list[int]]:
-    """Learn merges until there are ``n_tokens`` new tokens, or earlier when no pair is left.
+    """Learn merges until there are ``n_tokens`` new tokens, or until no pair is left.
 
-    ``symbols``, ``offsets``, ``counts`` and ``options`` are as for ``learn_merges``; ``vocab`` names
-    the symbols. A merge into a token of ``vocab`` is kept and counts as no new token.
-    ``known`` are the merges by which the words were segmented, to continue from there (see
-    ``learn_merges``). The right part loses ``prefix`` when it is joined; a token that is not
-    ``valid`` is never built, and no merge uses or builds one of those that stand ``apart``. Returns
-    tokens, merges and the frequency of each merge, in learned order.
+    ``symbols``, ``offsets``, ``counts`` and ``options`` are as for ``learn_merges``; ``vocab`` maps
+    token strings to the symbols. A merge into a token of ``vocab`` is kept, but adds no token. To
+    continue from the merges by which the words were segmented, pass these as ``base_merges``. The
+    right part of a merge loses ``prefix``. A token that is not ``valid`` is never built, and no
+    merge uses or builds one of the ``excluded`` tokens. Returns tokens, merges and the frequency
+    of each merge, in learned order.
 
     >>> import numpy as np
     >>> words = np.array([0, 1, 0, 1, 2], np.int32), np.array([0, 2, 5]), np.array([5, 1])
@@ -128,12 +129,12 @@ def learn_vocabulary(
     (['ba', 'bat'], [('b', '##a'), ('ba', '##t')], [6, 1])
     """
     vocab, name = dict(vocab), {i: token for token, i in vocab.items()}
-    new_from, cut = 1 + max(name, default=-1), len(prefix)
+    new_from = 1 + max(name, default=-1)
     tokens, merges, frequencies = [], [], []
 
     def becomes(left: int, right: int) -> int:
-        token = name[left] + name[right][cut:]
-        if not apart.isdisjoint((name[left], name[right], token)):
+        token = name[left] + name[right][len(prefix) :]
+        if not excluded.isdisjoint((name[left], name[right], token)):
             return -1
         if valid is not None and not valid(token):
             return -1
@@ -144,15 +145,15 @@ def learn_vocabulary(
             tokens.append(token)
         return result
 
-    if known is not None:
-        options |= {"known": known, "new_from": new_from}
+    if base_merges is not None:
+        options |= {"base_merges": base_merges, "new_from": new_from}
     learned = learn_merges(symbols, offsets, counts, becomes, **options)
-    with progress("learning tokens", total=n_tokens) as shown:
+    with progress("learning tokens", total=n_tokens) as bar:
         while len(tokens) < n_tokens and (merge := next(learned, None)):
             left, right, _, count = merge
             merges.append((name[left], name[right]))
             frequencies.append(count)
-            shown.update(len(tokens) - shown.n)
+            bar.update(len(tokens) - bar.n)
     return tokens, merges, frequencies
 
 
@@ -164,31 +165,31 @@ def learn_tokens(
     min_frequency: int = 1,
     max_token_length: int | None = None,
 ) -> tuple[list[str], list[tuple[str, str]], list[int], int]:
-    """Continue the training of a BPE tokenizer on counted pre-tokens, as ``continue_bpe`` says.
+    """Continue the training of a BPE tokenizer on counted pre-tokens; see ``continue_bpe``.
 
-    Returns tokens, merges, the frequency of each merge, and how many of the tokens are characters,
-    which come first. Nothing merges with the byte tokens and the unknown token of a tokenizer of
-    characters.
+    Returns tokens, merges, the frequency of each merge, and the number of new characters, which are
+    the first tokens. The byte tokens and the unknown token of a tokenizer of characters are never
+    merged.
     """
-    texts, counts, wider, characters = words.strings, words.counts, spec, []
+    texts, counts, extended, characters = words.strings, words.counts, spec, []
     if has_rules(spec):
-        texts, counts = normalised(words, spec)
+        texts, counts = normalise(words, spec)
         characters = new_characters(texts, counts, spec, min_frequency)[:n_tokens]
-        wider, valid = spec.with_tokens(characters), piece_check(max_token_length or LENGTH)
+        extended, valid = spec.with_tokens(characters), piece_check(max_token_length or LENGTH)
     else:
-        valid = piece_check(max_token_length, split_by_unicode_script=False, split_digits=False)
-    symbols, offsets = initial_ids(texts, wider, dropping=True)
-    order = alike_together(symbols, offsets)
-    symbols, offsets = segment(symbols, offsets, wider.merge_table, order)
+        valid = shorter_than(max_token_length)
+    symbols, offsets = initial_ids(texts, extended, dropping=True)
+    order = prefix_order(symbols, offsets)
+    symbols, offsets = segment(symbols, offsets, extended.merge_table, order)
     tokens, merges, frequencies = learn_vocabulary(
         symbols,
         offsets,
         counts[order],
-        wider.vocab,
+        extended.vocab,
         n_tokens - len(characters),
-        known=wider.merge_table,
+        base_merges=extended.merge_table,
         min_frequency=min_frequency,
         valid=valid,
-        apart=frozenset() if spec.byte_level else spec.unmerged,
+        excluded=frozenset() if spec.byte_level else spec.unmerged,
     )
     return characters + tokens, merges, frequencies, len(characters)

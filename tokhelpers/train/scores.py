@@ -1,6 +1,6 @@
-"""What WordPiece's score needs: how often each symbol occurs, and which pairs hold it.
+"""State of WordPiece's score: symbol frequencies, and the pairs of each symbol.
 
-The score of a pair rises when one of its symbols becomes rarer, so the pairs of a symbol are listed.
+When a symbol becomes less frequent, the scores of all its pairs rise, so these must be found.
 """
 
 from collections import namedtuple
@@ -10,17 +10,19 @@ import numpy as np
 from ..tokenizer.compiled import both_symbols, compiled
 from .pairs import BOUNDARY, is_candidate, weight_of
 
-BEFORE, BEHIND = 0, 1  # the sides; a symbol or a pair on a side is twice its number plus the side
-UNLISTED = -2  # in place of an older pair: this one is in no list
+# The two sides of a symbol, and the two symbols of a pair. Arrays with an entry for each are indexed
+# by twice the symbol (or row) plus the side.
+LEFT, RIGHT = 0, 1
+UNLISTED = -2  # as a link: the pair is in no list
 
-# How often each symbol occurs; for each symbol on either side, the newest
-# pair with it there; for each pair on either side, the next older one with the same symbol there.
+# `frequency` of each symbol (empty unless WordPiece's score is used), and linked lists of its
+# pairs: `newest` is the head of a symbol's list on either side, `older` the links between pairs.
 Scores = namedtuple("Scores", "frequency newest older")
 
 
 @compiled
 def start_scores(text, scored):
-    """The frequencies of symbols if these decide."""
+    """Count the symbols of the text, if they are `scored`; all lists are empty."""
     frequency = np.zeros(max(0, 1 + text.max()) if scored else 0, np.int64)
     weight = np.int64(0)
     for at in range(len(text) if scored else 0):
@@ -34,7 +36,7 @@ def start_scores(text, scored):
 
 @compiled
 def link(newest, older, key, i):
-    """Put a pair into the lists of its two symbols, unless it is there."""
+    """Insert pair `i` into the lists of its two symbols, unless it is in them."""
     for side, symbol in enumerate(both_symbols(key)):
         if older[2 * i + side] == UNLISTED:
             older[2 * i + side] = newest[2 * symbol + side]
@@ -42,15 +44,15 @@ def link(newest, older, key, i):
 
 
 @compiled
-def raise_pairs(pairs, scores, symbol, least, risen):
-    """Add the pairs with a symbol to those that have risen; what is too rare leaves its lists."""
+def raise_pairs(pairs, scores, symbol, min_frequency, raised):
+    """Append the candidate pairs of a symbol to `raised`; remove all others from its lists."""
     (_, newest, older), rows = scores, pairs.rows
     for side in range(2):
         last, i = np.int64(-1), np.int64(newest[2 * symbol + side])
         while i >= 0:
             following = np.int64(older[2 * i + side])
-            if is_candidate(rows, i, least):
-                risen.append(i)
+            if is_candidate(rows, i, min_frequency):
+                raised.append(i)
                 last = i
             else:
                 older[2 * i + side] = UNLISTED

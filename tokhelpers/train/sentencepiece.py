@@ -1,4 +1,4 @@
-"""SentencePiece's rules: which pieces its BPE trainer allows, and which characters it begins with."""
+"""SentencePiece's training rules: which pieces are valid, and which characters become tokens."""
 
 import json
 import unicodedata
@@ -9,29 +9,29 @@ from functools import cache
 import numpy as np
 
 from ..text.pretokens import Pretokens
-from ..tokenizer.pretokenization import library_cutter
+from ..tokenizer.pretokenization import pretokenizer
 from ..tokenizer.segmentation import sum_by_id
 from ..tokenizer.spec import TokenizerSpec
 from ..tokenizer.token_bytes import code_points
 
-DIGITS = frozenset("0123456789０１２３４５６７８９")  # those that sentencepiece knows
-LENGTH = 16  # characters of a piece at most, as in Llama-2, Mistral v1
-COVERAGE = 0.99995  # of a text's characters that share shall be tokens; as in Llama-2, Mistral v1
+DIGITS = frozenset("0123456789０１２３４５６７８９")  # as sentencepiece defines them
+LENGTH = 16  # maximum characters of a piece, as in Llama-2 and Mistral v1
+COVERAGE = 0.99995  # share of the text's characters to cover, as in Llama-2 and Mistral v1
 
 
-# --- which pieces are allowed -------------------------------------------------------------------
+# --- valid pieces ---------------------------------------------------------------------------------
 def piece_check(
     max_sentencepiece_length: int | None = LENGTH,
     split_by_unicode_script: bool = True,
     split_by_number: bool = True,
     split_digits: bool = True,
 ) -> Callable[[str], bool]:
-    """Make a function that says whether a merged piece keeps to the rules of sentencepiece's trainer.
+    """Return a function that checks a merged piece by the rules of sentencepiece's trainer.
 
-    Their names are its own, the defaults those of Llama-2 and Mistral v1. No piece is of two scripts
-    (Han, Hiragana and Katakana are one, inherited marks go with their base), or of digits and
-    letters, and every digit stands alone. ``▁`` stands only at the start of a piece, or in one of
-    nothing else. Source: ``IsValidSentencePiece`` there.
+    Arguments are named as there; the defaults are those of Llama-2 and Mistral v1. A piece has a
+    single script (Han, Hiragana and Katakana count as one; inherited marks take their base's), no
+    digits with letters, and no digit with anything. ``▁`` occurs only at the start of a piece, or in a
+    piece of ``▁`` alone. Source: sentencepiece's ``IsValidSentencePiece``.
 
     >>> valid = piece_check()
     >>> [valid(piece) for piece in ("▁cat", "cat▁", "▁▁", "▁7", "aж", "食べる")]
@@ -54,18 +54,23 @@ def piece_check(
     return valid
 
 
-def _one_script(text: str, by_number: bool) -> bool:
-    """Whether text stays within one script; digits are of any, unless `by_number`."""
-    before = None
+def shorter_than(limit: int | None) -> Callable[[str], bool] | None:
+    """Return a function that checks that a token string has at most ``limit`` characters, or None."""
+    return None if limit is None else lambda token: len(token) <= limit
+
+
+def _one_script(text: str, split_by_number: bool) -> bool:
+    """Whether a text has a single script; digits fit any script unless ``split_by_number``."""
+    previous = None
     for character in text:
         script = _script(character)
         if script == "Zinh":
-            script = before
-        elif character in DIGITS and not by_number:
+            script = previous
+        elif character in DIGITS and not split_by_number:
             script = None
-        if None not in (script, before) and script != before:
+        if None not in (script, previous) and script != previous:
             return False
-        before = script
+        previous = script
     return True
 
 
@@ -77,38 +82,40 @@ def _script(character: str) -> str:
     return "Hani" if script(character) in kana or character == "ー" else script(character)
 
 
-# --- what is learned from ------------------------------------------------------------------------
+# --- the training text ----------------------------------------------------------------------------
 def has_rules(spec: TokenizerSpec) -> bool:
-    """Whether these rules hold: not for bytes, nor where a pre-tokenizer has rules of its own."""
-    pre_tokenizer = spec.steps["pre_tokenizer"] or {"type": "Metaspace"}
+    """Whether a tokenizer follows these rules: not byte-level, and pre-tokenized by Metaspace at most."""
+    pre_tokenizer = spec.pipeline["pre_tokenizer"] or {"type": "Metaspace"}
     return not spec.byte_level and pre_tokenizer["type"] == "Metaspace"
 
 
-def normalised(words: Pretokens, spec: TokenizerSpec) -> tuple[list[str], np.ndarray]:
-    """Pre-tokens and counts of the NFKC-normalised text, in which there may be more spaces."""
-    cut = library_cutter(json.dumps(spec.steps | {"normalizer": None}))
-    normal = Counter()
+def normalise(words: Pretokens, spec: TokenizerSpec) -> tuple[list[str], np.ndarray]:
+    """Apply NFKC to pre-tokens and split them at spaces that it introduces; returns new counts."""
+    split = pretokenizer(json.dumps(spec.pipeline | {"normalizer": None})).split
+    counts = Counter()
     for word, n in zip(words.words, words.counts.tolist(), strict=True):
         text = unicodedata.normalize("NFKC", word)
-        for piece in [word] if text == word else cut(text.replace(" ", "▁")):
-            normal[piece] += n
-    return list(normal), np.fromiter(normal.values(), np.int64, len(normal))
+        for piece in [word] if text == word else split(text.replace(" ", "▁")):
+            counts[piece] += n
+    return list(counts), np.fromiter(counts.values(), np.int64, len(counts))
 
 
-def new_characters(texts, counts, spec: TokenizerSpec, least: int) -> list[str]:
-    """The characters that the vocabulary lacks and ``COVERAGE`` asks for, the most frequent first.
+def new_characters(texts, counts, spec: TokenizerSpec, min_frequency: int) -> list[str]:
+    """List the characters to add for ``COVERAGE`` of the text, in descending order of frequency.
 
-    Control characters are no candidates: for sentencepiece a text ends at a line break.
+    Control characters are not added: for sentencepiece a text ends at a line break.
     """
     codes, offsets = code_points(texts)
-    seen = sum_by_id(codes, np.repeat(counts, np.diff(offsets)), 1 + int(codes.max(initial=0)))
-    often = {chr(code): int(seen[code]) for code in np.flatnonzero(seen)}
-    often = {c: n for c, n in often.items() if unicodedata.category(c) != "Cc"}
-    new = sorted(often.keys() - spec.alphabet - spec.unmerged, key=lambda c: (-often[c], c))
-    left, total, taken = sum(often[c] for c in new), sum(often.values()), []
-    for character in new:
-        if total - left >= COVERAGE * total or often[character] < least:
+    by_code = sum_by_id(codes, np.repeat(counts, np.diff(offsets)), 1 + int(codes.max(initial=0)))
+    frequency = {chr(code): int(by_code[code]) for code in np.flatnonzero(by_code)}
+    frequency = {c: n for c, n in frequency.items() if unicodedata.category(c) != "Cc"}
+    candidates = frequency.keys() - spec.alphabet - spec.unmerged
+    candidates = sorted(candidates, key=lambda c: (-frequency[c], c))
+    total, uncovered = sum(frequency.values()), sum(frequency[c] for c in candidates)
+    selected = []
+    for character in candidates:
+        if total - uncovered >= COVERAGE * total or frequency[character] < min_frequency:
             break
-        taken.append(character)
-        left -= often[character]
-    return taken
+        selected.append(character)
+        uncovered -= frequency[character]
+    return selected

@@ -1,4 +1,4 @@
-"""How tokens are spelled, where ties go by it: the shorter first, then in order of code points."""
+"""Break ties by spelling, as SentencePiece does: the shorter token, then code points."""
 
 import heapq
 from collections import namedtuple
@@ -7,25 +7,25 @@ import numpy as np
 
 from ..tokenizer.compiled import both_symbols, compiled, grown, no_numbers
 
-LENGTH_BITS = 18  # of a tie; the characters have the other 44 bits
+LENGTH_BITS = 18  # bits of a tie for the token's length; its first characters share the other 44
 
-# The characters of each symbol as ranks in code-point order, from 1 on: `lengths` of them from
-# `starts` on. `filled`: how many ranks there are; `bits`: what a rank takes.
+# Each symbol's characters, as ranks (from 1) in code-point order: `lengths` of them from `starts`
+# on. `filled` is the number of ranks in use, `bits` the width of a rank.
 Spelling = namedtuple("Spelling", "ranks starts lengths filled bits")
 
 
 def spelling_of(symbols: np.ndarray) -> Spelling:
-    """The spelling of symbols that are single characters, numbered in the order of their code points."""
-    there = np.bincount(symbols) > 0
-    ranks = np.cumsum(there).astype(np.int32)
+    """Spell symbols that are single characters, numbered in code-point order."""
+    is_used = np.bincount(symbols) > 0
+    ranks = np.cumsum(is_used).astype(np.int32)
     bits = max(1, int(ranks.max(initial=0)).bit_length())
     filled = np.array([len(ranks)])
-    return Spelling(ranks, np.arange(len(ranks)), there.astype(np.int64), filled, bits)
+    return Spelling(ranks, np.arange(len(ranks)), is_used.astype(np.int64), filled, bits)
 
 
 @compiled
 def spell(spelling, key, new):
-    """The spelling with that of a merged symbol behind it."""
+    """Append the spelling of symbol `new`, the merged pair."""
     ranks, starts, lengths, filled, bits = spelling
     if new >= len(starts):
         starts, lengths = grown(starts, 2 * new), grown(lengths, 2 * new)
@@ -42,7 +42,7 @@ def spell(spelling, key, new):
 
 @compiled
 def spelling_order(spelling, key):
-    """The length and the first characters of a pair's token, as a number that sorts as they do."""
+    """A number that sorts by the length of a pair's merged token, then by its first characters."""
     left, right = both_symbols(key)
     length = spelling.lengths[left] + spelling.lengths[right]
     order, free = np.int64(min(length, 2**LENGTH_BITS)), 62 - LENGTH_BITS
@@ -56,16 +56,19 @@ def spelling_order(spelling, key):
 
 @compiled
 def _character(spelling, left, right, j):
-    """The rank of a token's character `j`; the token is made of two symbols."""
-    behind = j - spelling.lengths[left]
-    at = spelling.starts[left] + j if behind < 0 else spelling.starts[right] + behind
+    """The rank of character `j` of a token made of two symbols."""
+    j_right = j - spelling.lengths[left]
+    at = spelling.starts[left] + j if j_right < 0 else spelling.starts[right] + j_right
     return spelling.ranks[at]
 
 
 @compiled
 def first_spelled(heap, rows, spelling, i, priority, limit):
-    """Of the pairs that tie with `i` so far, the one spelled first; the others go back."""
-    tie, passed = rows[i].tie, no_numbers()
+    """Return the first in spelling of pair `i` and the pairs tied with it; push back the others.
+
+    Ties are numbers that hold only the first characters of a token; this compares all of them.
+    """
+    tie, others = rows[i].tie, no_numbers()
     while len(heap) > 0 and heap[0][0] == priority and heap[0][1] == tie:
         k = heapq.heappop(heap)[2]
         if k == i or np.float64(-rows[k].count) != priority:
@@ -79,7 +82,7 @@ def first_spelled(heap, rows, spelling, i, priority, limit):
                 if difference < 0:
                     i, k = k, i
                 break
-        passed.append(k)
-    for k in passed:
+        others.append(k)
+    for k in others:
         heapq.heappush(heap, (priority, tie, k))
     return i

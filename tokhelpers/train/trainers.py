@@ -1,7 +1,7 @@
-"""Training tokenizers from scratch: three kinds by the one merge loop, and Unigram.
+"""Train tokenizers from scratch: WordPiece, SentencePiece BPE, byte-level BPE and Unigram.
 
-Each trainer makes a tokenizer that only cuts text (the shell), counts pre-tokens by it, learns from
-the counts, and puts the model into the shell.
+Each trainer makes a tokenizer without a model, counts pre-tokens by its rules, learns vocabulary
+and merges from the counts, and sets the tokenizer's model.
 """
 
 import sys
@@ -11,33 +11,19 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import pyarrow as pa
 from pyarrow import compute
-from tokenizers import (
-    Regex,
-    Tokenizer,
-    decoders,
-    models,
-    normalizers,
-    pre_tokenizers as cut,
-    processors,
-)
+from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
 from ..text.counting import ensure_counts
 from ..text.pretokens import Pretokens
 from ..tokenizer.checks import SURROGATE, positive, whole_number
 from ..tokenizer.formats import SPACED_WORDS, spaced_decoder, spaced_steps
-from ..tokenizer.token_bytes import (
-    BYTE_TOKENS,
-    byte_alphabet,
-    bytes_of,
-    characters_of,
-    look_up,
-)
+from ..tokenizer.token_bytes import BYTE_TOKENS, byte_alphabet, bytes_of, characters_of, look_up
 from .merges import learn_vocabulary
 from .sentencepiece import piece_check
 from .unigram import learn_unigram
 
-# cuts behind the first character of what spells a byte token
-SPELLED_BYTES = cut.Split(Regex("<(?=0x[0-9A-F]{2}>)"), "merged_with_previous")
+# splits after the first character of text that spells a byte token
+SPELLED_BYTES = pre_tokenizers.Split(Regex("<(?=0x[0-9A-F]{2}>)"), "merged_with_previous")
 
 
 def train_wordpiece(
@@ -55,17 +41,17 @@ def train_wordpiece(
 ) -> Tokenizer:
     """Train a WordPiece tokenizer: merge the pair with the best score.
 
-    The score is the pair's frequency over the product of its parts' frequencies (float64; equal
-    fractions tie exactly while that product is below 2^53); ties go to the smaller pair of ids.
-    ``corpus`` iterates over documents (or maps them to counts), or is counts by the same
-    ``normalizer`` and ``pre_tokenizer`` (``tokenizers`` objects; by default those of cased BERT);
-    ``isolate_digits`` and ``isolate_punctuation`` cut text there as well. ``vocab_size`` counts
-    ``[UNK]``, special tokens, characters and merged tokens; with None there are as many as
-    ``min_frequency`` allows (pairs below it are no candidates). Pre-tokens of more than
-    ``max_word_length`` characters are left out with a warning; they become ``[UNK]`` when text is
-    tokenized. Warns when the text yields fewer tokens. Raises ValueError for a vocabulary that is
-    too small, special tokens given twice, a pre-token with the prefix in it, a minimum frequency
-    above every count, counts above 2^52 in all, and an empty corpus.
+    The score of a pair is its frequency over the product of its parts' frequencies (float64; equal
+    fractions tie exactly while the product is below 2^53); ties go to the smaller pair of IDs.
+    ``corpus`` is documents (or a mapping of documents to counts), or counts by the same
+    ``normalizer`` and ``pre_tokenizer`` (``tokenizers`` objects; default: cased BERT's).
+    ``isolate_digits`` and ``isolate_punctuation`` split text there as well. ``vocab_size`` includes
+    ``[UNK]``, special tokens and characters; with None, ``min_frequency`` decides (pairs below it
+    are not candidates). Pre-tokens of more than ``max_word_length`` characters are left out with a
+    warning, and become ``[UNK]`` when text is tokenized. Warns if the text yields fewer tokens.
+    Raises ValueError for a vocabulary that is too small, duplicate special tokens, a pre-token that
+    contains the prefix, a minimum frequency above every count, counts above 2^52 in all, and an
+    empty corpus.
 
     Source: thesis, section 4.1.2.1 and Algorithm 1 (its tokenization is Algorithm 4).
 
@@ -75,21 +61,24 @@ def train_wordpiece(
     """
     if normalizer is None:
         normalizer = normalizers.BertNormalizer(strip_accents=False, lowercase=False)
-    pre_tokenizer = cut.BertPreTokenizer() if pre_tokenizer is None else pre_tokenizer
-    shell = _shell(normalizer, [pre_tokenizer, *_isolating(isolate_digits, isolate_punctuation)])
-    words, counts = _short_enough(ensure_counts(corpus, shell), max_word_length)
+    if pre_tokenizer is None:
+        pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    isolating = _isolating(isolate_digits, isolate_punctuation)
+    tokenizer = _without_model(normalizer, [pre_tokenizer, *isolating])
+    words, counts = _without_long_words(ensure_counts(corpus, tokenizer), max_word_length)
     with_prefix = words.filter(compute.match_substring(words, prefix)) if prefix else []
     if len(with_prefix):
         raise ValueError(
-            f"the pre-token {with_prefix[0].as_py()!r} holds the prefix {prefix!r}, which marks the "
-            "tokens inside words: give another prefix, or a pre_tokenizer that cuts there"
+            f"the pre-token {with_prefix[0].as_py()!r} contains the prefix {prefix!r}, which marks "
+            "tokens inside words: give another prefix, or a pre_tokenizer that splits there"
         )
-    special, start = _start(special_tokens, "[UNK]")
-    vocab, _ = _grown(words, counts, start, vocab_size, min_frequency, best="score", prefix=prefix)
+    special, initial = _initial_tokens(special_tokens, "[UNK]")
+    options = {"best": "score", "prefix": prefix}
+    vocab, _ = _learn(words, counts, initial, vocab_size, min_frequency, **options)
     options = {"continuing_subword_prefix": prefix, "max_input_chars_per_word": max_word_length}
-    shell.model = models.WordPiece(vocab, unk_token="[UNK]", **options)
-    shell.decoder = decoders.WordPiece(prefix=prefix, cleanup=False)
-    return _finished(shell, special, vocab_size, min_frequency)
+    tokenizer.model = models.WordPiece(vocab, unk_token="[UNK]", **options)
+    tokenizer.decoder = decoders.WordPiece(prefix=prefix, cleanup=False)
+    return _finish(tokenizer, special, vocab_size, min_frequency)
 
 
 def train_sentencepiece_bpe(
@@ -109,34 +98,34 @@ def train_sentencepiece_bpe(
 ) -> Tokenizer:
     """Train a SentencePiece BPE tokenizer: merge the pair that gives the most frequent token.
 
-    Spaces become ``▁``, one more is put before the text, and a token begins with one ``▁`` at most.
-    Ties go to the shorter token, then by code points. First come the special tokens and 256 byte
-    tokens (with ``byte_fallback``; without it, ``<unk>``), then characters, then merged tokens.
-    ``split_by_script`` allows no token of two scripts (Han and kana count as one), and with
-    ``split_by_number`` none of digits and letters: both are sentencepiece's defaults, as is the
-    ``max_token_length``, in characters. Decoding gives the normalised text back, a literal ``▁`` as
-    a space; special tokens that the text spells are found in it, unless the tokenizer's
-    ``encode_special_tokens`` is set. All else is as for ``train_wordpiece``.
+    Spaces become ``▁``, one is put before the text, and a token has at most one ``▁``, at its start.
+    Ties go to the shorter token, then to code points. IDs: special tokens, 256 byte tokens (with
+    ``byte_fallback``; without it ``<unk>``), characters, merged tokens. ``split_by_script`` allows
+    no token of several scripts (Han and kana count as one), ``split_by_number`` none with digits
+    and letters: both are sentencepiece's defaults, as is ``max_token_length``, in characters.
+    Decoding gives the normalised text, with a space for a literal ``▁``. Special tokens are matched
+    in text, unless the tokenizer's ``encode_special_tokens`` is set. The rest is as for
+    ``train_wordpiece``.
 
-    Source: thesis, section 4.1.2.2 and Algorithm 2 (its tokenization is Algorithm 5). From single
-    characters on, no two pairs give the same token: see ``textbook.train_sentencepiece_bpe``.
+    Source: thesis, section 4.1.2.2 and Algorithm 2 (its tokenization is Algorithm 5). No two pairs
+    give the same token: see ``textbook.train_sentencepiece_bpe``.
 
     >>> tokenizer = train_sentencepiece_bpe(["low low slow"], vocab_size=264)
     >>> tokenizer.encode("low blow").tokens
     ['▁low', '▁', '<0x62>', 'low']
     """
-    shell = _spaced_shell(normalizer, isolate_digits, isolate_punctuation)
-    words, counts = _short_enough(ensure_counts(corpus, shell), max_word_length)
+    tokenizer = _with_spaces(normalizer, isolate_digits, isolate_punctuation)
+    words, counts = _without_long_words(ensure_counts(corpus, tokenizer), max_word_length)
     unk = None if byte_fallback else "<unk>"
-    special, start = _start(special_tokens, unk, BYTE_TOKENS * byte_fallback)
+    special, initial = _initial_tokens(special_tokens, unk, BYTE_TOKENS * byte_fallback)
     if max_token_length is not None:
         positive("max_token_length", max_token_length)
     valid = piece_check(max_token_length, split_by_script, split_by_number, split_digits=False)
     options = {"valid": valid, "best": "token"}
-    vocab, merges = _grown(words, counts, start, vocab_size, min_frequency, **options)
+    vocab, merges = _learn(words, counts, initial, vocab_size, min_frequency, **options)
     options = {"byte_fallback": byte_fallback, "unk_token": unk, "fuse_unk": not byte_fallback}
-    shell.model, shell.decoder = models.BPE(vocab, merges, **options), spaced_decoder()
-    return _finished(shell, special, vocab_size, min_frequency)
+    tokenizer.model, tokenizer.decoder = models.BPE(vocab, merges, **options), spaced_decoder()
+    return _finish(tokenizer, special, vocab_size, min_frequency)
 
 
 def train_byte_level_bpe(
@@ -151,11 +140,11 @@ def train_byte_level_bpe(
     isolate_punctuation: bool = False,
     max_word_length: int = 1_000,
 ) -> Tokenizer:
-    """Train a byte-level BPE tokenizer: begin with the 256 bytes, merge the most frequent pair.
+    """Train a byte-level BPE tokenizer: start from the 256 bytes, merge the most frequent pair.
 
-    ``pre_tokenizer`` must end in ``ByteLevel``, and is GPT-2's by default; ``isolate_digits`` and
-    ``isolate_punctuation`` cut text before it. First come the special tokens, then the 256 bytes,
-    then merged tokens. ``max_word_length`` is in bytes. All else is as for ``train_wordpiece``.
+    ``pre_tokenizer`` must end in ``ByteLevel`` (default: GPT-2's); ``isolate_digits`` and
+    ``isolate_punctuation`` split text before it. IDs: special tokens, 256 bytes, merged tokens.
+    ``max_word_length`` is in bytes. The rest is as for ``train_wordpiece``.
 
     Source: Radford et al. 2019; thesis, Algorithm 3 (its tokenization is Algorithm 6); ties as in
     the Hugging Face trainer.
@@ -165,19 +154,20 @@ def train_byte_level_bpe(
     ['ba', 't']
     """
     if pre_tokenizer is None:
-        pre_tokenizer = cut.ByteLevel(add_prefix_space=False)
+        pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     if pre_tokenizer.pre_tokenize_str("é")[0][0] != "Ã©":
         raise ValueError(
             "the pre-tokenizer does not write text as bytes: end it with "
             "pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)"
         )
-    shell = _shell(normalizer, [*_isolating(isolate_digits, isolate_punctuation), pre_tokenizer])
-    words, counts = _short_enough(ensure_counts(corpus, shell), max_word_length)
-    special, start = _start(special_tokens, None, sorted(byte_alphabet()))
-    vocab, merges = _grown(words, counts, start, vocab_size, min_frequency)
-    shell.model, shell.decoder = models.BPE(vocab, merges), decoders.ByteLevel()
-    shell.post_processor = processors.ByteLevel(trim_offsets=False)
-    return _finished(shell, special, vocab_size, min_frequency)
+    isolating = _isolating(isolate_digits, isolate_punctuation)
+    tokenizer = _without_model(normalizer, [*isolating, pre_tokenizer])
+    words, counts = _without_long_words(ensure_counts(corpus, tokenizer), max_word_length)
+    special, initial = _initial_tokens(special_tokens, None, sorted(byte_alphabet()))
+    vocab, merges = _learn(words, counts, initial, vocab_size, min_frequency)
+    tokenizer.model, tokenizer.decoder = models.BPE(vocab, merges), decoders.ByteLevel()
+    tokenizer.post_processor = processors.ByteLevel(trim_offsets=False)
+    return _finish(tokenizer, special, vocab_size, min_frequency)
 
 
 def train_unigram(
@@ -191,11 +181,12 @@ def train_unigram(
     isolate_punctuation: bool = False,
     max_word_length: int = 1_000,
 ) -> Tokenizer:
-    """Train a Unigram tokenizer: begin with many substrings, prune those whose loss costs least.
+    """Train a Unigram tokenizer: start from many substrings, prune those that are needed least.
 
-    First come ``<unk>``, the special tokens and 256 byte tokens (with ``byte_fallback``), then tokens
-    by falling probability; a ``vocab_size`` of None prunes nothing. Tokens have 16 characters at
-    most. All else is as for ``train_sentencepiece_bpe``.
+    The least needed tokens are those whose removal lowers the likelihood of the text least. IDs:
+    ``<unk>``, special tokens, 256 byte tokens (with ``byte_fallback``), then tokens in descending
+    order of probability; a ``vocab_size`` of None prunes nothing. Tokens have at most 16
+    characters. The rest is as for ``train_sentencepiece_bpe``.
 
     Source: Kudo 2018; the lecture, section Unigram Tokenization.
 
@@ -203,117 +194,120 @@ def train_unigram(
     >>> tokenizer.encode("sun").tokens
     ['▁sun']
     """
-    shell = _spaced_shell(normalizer, isolate_digits, isolate_punctuation)
-    if byte_fallback:  # a text that spells <0x41> is not taken for the byte token
-        shell.pre_tokenizer = cut.Sequence([shell.pre_tokenizer, SPELLED_BYTES])
-    words, counts = _short_enough(ensure_counts(corpus, shell), max_word_length)
+    tokenizer = _with_spaces(normalizer, isolate_digits, isolate_punctuation)
+    if byte_fallback:  # otherwise text that spells <0x41> would become the byte token
+        tokenizer.pre_tokenizer = pre_tokenizers.Sequence([tokenizer.pre_tokenizer, SPELLED_BYTES])
+    words, counts = _without_long_words(ensure_counts(corpus, tokenizer), max_word_length)
     words = words.to_pylist()
-    special, start = _start(special_tokens, "<unk>", BYTE_TOKENS * byte_fallback)
-    size = _checked_size(vocab_size, start, set("".join(words))) - len(start)
+    special, initial = _initial_tokens(special_tokens, "<unk>", BYTE_TOKENS * byte_fallback)
+    size = _checked_size(vocab_size, initial, set("".join(words))) - len(initial)
     scores = learn_unigram(words, counts, size)
-    scores = {token: score for token, score in scores.items() if token not in set(start)}
-    never = 10 * (min(scores.values()) - 10)  # text that spells a special token is not taken for it
-    scores = dict.fromkeys(start, never) | scores
-    # ten decimals: the library's JSON reader may miss the last digit of longer numbers
+    scores = {token: score for token, score in scores.items() if token not in set(initial)}
+    never = 10 * (min(scores.values()) - 10)  # so that text never becomes one of these tokens
+    scores = dict.fromkeys(initial, never) | scores
+    # ten decimals: the library's JSON reader may change the last digit of longer numbers
     pieces = [(token, round(score, 10)) for token, score in scores.items()]
-    options = {"unk_id": start.index("<unk>"), "byte_fallback": byte_fallback}
-    shell.model, shell.decoder = models.Unigram(pieces, **options), spaced_decoder()
-    return _finished(shell, special, vocab_size)
+    options = {"unk_id": initial.index("<unk>"), "byte_fallback": byte_fallback}
+    tokenizer.model, tokenizer.decoder = models.Unigram(pieces, **options), spaced_decoder()
+    return _finish(tokenizer, special, vocab_size)
 
 
-# --- how text is cut ------------------------------------------------------------------------------
-def _shell(normalizer, pre_tokenizers: list) -> Tokenizer:
-    """A tokenizer that only cuts."""
-    shell = Tokenizer(models.BPE())
+# --- normalizers and pre-tokenizers ---------------------------------------------------------------
+def _without_model(normalizer, steps: list) -> Tokenizer:
+    """A tokenizer that only normalises and pre-tokenizes."""
+    tokenizer = Tokenizer(models.BPE())
     if normalizer is not None:
-        shell.normalizer = normalizer
-    first, *others = pre_tokenizers
-    shell.pre_tokenizer = cut.Sequence(pre_tokenizers) if others else first
-    return shell
+        tokenizer.normalizer = normalizer
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(steps) if len(steps) > 1 else steps[0]
+    return tokenizer
 
 
 def _isolating(digits: bool, punctuation: bool) -> list:
-    """Pre-tokenizers that cut before and after punctuation and each digit, where that is wanted."""
-    marks, numbers = [cut.Punctuation("isolated")], [cut.Digits(individual_digits=True)]
+    """Pre-tokenizers that isolate punctuation marks and single digits, if asked for."""
+    marks = [pre_tokenizers.Punctuation("isolated")]
+    numbers = [pre_tokenizers.Digits(individual_digits=True)]
     return marks * punctuation + numbers * digits
 
 
-def _spaced_shell(normalizer, digits: bool, punctuation: bool) -> Tokenizer:
-    """As SentencePiece cuts: spaces become ▁, one is put before the text, and each begins a word."""
-    first = [] if normalizer is None else [normalizer]
-    steps = normalizers.Sequence([*first, *spaced_steps()])
-    return _shell(steps, [SPACED_WORDS, *_isolating(digits, punctuation)])
+def _with_spaces(normalizer, digits: bool, punctuation: bool) -> Tokenizer:
+    """A tokenizer that splits text as SentencePiece does: spaces become ▁, and one is put first."""
+    steps = [] if normalizer is None else [normalizer]
+    return _without_model(
+        normalizers.Sequence([*steps, *spaced_steps()]),
+        [SPACED_WORDS, *_isolating(digits, punctuation)],
+    )
 
 
 # --- from counts to a tokenizer -------------------------------------------------------------------
-def _short_enough(words: Pretokens, limit: int) -> tuple[pa.Array, np.ndarray]:
-    """Pre-tokens and counts without those that are longer than the limit, of which it warns."""
+def _without_long_words(words: Pretokens, max_length: int) -> tuple[pa.Array, np.ndarray]:
+    """Pre-tokens of at most ``max_length`` characters and their counts; warns of longer ones."""
     lengths = compute.utf8_length(words.strings).to_numpy()
-    long = lengths > limit
-    if not long.any():
+    is_long = lengths > max_length
+    if not is_long.any():
         return words.strings, words.counts
-    if long.all():
+    if is_long.all():
         raise ValueError(
-            f"every pre-token is longer than max_word_length={limit:,} (the shortest has "
-            f"{lengths.min():,} characters): raise it, or cut the text into words"
+            f"every pre-token is longer than max_word_length={max_length:,} (the shortest has "
+            f"{lengths.min():,} characters): raise it, or split the text into words"
         )
     warnings.warn(
-        f"pre-tokens longer than max_word_length={limit:,} are left out: {long.sum():,} unique, "
-        f"{words.counts[long].sum():,} in all, the longest of {lengths.max():,} characters; raise it "
-        "to train on them",
+        f"pre-tokens longer than max_word_length={max_length:,} are left out: {is_long.sum():,} "
+        f"unique, {words.counts[is_long].sum():,} in all, the longest of {lengths.max():,} "
+        "characters; raise it to train on them",
         stacklevel=3,
     )
-    return words.strings.filter(~long), words.counts[~long]
+    return words.strings.filter(~is_long), words.counts[~is_long]
 
 
-def _start(special_tokens, unk: str | None, alphabet=()) -> tuple[list[str], list[str]]:
-    """The special tokens, the unknown one among them, and all with which training begins."""
+def _initial_tokens(special_tokens, unk: str | None, alphabet=()) -> tuple[list[str], list[str]]:
+    """The special tokens, with the unknown token first, and all tokens that training starts from."""
     if isinstance(special_tokens, str):
         raise TypeError(f"special_tokens is one string, {special_tokens!r}: give a list of strings")
     special = [unk] * (unk is not None and unk not in special_tokens) + [*special_tokens]
     for token in special:
-        wrong = {
+        faults = {
             "is given twice": special.count(token) > 1,
             "is empty": not token,
-            "holds a lone surrogate": SURROGATE.search(token),
+            "contains a lone surrogate": SURROGATE.search(token),
             "spells a byte token": token in alphabet,
         }
-        if why := next((reason for reason, holds in wrong.items() if holds), None):
-            raise ValueError(f"the special token {token!a} {why}: give another")
+        if fault := next((name for name, applies in faults.items() if applies), None):
+            raise ValueError(f"the special token {token!a} {fault}: give another")
     return special, [*special, *alphabet]
 
 
-def _checked_size(vocab_size: int | None, start: list[str], alphabet: set[str]) -> int:
-    """How many tokens there may be; with a size of None, any number."""
-    least = len(start) + len(alphabet - set(start))
-    if vocab_size is not None and whole_number("vocab_size", vocab_size) < least:
+def _checked_size(vocab_size: int | None, initial: list[str], characters: set[str]) -> int:
+    """The maximum number of tokens; ValueError if the initial tokens and characters exceed it."""
+    smallest = len({*initial, *characters})
+    if vocab_size is not None and whole_number("vocab_size", vocab_size) < smallest:
         raise ValueError(
-            f"vocab_size={vocab_size:,} is smaller than the {least:,} tokens that training begins with "
-            f"(special tokens and bytes: {len(start):,}, characters: {least - len(start):,}): use at "
-            f"least {least:,}"
+            f"vocab_size={vocab_size:,} is smaller than the {smallest:,} tokens that training begins "
+            f"with (special tokens and bytes: {len(initial):,}, characters: "
+            f"{smallest - len(initial):,}): use at least {smallest:,}"
         )
     return sys.maxsize if vocab_size is None else vocab_size
 
 
-def _grown(
-    words, counts, start, vocab_size, min_frequency, *, valid=None, best="pair", prefix=""
+def _learn(
+    words, counts, initial, vocab_size, min_frequency, *, valid=None, best="pair", prefix=""
 ) -> tuple[dict[str, int], list[tuple[str, str]]]:
-    """The vocabulary and merges that the words lead to, from the tokens in `start` and characters."""
+    """Learn vocabulary and merges from words, starting from initial tokens and characters."""
     positive("min_frequency", min_frequency, 0)
-    first = compute.utf8_slice_codeunits(words, 0, 1)
-    begin = _characters(first)
-    inside = _characters(compute.utf8_slice_codeunits(words, 1) if prefix else words)
-    characters = sorted({*begin, *(prefix + c for c in inside)})
-    size = _checked_size(vocab_size, start, set(characters))
-    vocab = {token: i for i, token in enumerate(dict.fromkeys([*start, *characters]))}
-    symbols, offsets = look_up(words, {c: vocab[prefix + c] for c in inside})
-    symbols[offsets[:-1]], _ = look_up(first, {c: vocab[c] for c in begin})
-    flat, wanted = (symbols, offsets, counts), size - len(vocab)
-    options = {"prefix": prefix, "valid": valid, "apart": {*start} - {*characters}, "best": best}
+    first_characters = compute.utf8_slice_codeunits(words, 0, 1)
+    first = _characters(first_characters)
+    inner = _characters(compute.utf8_slice_codeunits(words, 1) if prefix else words)
+    characters = sorted({*first, *(prefix + c for c in inner)})
+    size = _checked_size(vocab_size, initial, set(characters))
+    vocab = {token: i for i, token in enumerate(dict.fromkeys([*initial, *characters]))}
+    symbols, offsets = look_up(words, {c: vocab[prefix + c] for c in inner})
+    symbols[offsets[:-1]], _ = look_up(first_characters, {c: vocab[c] for c in first})
+    flat, n_tokens = (symbols, offsets, counts), size - len(vocab)
+    excluded = {*initial} - {*characters}
+    options = {"prefix": prefix, "valid": valid, "excluded": excluded, "best": best}
     tokens, merges, _ = learn_vocabulary(
-        *flat, vocab, wanted, min_frequency=min_frequency, **options
+        *flat, vocab, n_tokens, min_frequency=min_frequency, **options
     )
-    if wanted and not merges and min_frequency > 1:
+    if n_tokens and not merges and min_frequency > 1:
         _, _, frequencies = learn_vocabulary(*flat, vocab, 1)
         if frequencies and frequencies[0] < min_frequency:
             raise ValueError(
@@ -324,19 +318,21 @@ def _grown(
 
 
 def _characters(strings: pa.Array) -> list[str]:
-    """The characters that occur, in order of their code points."""
+    """The characters that occur, in code-point order."""
     return [chr(code) for code in np.flatnonzero(characters_of(bytes_of(strings)[0])).tolist()]
 
 
-def _finished(shell: Tokenizer, special: list[str], asked: int | None, least: int = 1) -> Tokenizer:
-    """The tokenizer with its special tokens; warns when it has fewer tokens than were asked for."""
-    shell.add_special_tokens(special)
-    yielded = shell.get_vocab_size()
-    if asked is not None and yielded < asked:
-        at = f" at min_frequency={least:,}" if least > 1 else ""
+def _finish(
+    tokenizer: Tokenizer, special: list[str], vocab_size: int | None, min_frequency: int = 1
+) -> Tokenizer:
+    """Add the special tokens; warn if the vocabulary is smaller than asked for."""
+    tokenizer.add_special_tokens(special)
+    size = tokenizer.get_vocab_size()
+    if vocab_size is not None and size < vocab_size:
+        at_frequency = f" at min_frequency={min_frequency:,}" if min_frequency > 1 else ""
         warnings.warn(
-            f"asked for a vocabulary of {asked:,}; this text yields {yielded:,}{at}: ask for fewer "
-            "tokens or bring more text",
+            f"asked for a vocabulary of {vocab_size:,}; this text yields {size:,}{at_frequency}: ask "
+            "for fewer tokens or bring more text",
             stacklevel=3,
         )
-    return shell
+    return tokenizer

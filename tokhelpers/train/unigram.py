@@ -1,7 +1,7 @@
-"""The Unigram learner: EM for the probabilities, then the tokens that cost least are pruned.
+"""Learn a Unigram vocabulary: EM for the probabilities, alternating with pruning.
 
-It gives what `textbook.train_unigram` gives, compiled. Where the tokens occur in the unique words
-(the matches) is found once; each round goes through the matches, and pruning removes some.
+The result is that of `textbook.train_unigram`, in compiled code. The occurrences of tokens in the
+unique words (the matches) are found once; each round visits them, and pruning removes some.
 """
 
 import math
@@ -12,20 +12,23 @@ import numpy as np
 from ..tokenizer.compiled import compiled
 from .substrings import Matches, find_repeats, write_text
 
-FAINT = 1e-9  # differences below it are those of rounding
-ROUNDS = 2  # of EM between two prunings, as in sentencepiece
-SEED_SIZE = 1_000_000  # tokens to begin with, at most
+EPSILON = 1e-9  # smaller differences are rounding errors
+ROUNDS = 2  # of EM before each pruning, as in sentencepiece
+SEED_SIZE = 1_000_000  # maximum number of initial tokens
 
 
 @compiled
-def _share(matches, log_p, begin, n, rest, share):
-    """From right to left: the log-probability of each rest of a word, over all its segmentations,
-    and the share of each token that may come first in it."""
-    first, tokens, lengths = matches
-    e0 = first[begin]
+def _backward(matches, log_p, begin, n, rest, share):
+    """Backward pass over a word of `n` characters, from right to left.
+
+    `rest[j]` becomes the log-probability of the word from character j on, over all segmentations;
+    `share` becomes the probability of each match to be the next token where it starts.
+    """
+    offsets, tokens, lengths = matches
+    e0 = offsets[begin]
     rest[n] = 0.0
     for j in range(n - 1, -1, -1):
-        a, b = first[begin + j], first[begin + j + 1]
+        a, b = offsets[begin + j], offsets[begin + j + 1]
         top, total = -np.inf, 0.0
         for e in range(a, b):
             t = tokens[e]
@@ -42,20 +45,20 @@ def _share(matches, log_p, begin, n, rest, share):
 
 @compiled
 def _expect(matches, p, starts, counts):
-    """How often each token is expected, over all segmentations of the words."""
-    first, tokens, lengths = matches
-    # compiled, as everything here: numpy's own logarithm differs in the last digit between machines
+    """The E-step: the expected count of each token over all segmentations of the words."""
+    offsets, tokens, lengths = matches
+    # in compiled code, as numpy's logarithm differs between machines in the last digit
     log_p, expected = np.log(p), np.zeros(len(lengths))
-    longest, share = np.diff(starts).max(), np.zeros(np.diff(first[starts]).max())
+    longest, share = np.diff(starts).max(), np.zeros(np.diff(offsets[starts]).max())
     rest, reached = np.zeros(longest), np.zeros(longest)
     for w in range(len(counts)):
         begin, n = starts[w], starts[w + 1] - starts[w] - 1
-        _share(matches, log_p, begin, n, rest, share)
+        _backward(matches, log_p, begin, n, rest, share)
         reached[:n] = 0.0
-        reached[0] = counts[w]  # how often a token begins there; the tokens share it
-        e0 = first[begin]
+        reached[0] = counts[w]  # the expected number of tokens that start at each character
+        e0 = offsets[begin]
         for j in range(n):
-            for e in range(first[begin + j], first[begin + j + 1]):
+            for e in range(offsets[begin + j], offsets[begin + j + 1]):
                 x = reached[j] * share[e - e0]
                 expected[tokens[e]] += x
                 reached[j + lengths[tokens[e]]] += x
@@ -64,12 +67,12 @@ def _expect(matches, p, starts, counts):
 
 @compiled
 def _segment(matches, log_p, begin, n, rest, chosen):
-    """Viterbi from right to left: the score of each rest of a word, and its first token."""
-    first, tokens, lengths = matches
+    """Viterbi from right to left: from each character on, the best score and its first token."""
+    offsets, tokens, lengths = matches
     rest[n] = 0.0
     for j in range(n - 1, -1, -1):
         rest[j] = -np.inf
-        for e in range(first[begin + j], first[begin + j + 1]):
+        for e in range(offsets[begin + j], offsets[begin + j + 1]):
             t = tokens[e]
             x = log_p[t] + rest[j + lengths[t]]
             if x > rest[j]:
@@ -77,59 +80,59 @@ def _segment(matches, log_p, begin, n, rest, chosen):
 
 
 @compiled
-def _fall_without(matches, log_p, begin, n, t, depth, rest, other, place, left):
-    """By how much the best score of a word falls without token `t`.
+def _loss_without(matches, log_p, begin, n, t, depth, rest, other, place, previous):
+    """The decrease of a word's best score when token `t` is removed.
 
-    From right to left, from one place where the token is the best beginning to the next: `place`
-    is the first of them and `left[place]` the next. Once the fall is the same at `depth` places
-    in a row, it stays so as far as the next of them.
+    Visits the places where the best segmentation from there on starts with `t`, from right to left:
+    `place` and then `previous[place]`. Between two of them the loss is constant once it has been the
+    same at `depth` places (the longest token's length) in a row.
     """
-    first, tokens, lengths = matches
-    fall = 0.0
+    offsets, tokens, lengths = matches
+    loss = 0.0
     while place >= 0:
         for j in range(place + 1, min(place + depth, n) + 1):
-            other[j] = rest[j] - fall
+            other[j] = rest[j] - loss
         j, same = place, 0
         while j >= 0 and same < depth:
             other[j] = -np.inf
-            for e in range(first[begin + j], first[begin + j + 1]):
+            for e in range(offsets[begin + j], offsets[begin + j + 1]):
                 u = tokens[e]
                 if u != t:
                     other[j] = max(other[j], log_p[u] + other[j + lengths[u]])
-            same = same + 1 if abs(rest[j] - other[j] - fall) < FAINT else 0
-            fall = rest[j] - other[j]
+            same = same + 1 if abs(rest[j] - other[j] - loss) < EPSILON else 0
+            loss = rest[j] - other[j]
             j -= 1
         while place > j:
-            place = left[place]
-    return fall
+            place = previous[place]
+    return loss
 
 
 @compiled
 def _losses(matches, p, starts, counts, fixed):
-    """The loss of each token: what the best segmentations of all words lose without it.
+    """The likelihood loss of each token: how much the words' best scores decrease without it.
 
-    Only words whose best segmentation has the token lose by it; `fixed` tokens are not asked.
+    Only words whose best segmentation contains the token are affected; `fixed` tokens have no loss.
     """
-    first, _, lengths = matches
+    lengths = matches.lengths
     log_p, losses, depth = np.log(p), np.zeros(len(lengths)), lengths.max()
     longest = np.diff(starts).max()
     rest, other = np.zeros(longest), np.zeros(longest)
-    chosen, left = np.zeros(longest, np.int32), np.zeros(longest, np.int32)
+    chosen, previous = np.zeros(longest, np.int32), np.zeros(longest, np.int32)
     last = np.full(len(lengths), -1, np.int32)
     for w in range(len(counts)):
         begin, n = starts[w], starts[w + 1] - starts[w] - 1
         _segment(matches, log_p, begin, n, rest, chosen)
-        for j in range(n):  # links the places where a token is the best beginning
-            left[j] = last[chosen[j]]
+        for j in range(n):  # link the places where the same token is the best first one
+            previous[j] = last[chosen[j]]
             last[chosen[j]] = j
         j = 0
         while j < n:
             t = chosen[j]
             if not fixed[t] and last[t] >= 0:
-                losses[t] += counts[w] * _fall_without(
-                    matches, log_p, begin, n, t, depth, rest, other, last[t], left
+                losses[t] += counts[w] * _loss_without(
+                    matches, log_p, begin, n, t, depth, rest, other, last[t], previous
                 )
-                last[t] = -1  # asked
+                last[t] = -1  # done
             j += lengths[t]
         for j in range(n):
             last[chosen[j]] = -1
@@ -137,24 +140,24 @@ def _losses(matches, p, starts, counts, fixed):
 
 
 @compiled
-def _renumber(first, tokens, new):
-    """Gives the tokens new numbers, in place; matches of tokens with a number below 0 go."""
+def _renumber(offsets, tokens, new_id):
+    """Give tokens new IDs, in place; matches of tokens with a negative ID are removed."""
     n = 0
-    for i in range(len(first) - 1):
-        a, b = first[i], first[i + 1]
-        first[i] = n
+    for i in range(len(offsets) - 1):
+        a, b = offsets[i], offsets[i + 1]
+        offsets[i] = n
         for e in range(a, b):
-            if new[tokens[e]] >= 0:
-                tokens[n] = new[tokens[e]]
+            if new_id[tokens[e]] >= 0:
+                tokens[n] = new_id[tokens[e]]
                 n += 1
-    first[-1] = n
+    offsets[-1] = n
 
 
-def _only(matches: Matches, kept: np.ndarray) -> Matches:
-    """The matches of the kept tokens; the old ones are used up."""
-    new = np.where(kept, np.cumsum(kept) - 1, -1).astype(np.int32)
-    _renumber(matches.first, matches.tokens, new)
-    return Matches(matches.first, matches.tokens[: matches.first[-1]], matches.lengths[kept])
+def _select(matches: Matches, keep: np.ndarray) -> Matches:
+    """The matches of the tokens to keep; overwrites the old ones."""
+    new_id = np.where(keep, np.cumsum(keep) - 1, -1).astype(np.int32)
+    _renumber(matches.offsets, matches.tokens, new_id)
+    return Matches(matches.offsets, matches.tokens[: matches.offsets[-1]], matches.lengths[keep])
 
 
 def learn_unigram(
@@ -165,17 +168,16 @@ def learn_unigram(
     max_token_length: int = 16,
     shrinking: float = 0.75,
 ) -> dict[str, float]:
-    """Learn ``size`` Unigram tokens from unique words and how often each occurs.
+    """Learn ``size`` Unigram tokens from unique words and their counts.
 
-    It begins with the substrings of at most ``max_token_length`` characters that recur, the million
-    best by count times length. Then two rounds of EM over all segmentations alternate with pruning,
-    which keeps the share ``shrinking`` of the tokens of several characters. Returns token ->
-    natural log probability, the most probable first (ties, to ten digits: code points); fewer than
-    ``size`` when the words have fewer, or when the expected count of some is 0. Memory: about 65
-    bytes per character of the unique words. Source: Kudo 2018, section 3.2; the lecture;
-    `textbook.train_unigram`.
+    Starts from the repeated substrings of at most ``max_token_length`` characters, the best million
+    by count times length. Two rounds of EM over all segmentations alternate with pruning, which
+    keeps a share of ``shrinking`` of the tokens longer than a character. Returns token -> natural log
+    probability in descending order (ties, to ten digits: code points); fewer than ``size`` if the
+    words have fewer, or if some expected counts are 0. Memory: about 65 bytes per character of the
+    unique words. Source: Kudo 2018, section 3.2; the lecture; `textbook.train_unigram`.
     """
-    order = sorted(range(len(words)), key=words.__getitem__)  # theirs must not decide
+    order = sorted(range(len(words)), key=words.__getitem__)  # the result must not depend on it
     text, counts = write_text([words[i] for i in order]), counts[order]
     places, weights, matches = find_repeats(text, counts, SEED_SIZE, max_token_length)
     p = weights / math.fsum(weights)
@@ -185,16 +187,16 @@ def learn_unigram(
             expected = _expect(matches, p, text.starts, counts)
             expected[fixed] = np.maximum(expected[fixed], 1)
             p = expected / math.fsum(expected)
-        free = np.flatnonzero(~fixed)[::-1]  # of equals, the last in code-point order goes first
-        if len(p) <= size or len(free) == 0:
+        candidates = np.flatnonzero(~fixed)[::-1]  # ties: the last in code-point order goes first
+        if len(p) <= size or len(candidates) == 0:
             break
         losses = _losses(matches, p, text.starts, counts, fixed)
-        order = free[np.argsort(np.round(losses[free], 9), kind="stable")]
-        drop = max(1, int((1 - shrinking) * len(free)))
-        kept = np.ones(len(p), bool)
-        kept[order[: min(drop, len(p) - size)]] = False
-        p, places, fixed = p[kept], places[kept], fixed[kept]
-        matches = _only(matches, kept)
+        order = candidates[np.argsort(np.round(losses[candidates], 9), kind="stable")]
+        n_pruned = max(1, int((1 - shrinking) * len(candidates)))
+        keep = np.ones(len(p), bool)
+        keep[order[: min(n_pruned, len(p) - size)]] = False
+        p, places, fixed = p[keep], places[keep], fixed[keep]
+        matches = _select(matches, keep)
     learned = zip(text.read(places, matches.lengths), p.tolist(), strict=True)
     learned = sorted(learned, key=lambda item: (-float(f"{item[1]:.9e}"), item[0]))
     return {token: math.log(p) for token, p in learned if p > 0}

@@ -1,8 +1,9 @@
-"""Questions with four options and texts with classes, of our own.
+"""Make questions with four options and texts with classes: ``python tools/questions.py``.
 
 They come from packages that pip installs: questions from the Human Phenotype Ontology (HPO), and
 the descriptions of ICD-10-CM with their chapters. What differs in one word only (sibling terms; a
-category's codes, by side and by encounter) is always in the same split, whatever the seed.
+category's codes, by side and by encounter) is always in the same split, whatever the seed. The
+command stores those that notebook 16 uses in ``data/questions``.
 """
 
 import re
@@ -16,9 +17,9 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from ..text.packaged_texts import icd_descriptions, obo_names, obo_texts
-from ..text.documents import digest
-from ..tokenizer.checks import positive
+from tokhelpers.text.documents import digest
+from tokhelpers.text.packaged_texts import icd_descriptions, obo_names, obo_texts
+from tokhelpers.tokenizer.checks import positive
 
 LETTERS = "ABCD"
 INSTRUCTION = "Choose the one option that answers this medical question."
@@ -277,3 +278,27 @@ def _check_draw(n: int | None, split: str) -> None:
 def _check_enough(n: int | None, available: int, split: str) -> None:
     if n is not None and n > available:
         raise ValueError(f"n must be at most {available}, all in the split {split!r}, not {n}")
+
+
+def stored_tables() -> dict[str, pd.DataFrame]:
+    """Make the tables of ``data/questions`` that notebook 16 uses, by name."""
+    questions = [
+        {
+            "subject": q.subject,
+            "question": q.question,
+            **dict(zip(LETTERS, q.options, strict=True)),
+            "answer": LETTERS[q.answer],
+            "explanation": q.explanation,
+        }
+        for q in hpo_questions(150, split="test")
+    ]
+    chapters = {split: icd_chapters(1_100, split=split) for split in ("train", "test")}
+    chapters = pd.concat(chapters, names=["split"]).reset_index("split")
+    return {"hpo": pd.DataFrame(questions), "icd_chapters": chapters.reset_index(drop=True)}
+
+
+if __name__ == "__main__":
+    for name, table in stored_tables().items():
+        table.to_csv(
+            Path(__file__).parents[1] / "data" / "questions" / f"{name}.csv.xz", index=False
+        )

@@ -26,7 +26,9 @@ def test_the_stored_rows_are_of_the_papers_languages():
 
 
 def test_sizes_are_measured_as_extend_and_evaluate_would():
-    table = th.compare_language("llama-3", "ekk_Latn", sizes=[100], train=NTREX, chunks=None)
+    table = th.notebook.compare_language(
+        "llama-3", "ekk_Latn", sizes=[100], train=NTREX, chunks=None
+    )
     table = table.set_index(["method", "added", "merge_skipping"])
     llama, test = loaded("llama-3"), th.load_corpus("flores:ekk_Latn")
     longer = th.with_merge_skipping(th.extend(llama, th.continue_bpe(llama, NTREX, 100)), False)
@@ -37,22 +39,22 @@ def test_sizes_are_measured_as_extend_and_evaluate_would():
 
 @pytest.mark.long
 def test_only_the_most_frequent_chunks_are_learned_from():
-    few = th.compare_language("qwen", "ekk_Latn", sizes=[100], train=NTREX, chunks=300)
+    few = th.notebook.compare_language("qwen", "ekk_Latn", sizes=[100], train=NTREX, chunks=300)
     counts = sorted(NTREX.counts.items(), key=lambda item: (-item[1], item[0]))[:300]
     words = dict(counts)
-    same = th.compare_language("qwen", "ekk_Latn", sizes=[100], train=words)
+    same = th.notebook.compare_language("qwen", "ekk_Latn", sizes=[100], train=words)
     pd.testing.assert_frame_equal(few, same)
 
 
 @pytest.mark.long
 def test_a_text_that_yields_too_few_tokens_gives_fewer_sizes():
-    table = th.compare_language("qwen", "ekk_Latn", sizes=[50, 1_000_000], train=NTREX)
+    table = th.notebook.compare_language("qwen", "ekk_Latn", sizes=[50, 1_000_000], train=NTREX)
     assert set(table.added) == {0, 50}
-    none = th.compare_language("qwen", "ekk_Latn", sizes=[1_000_000], train=NTREX)
+    none = th.notebook.compare_language("qwen", "ekk_Latn", sizes=[1_000_000], train=NTREX)
     assert none.method.tolist() == ["base"] and none.unreachable_added.tolist() == [0]
 
 
 @pytest.mark.parametrize("language", ["xxx_Latn", "tha_Thai"])
 def test_a_language_without_a_text_is_refused(language):
     with pytest.raises(ValueError, match=language):
-        th.compare_language("qwen", language)
+        th.notebook.compare_language("qwen", language)

@@ -70,7 +70,7 @@ def test_weights_are_those_that_transformers_reads(model):
 MEASURED = r"""
 import re, sys, psutil, gguf, gguf.quants, transformers
 import tokhelpers as th
-from tokhelpers.models import smollm2
+from tokhelpers.models import loading
 transformers.LlamaForCausalLM
 def now(): return psutil.Process().memory_info().rss / 1e9
 before = now()
