@@ -12,7 +12,7 @@ from typing import Annotated
 import pandas as pd
 import typer
 
-from tokhelpers.__main__ import one_line_errors
+from tokhelpers.__main__ import in_one_line
 from tokhelpers.notebook.records import load_measured, profile, record_measured
 from tokhelpers.tokenizer.files import PLACE
 
@@ -156,7 +156,7 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
 @app.command()
-@one_line_errors
+@in_one_line
 def figures(
     names: Annotated[list[str] | None, typer.Argument(help="notebooks, by number or name")] = None,
     store: Annotated[bool, typer.Option(help="keep the fresh outputs in the notebooks")] = False,

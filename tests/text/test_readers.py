@@ -269,7 +269,9 @@ def test_bad_parquet(tmp_path):
 
 def test_a_missing_package_is_named_with_the_command(monkeypatch):
     monkeypatch.setitem(sys.modules, "datasets", None)
-    with pytest.raises(ImportError, match=r"datasets: pip install 'tokhelpers\[data\]'"):
+    with pytest.raises(
+        ImportError, match=r"datasets is not installed: pip install 'tokhelpers\[data\]'"
+    ):
         load_corpus("hf:owner/name")
     assert list(load_corpus("hpo", chars=5))  # others do without
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from ..extras import requires
 from ..tokenizer.files import CHECKOUT, write_all
 
 # Okabe and Ito's colour-blind-safe palette without its yellow, which is too light to print.
@@ -53,7 +54,8 @@ def set_style() -> None:
 
     >>> set_style()
     """
-    import seaborn
+    with requires("notebooks"):
+        import seaborn
 
     seaborn.set_theme(style="ticks", palette=COLOURS, rc=THEME)
     # FacetGrid replaces the constrained layout by its own; save_figure restores it
@@ -106,7 +108,8 @@ def save_figure(figure, table: pd.DataFrame, name: str, *, conditions: str = "")
 
 def _use_constrained_layout(grid) -> None:
     """Lay out a FacetGrid anew, with room for its title, its legend and labels beside its lines."""
-    import seaborn
+    with requires("notebooks"):
+        import seaborn
 
     if grid.legend is not None and grid.legend.axes is None and grid.legend.figure is not None:
         seaborn.move_legend(grid, "outside right upper")
