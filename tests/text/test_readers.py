@@ -153,7 +153,7 @@ def test_other_encodings(encoding, ending, tmp_path):
     [
         (PACK[".gz"](b"a text"), "is compressed by gzip: give it a name that ends in .gz"),
         (PACK[".xz"](b"a text"), "is compressed by xz: give it a name that ends in .xz"),
-        (b"PK\x03\x04zip", "is a zip archive: give it a name that ends in .zip"),
+        (b"PK\x03\x04zip", "is a zip archive: unpack it"),
     ],
     ids=["gzip", "xz", "zip"],  # gzip writes the second at which it packs
 )

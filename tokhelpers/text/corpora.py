@@ -233,7 +233,7 @@ def load_corpus(
 
     PATH is a file, a glob, a folder (all regular files below it, without hidden ones; of the kinds
     jsonl, csv and parquet those with that ending) or a URL such as `s3://bucket/*.gz`; files are in
-    sorted order. Files that end in .gz, .xz, .bz2 or .zip are decompressed. Lines end in \\n or
+    sorted order. Files that end in .gz, .xz or .bz2 are decompressed. Lines end in \\n or
     \\r\\n; one of more than 1 GiB is refused. SPLIT is the hub's own (default train), which is then
     divided here. REVISION is a commit, a tag or a branch.
 

@@ -13,7 +13,6 @@ import json
 import lzma
 import os
 import re
-import zipfile
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -30,12 +29,12 @@ from ..tokenizer.files import MAX_BYTES
 BLOCK = 1 << 22  # bytes read at a time
 BOM = "\ufeff"
 UTF_8 = "utf-8"
-ARCHIVE_ERRORS = (EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, OSError)
+ARCHIVE_ERRORS = (EOFError, zlib.error, lzma.LZMAError, OSError)
 UTF_16 = "is UTF-16: give encoding='utf-16'"
 SIGNATURES = {  # how files begin that are not UTF-8 text, and what to do with each
     b"\x1f\x8b": "is compressed by gzip: give it a name that ends in .gz",
     b"\xfd7zXZ": "is compressed by xz: give it a name that ends in .xz",
-    b"PK\x03\x04": "is a zip archive: give it a name that ends in .zip",
+    b"PK\x03\x04": "is a zip archive: unpack it",
     b"\xff\xfe": UTF_16,
     b"\xfe\xff": UTF_16,
 }
@@ -127,7 +126,10 @@ def _opened(file: Path | str) -> Iterator:
         # fsspec would read "::" and "://" in the name of a local file as a chain of URLs
         opener = open if isinstance(file, Path) else fsspec.open
         stream = stack.enter_context(opener(file, "rb"))
-        if packed := get_compression(str(file), "infer"):
+        packed = get_compression(str(file), "infer")
+        if packed == "zip":  # of several files in it only one would be read
+            raise ValueError(f"{file} is a zip archive: unpack it")
+        if packed:
             stream = stack.enter_context(compr[packed](stream, mode="rb"))
         yield stream
 
