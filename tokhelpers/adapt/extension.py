@@ -212,7 +212,7 @@ def always_split(spec: TokenizerSpec, tokens: Iterable[str]) -> list[str]:
     cores = [token.removeprefix(spec.prefix) for token in tokens]
     texts = {core: text for core in cores if (text := spec.text_of(core)) is not None}
     contexts = [(t, t.removeprefix(" "), " " + t, "a" + t, t + "a") for t in texts.values()]
-    pretokens = iter(pretokenizer(json.dumps(spec.pipeline))(list(chain.from_iterable(contexts))))
+    pretokens = pretokenizer(json.dumps(spec.pipeline))(list(chain.from_iterable(contexts)))
     # without a pre-tokenizer, merges cross pre-token boundaries
     separator = "\0" if splits_text(spec.pipeline["pre_tokenizer"]) else ""
     split = set()

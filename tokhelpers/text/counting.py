@@ -98,7 +98,11 @@ def _checked(counts: Pretokens, config: str) -> Pretokens:
 def _batches(corpus: Iterable[str], config: str) -> Iterable[Batch]:
     """The documents of a corpus in batches."""
     batches = corpus.batches() if isinstance(corpus, Corpus) else None
-    return batches_of(weighted_documents(corpus, config)) if batches is None else batches
+    return (
+        batches_of(weighted_documents(corpus, config, unchecked=True))
+        if batches is None
+        else batches
+    )
 
 
 def _text_sizes(corpus: Iterable[str], config: str, sizes: np.ndarray) -> list[int]:
@@ -120,7 +124,7 @@ def _is_bag(corpus) -> bool:
 
 def _count_partition(config: str, documents: Iterable[str]) -> Counts:
     """A worker's task: count the units of one partition."""
-    return count_units(batches_of(weighted_documents(documents)), config)
+    return count_units(batches_of(weighted_documents(documents, unchecked=True)), config)
 
 
 # --- through files -----------------------------------------------------------------------------------

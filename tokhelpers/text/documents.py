@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import repeat
 from numbers import Integral
 from typing import NamedTuple
 
@@ -80,11 +81,12 @@ def counts_of(corpus) -> Mapping[str, int] | None:
 
 
 def weighted_documents(
-    corpus: Iterable[str], pretokenizer_config: str | None = None
+    corpus: Iterable[str], pretokenizer_config: str | None = None, *, unchecked: bool = False
 ) -> Iterator[tuple[str, int]]:
     """Iterate over the documents of a corpus, each with how often it occurs.
 
-    A chunk of `ChunkCounts` loses its leading space if the pre-tokenizer adds one. Raises TypeError
+    A chunk of `ChunkCounts` loses its leading space if the pre-tokenizer adds one. With ``unchecked``
+    the caller finds documents that are not strings, as encoding them does at no cost. Raises TypeError
     for a single string, a table and a document that is not a string; ValueError for a missing value,
     a count that is not a non-negative integer, and counts of more than 2^52 characters.
 
@@ -94,7 +96,7 @@ def weighted_documents(
     check_corpus(corpus)
     counts = counts_of(corpus)
     if counts is None:
-        return _checked_documents(corpus)
+        return zip(corpus, repeat(1)) if unchecked else _checked_documents(corpus)
     # most counts are plain, and are recognised four times as fast as they are checked one by one
     documents = counts.items() if _are_plain(counts) else _checked_counts(counts)
     if isinstance(counts, ChunkCounts) and adds_space(pretokenizer_config):
@@ -112,7 +114,7 @@ def adds_space(pretokenizer_config: str | None) -> bool:
 def _checked_documents(corpus: Iterable[str]) -> Iterator[tuple[str, int]]:
     for index, document in enumerate(corpus):
         if not isinstance(document, str):
-            raise _wrong_document(document, index)
+            raise wrong_document(document, index)
         yield document, 1
 
 
@@ -130,7 +132,7 @@ def _checked_counts(counts: Mapping[str, int]) -> Iterator[tuple[str, int]]:
     total = 0
     for index, (document, n) in enumerate(counts.items()):
         if not isinstance(document, str):
-            raise _wrong_document(document, index)
+            raise wrong_document(document, index)
         if not isinstance(n, int | Integral) or n < 0:  # an int is recognised fastest
             raise ValueError(
                 f"the count of {document!r:.40} is {n!r}: it must be a whole number, such as 1"
@@ -145,8 +147,8 @@ def _checked_counts(counts: Mapping[str, int]) -> Iterator[tuple[str, int]]:
             yield document, int(n)
 
 
-def _wrong_document(document, index: int) -> Exception:
-    """The error for a document that is not a string."""
+def wrong_document(document, index: int) -> Exception:
+    """Make the error for a document that is not a string."""
     is_nan = isinstance(document, float) and document != document
     if document is None or document is pd.NA or is_nan:
         return ValueError(f"missing value at index {index}: leave it out, or use Series.dropna()")

@@ -18,6 +18,7 @@ from pyarrow import compute
 from ..tokenizer.pretokenization import LINES, Pretokenizer, pretokenizer
 from ..tokenizer.token_bytes import bytes_of, strings_of_bytes
 from .chunks import Batch, Counts, count_chunks
+from .documents import wrong_document
 
 BATCH_BYTES = 1 << 22  # of documents that are counted together
 
@@ -133,12 +134,15 @@ def pretokens_of_units(units: pa.Array, counts: np.ndarray, pretokenizer_config:
 def batches_of(documents: Iterable[tuple[str, int]]) -> Iterator[Batch]:
     """Encode weighted documents as UTF-8, about `BATCH_BYTES` at a time.
 
-    Raises ValueError for a document with a lone surrogate.
+    Raises ValueError for a missing value and for a lone surrogate, TypeError for other objects.
     """
-    documents, texts, weights, size = iter(documents), [], [], 0
+    documents, texts, weights, size, n = iter(documents), [], [], 0, 0
     while group := list(islice(documents, 100)):
         try:
             encoded = [text.encode() for text, _ in group]
+        except AttributeError:
+            items = enumerate((text for text, _ in group), n)
+            raise next(wrong_document(t, i) for i, t in items if not isinstance(t, str)) from None
         except UnicodeEncodeError as error:
             number = f"U+{ord(error.object[error.start]):04X}"
             raise ValueError(
@@ -147,6 +151,7 @@ def batches_of(documents: Iterable[tuple[str, int]]) -> Iterator[Batch]:
         texts += encoded
         weights += [n for _, n in group]
         size += sum(map(len, encoded))
+        n += len(group)
         if size > BATCH_BYTES:
             yield _joined(texts, weights)
             texts, weights, size = [], [], 0

@@ -1,9 +1,10 @@
 """What all functions of the package work on: a tokenizer with its vocabulary and settings at hand."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from itertools import chain, islice
+from os.path import commonprefix
 
 import numpy as np
 from tokenizers import Tokenizer
@@ -123,15 +124,15 @@ class Encoder:
     def pretokenizer(self) -> Pretokenizer:
         return pretokenizer(self.pretokenizer_config)
 
-    def pretokenize(self, texts: list[str]) -> list[list[str | int]]:
-        """Return for each text its pre-tokens (str) and the added tokens found in it (IDs)."""
+    def pretokenize(self, texts: list[str]) -> Iterator[list[str | int]]:
+        """Yield for each text its pre-tokens (str) and the added tokens found in it (IDs)."""
         if self.pretokenizer.pattern and not self._may_hold_added(texts):
             return self.pretokenizer(texts)
-        return [
+        return (
             self._pieces(encoding)
             for k in range(0, len(texts), BATCH)
             for encoding in self._added_finder.encode_batch(texts[k : k + BATCH])
-        ]
+        )
 
     def _may_hold_added(self, texts: list[str]) -> bool:
         """Whether an added token occurs in texts, before or after they are normalised."""
@@ -139,6 +140,9 @@ class Encoder:
         normalizer = self._added_finder.normalizer
         normalise = normalizer.normalize_str if normalizer and not text.isascii() else None
         normalised = normalise(text) if normalise else text
+        prefix = commonprefix([*self.added])
+        if all(map(str.isascii, self.added)) and prefix not in text and prefix not in normalised:
+            return False  # most have one, such as "<|", and there may be hundreds
         return any(
             token in text or (normalise and (token in normalised or normalise(token) in normalised))
             for token in self.added
@@ -187,7 +191,7 @@ class Encoder:
         """
         cache, texts, ids = {} if cache is None else cache, iter(texts), []
         while batch := list(islice(texts, BATCH)):
-            pieces_of_texts = self.pretokenize(batch)
+            pieces_of_texts = list(self.pretokenize(batch))
             new = dict.fromkeys(p for pieces in pieces_of_texts for p in pieces if p not in cache)
             cache.update((i, (i,)) for i in new if isinstance(i, int))  # added tokens
             words = [word for word in new if isinstance(word, str)]

@@ -8,7 +8,7 @@ The library does it, with two shortcuts where they are proven to give the same p
 import json
 import re
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from itertools import chain, islice
 
@@ -121,7 +121,7 @@ class Pretokenizer:
     ``pattern`` is the proven pattern or None. ``prefix`` is what is written before each chunk.
     ``at_spaces`` says whether text may be split at single spaces between words first.
 
-    >>> pretokenizer('{"normalizer": null, "pre_tokenizer": {"type": "Whitespace"}}')(["a cat"])
+    >>> [*pretokenizer('{"normalizer": null, "pre_tokenizer": {"type": "Whitespace"}}')(["a cat"])]
     [['a', 'cat']]
     """
 
@@ -135,14 +135,14 @@ class Pretokenizer:
         if self.pattern:
             self.split = _pattern_splitter(config, self.pattern, self.split)
 
-    def __call__(self, texts: list[str]) -> list[list[str]]:
-        """Return the pre-tokens of each text as the model gets them."""
+    def __call__(self, texts: list[str]) -> Iterator[list[str]]:
+        """Yield the pre-tokens of each text as the model gets them."""
         if self.pattern is None:
-            return [self.split(text) for text in texts]
+            return map(self.split, texts)
         single = self.are_single(pa.array(texts, pa.large_string())).tolist()
         pieces = [[t] if alone else self.split(t) for t, alone in zip(texts, single, strict=True)]
         written = iter(token_strings(chain.from_iterable(pieces)))
-        return [list(islice(written, len(of_text))) for of_text in pieces]
+        return (list(islice(written, len(of_text))) for of_text in pieces)
 
     def are_single(self, chunks: pa.Array) -> np.ndarray:
         """Say which chunks (an Arrow array of large strings) are one pre-token, behind ``prefix``."""
@@ -179,8 +179,8 @@ def _library_splitter(config: str) -> Callable[[str], list[str]]:
     normalizer, pre_tokenizer = inner.normalizer, inner.pre_tokenizer
     unsplit = not splits_text(json.loads(config)["pre_tokenizer"])
     if AT_START in config:  # the pre-tokenizer alone does not know what the normalizer removed
-        whole = pretokenizer_only(config, UNKNOWN_MODEL)
-        return lambda text: whole.encode(text, add_special_tokens=False).tokens
+        without_model = pretokenizer_only(config, UNKNOWN_MODEL)
+        return lambda text: without_model.encode(text, add_special_tokens=False).tokens
 
     def split(text: str) -> list[str]:
         if len(text) > LONGEST:
