@@ -12,7 +12,7 @@ from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_to
 
 import tokhelpers as th
 from tokhelpers.measure.reachability import BEFORE, BEHIND, LETTER, PLACES, Search, reachability
-from tokhelpers.tokenizer.pretokenization import GPT_2, LLAMA_3, QWEN, TEKKEN
+from tokhelpers.tokenizer.patterns import GPT_2, LLAMA_3, QWEN, TEKKEN
 from tokhelpers.tokenizer.token_bytes import token_strings
 
 

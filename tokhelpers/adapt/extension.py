@@ -58,6 +58,7 @@ def continue_bpe(
     pre-tokenizer or with ``Metaspace`` (Llama-2, Mistral v1) follows SentencePiece's rules: the
     text is NFKC-normalised; new characters come first, up to a coverage of 99.995 % of the text; a
     merged token has at most 16 characters, a single script, and no digit next to anything.
+    Text is split at the tokenizer's added tokens, which are never learned again.
 
     Warns, and returns fewer tokens, when the text yields fewer. Raises ValueError for a negative
     ``n_tokens``, a ``min_frequency`` or ``max_token_length`` below 1, non-integers, and counts
@@ -126,7 +127,7 @@ def naive_extension(
     tokens, merges = sorted(new.vocab, key=new.vocab.get), new.pairs()
     if method == "thesis" and not old.wordpiece:
         tokens, merges = _thesis_order(tokens, merges, old)
-    excluded = old.vocab.keys() | old.special | new.special
+    excluded = old.all_ids.keys() | new.added.keys()
     tokens = [token for token in tokens if token not in excluded]
     if n_tokens is not None and positive("n_tokens", n_tokens, 0) > len(tokens):
         raise ValueError(

@@ -91,7 +91,7 @@ def _tokens_of(spec, extension, sizes) -> list[str]:
             "these, or learn more"
         )
     tokens = checked_tokens(spec, extension.tokens[: max(numbers, default=0)])
-    if existing := [t for t in tokens if t in spec.vocab or t in spec.special]:
+    if existing := [t for t in tokens if t in spec.all_ids]:
         raise ValueError(
             f"{len(existing):,} of the {len(tokens):,} tokens are in the vocabulary already, first "
             f"{existing[0]!r}: leave them out"

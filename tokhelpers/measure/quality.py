@@ -13,6 +13,7 @@ from ..text.counting import ensure_counts
 from ..text.pretokens import Pretokens
 from ..tokenizer.encoder import Encoder
 from ..tokenizer.library import as_encoder, open_tokenizer
+from ..tokenizer.pretokenization import pretokenizer_only
 from ..tokenizer.spec import TokenizerSpec
 from ..tokenizer.token_bytes import BYTE_TOKENS, ends_inside, is_utf8
 from .words import count_words, spaced
@@ -83,10 +84,11 @@ def evaluate(
     """
     encoder = open_tokenizer(tokenizer)
     corpus = measurable(corpus, encoder)
-    words = ensure_counts(corpus, encoder)
-    if encoder.splits_at_added:
+    if encoder.splits_at_added:  # which are text as well: it may consist of them
+        words = ensure_counts(corpus, pretokenizer_only(encoder.pretokenizer_config))
         counts = _counts_in_text(encoder, corpus, words.pretokenizer_config)
     else:
+        words = ensure_counts(corpus, encoder)
         counts = encoder.count_tokens(words)
     return _measures(words, counts, _ids_of(encoder, added), encoder)
 

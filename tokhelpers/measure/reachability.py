@@ -102,7 +102,7 @@ def _tokens(spec: TokenizerSpec) -> pd.DataFrame:
     added = spec.added_tokens
     strings = dict(sorted(spec.all_tokens.items()))
     byte_tokens = {t: byte for byte, t in enumerate(BYTE_TOKENS)} if spec.byte_fallback else {}
-    writes_spaces = spec.byte_level or "▁" in spec.pretokenizer_config
+    writes_spaces = spec.byte_level or "▁" in str(spec.pipeline)
     texts, categories = [], []
     for i, token in strings.items():
         text, category = token, None

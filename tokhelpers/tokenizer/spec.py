@@ -153,6 +153,18 @@ class TokenizerSpec(Encoder):
         return ({self.unk_token} - {None}).union(self.added, BYTE_TOKENS)
 
     @cached_property
+    def not_learned(self) -> set[str]:
+        """Tokens that training neither produces nor merges.
+
+        These are added tokens outside the vocabulary, which no text brings to the model, and for a
+        model of characters also special ones, the unknown token and byte tokens.
+        """
+        added = self.added.keys() - self.vocab.keys()
+        if self.byte_level:
+            return added
+        return added.union({self.unk_token} - {None}, self.special, BYTE_TOKENS)
+
+    @cached_property
     def written_vocab(self) -> dict[str, int]:
         """The vocabulary in order of IDs, with the added tokens below its largest ID."""
         largest = max(self.vocab.values(), default=-1)
