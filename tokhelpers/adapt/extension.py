@@ -180,9 +180,11 @@ def extend(
 
     WordPiece has no merges and takes ``append`` only. A ``TokenizerSpec`` gives a ``TokenizerSpec``
     at a fraction of the cost. Warns of tokens that the normalizer or pre-tokenizer breaks up in
-    every text (not for a ``TokenizerSpec``). Raises ValueError for more tokens than there are,
-    tokens that the vocabulary has already, duplicates, strings that cannot be tokens, and an
-    unknown ``how``; TypeError for anything but an ``Extension``.
+    every text, and with ``add_tokens`` of those that cannot be added tokens, such as a byte of a
+    character (not for a ``TokenizerSpec``). Raises ValueError for more tokens than there are,
+    tokens that the vocabulary has already, duplicates, strings that cannot be tokens, an added token
+    (``single_word``) whose place in the vocabulary would change old segmentations, and an unknown
+    ``how``; TypeError for anything but an ``Extension``.
 
     Source: Purason et al. 2025, section 3.1 and Appendix F.
 
@@ -193,7 +195,16 @@ def extend(
     spec = TokenizerSpec.from_tokenizer(tokenizer, wordpiece=True)
     extended = next(extended_by_sizes(spec, extension, [n_tokens], how=how))
     result = extended.to_type_of(tokenizer)
-    tokens = [] if result is extended or how == "add_tokens" else extension.tokens[:n_tokens]
+    tokens = [] if result is extended else list(extension.tokens[:n_tokens])
+    if how == "add_tokens":
+        tokens, added = [], tokens
+        if unusable := spec.only_take_ids(added):
+            warnings.warn(
+                f"{len(unusable):,} of the {len(added):,} new tokens, first {unusable[0]!r}, cannot be "
+                "added tokens: they are incomplete UTF-8, or their text is the string of another "
+                "token; leave them out (they take up IDs now)",
+                stacklevel=2,
+            )
     if split := always_split(spec, tokens):
         warnings.warn(
             f"{len(split):,} of the {len(tokens):,} new tokens, first {split[0]!r}, can never be "

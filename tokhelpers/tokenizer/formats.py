@@ -10,8 +10,9 @@ from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalize
 
 from ..extras import requires
 from .files import read_whole, write_whole
+from .merge_ids import all_splits
 from .pretokenization import proven_pattern
-from .spec import TokenizerSpec, all_splits
+from .spec import TokenizerSpec
 from .token_bytes import BYTE_TOKENS, byte_of
 
 SPACED_WORDS = pre_tokenizers.Split("▁", "merged_with_next")  # how our trainers split such text
