@@ -28,7 +28,7 @@ def unreachable_tokens(
 
     Each token string is given to the model alone, without normalizer, pre-tokenizer and merge
     skipping; a token that is not encoded as itself is unreachable. By default all ordinary tokens
-    are tested (no special, added or byte-fallback tokens such as ``<0x0A>``), else ``tokens``.
+    are tested (no special, added, unknown or byte-fallback tokens such as ``<0x0A>``), else ``tokens``.
     Returns the unreachable ones in order of their IDs. Raises ValueError for tokens that are not in
     the vocabulary.
 
@@ -40,7 +40,7 @@ def unreachable_tokens(
     """
     spec = TokenizerSpec.from_tokenizer(tokenizer)
     if tokens is None:
-        excluded = spec.added.keys() | (BYTE_TOKENS if spec.byte_fallback else ())
+        excluded = {*spec.added, spec.unk_token, *(BYTE_TOKENS if spec.byte_fallback else ())}
         tokens = [t for t in spec.vocab if t not in excluded]
     tokens = list(tokens)
     if missing := [token for token in tokens if token not in spec.vocab]:
