@@ -115,7 +115,6 @@ def test_the_thesis_algorithms(family):
         assert (longer.vocab, longer.pairs()) == (vocab, merges)
 
 
-@pytest.mark.filterwarnings("ignore:.* no merges lead to them")
 def test_tokens_that_are_always_split_are_reported(base, mistral):
     """Added as asked for, but not silently: a marker of no use holds its id."""
     for tokenizer, tokens in (

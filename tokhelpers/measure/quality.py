@@ -24,7 +24,10 @@ POWER = 2.5  # of the Rényi efficiency
 def unreachable_tokens(
     tokenizer: Tokenizer | TokenizerSpec, tokens: Iterable[str] | None = None
 ) -> list[str]:
-    """List the tokens that merges do not produce: the Self-Tokenization Test.
+    """List the tokens that are unreachable by merges: the Self-Tokenization Test.
+
+    Others can be never produced by text all the same, as their text is always split: see
+    ``reachability``.
 
     Each token string is given to the model alone, without normalizer, pre-tokenizer and merge
     skipping; a token that is not encoded as itself is unreachable. By default all ordinary tokens

@@ -6,6 +6,7 @@ Whatever changes a tokenizer makes a new specification of it; the old one stays 
 import gc
 import hashlib
 import json
+import os
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -24,6 +25,7 @@ from .segmentation import MergeTable, initial_ids, initial_ids_of_pieces, merge_
 from .token_bytes import BYTE_TOKENS
 
 PIPELINE = ("normalizer", "pre_tokenizer")  # what decides a tokenizer's pre-tokens
+_NAMED = {}  # packaged tokenizers that were given by name; no function changes its argument
 _PARSED = WeakKeyDictionary()  # tokenizer: digest of its JSON, and its specification
 
 
@@ -54,9 +56,9 @@ class TokenizerSpec(Encoder):
     def from_tokenizer(cls, tokenizer, *, wordpiece: bool = False) -> "TokenizerSpec":
         """Parse a BPE tokenizer, or a WordPiece one as well if ``wordpiece`` is set.
 
-        ``tokenizer`` is a ``tokenizers.Tokenizer``, a ``transformers`` tokenizer that wraps one, or a
-        specification, which is returned. A tokenizer is parsed once, and again after it has changed.
-        Raises TypeError for anything else; ValueError for another model, for BPE that marks the ends or
+        ``tokenizer`` is a ``tokenizers.Tokenizer``, a ``transformers`` tokenizer that wraps one, a name
+        or a path as for ``load_tokenizer``, or a specification, which is returned. A tokenizer is
+        parsed once, and again after it has changed. Raises TypeError for anything else; ValueError for another model, for BPE that marks the ends or
         the insides of words in its tokens, for merges that name tokens outside the vocabulary, for two
         tokens with one ID, and for IDs far beyond the number of tokens.
 
@@ -278,14 +280,29 @@ class TokenizerSpec(Encoder):
 
 # --- parsing ---------------------------------------------------------------------------------------
 def backend_of(tokenizer) -> Tokenizer:
-    """Return the ``tokenizers.Tokenizer`` that this is or wraps; TypeError for anything else."""
+    """Return the ``tokenizers.Tokenizer`` that this is, wraps, names, or whose path it is.
+
+    Raises TypeError for anything else, and for names and paths what ``load_tokenizer`` raises.
+    """
+    if isinstance(tokenizer, str | os.PathLike):
+        return _loaded(tokenizer)
     backend = getattr(tokenizer, "backend_tokenizer", tokenizer)
     if not isinstance(backend, Tokenizer):
         raise TypeError(
             f"a tokenizer is needed, got {type(tokenizer).__name__}: "
-            "load one with load_tokenizer, or give a tokenizers.Tokenizer"
+            "load one with load_tokenizer, or give its name, its path or a tokenizers.Tokenizer"
         )
     return backend
+
+
+def _loaded(name: str | os.PathLike) -> Tokenizer:
+    from .vendors import NAMES, load_tokenizer  # which parses what it loads
+
+    if name not in NAMES:  # a file can change
+        return load_tokenizer(name)
+    if name not in _NAMED:
+        _NAMED[name] = load_tokenizer(name)
+    return _NAMED[name]
 
 
 def _parse(backend: Tokenizer) -> TokenizerSpec:
