@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings, strategies as st
-from tokenizers import AddedToken, Tokenizer, models, pre_tokenizers
+from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_tokenizers
 
 import tokhelpers as th
+from tokhelpers.tokenizer.patterns import QWEN
 
 loaded = cache(th.load_tokenizer)  # for tests that leave it as it is
 
@@ -136,3 +137,42 @@ LIKE_REAL = {
     "padding": padding,
     "dropout": lambda: byte_level(dropout=0.5),
 }
+
+
+# --- tokenizers with added tokens, and texts of their parts ----------------------------------------
+PIECES = ["ab", "b c", "é", "e\u0301", "Ab", "foo", "▁f", " ", ".", "\n", "<n>"]
+PIPELINES = {
+    "GPT-2": (None, pre_tokenizers.ByteLevel(add_prefix_space=False)),
+    "Qwen": (
+        normalizers.NFC(),
+        pre_tokenizers.Sequence(
+            [
+                pre_tokenizers.Split(Regex(QWEN), "isolated"),
+                pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+            ]
+        ),
+    ),
+    "lower": (normalizers.Lowercase(), pre_tokenizers.Whitespace()),
+    "BERT": (normalizers.BertNormalizer(), pre_tokenizers.BertPreTokenizer()),
+    "SentencePiece": (
+        normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")]),
+        None,
+    ),
+}
+
+
+@st.composite
+def added_tokens(draw):
+    """A few ordinary added tokens with any flags, none of which is white space alone."""
+    contents = st.lists(st.sampled_from(PIECES), min_size=1, max_size=2).map("".join)
+    contents = contents.filter(str.strip)
+    flags = st.fixed_dictionaries(
+        dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), st.booleans())
+    )
+    return [
+        AddedToken(content, **draw(flags))
+        for content in draw(st.lists(contents, min_size=1, max_size=3, unique=True))
+    ]
+
+
+texts_of_pieces = st.lists(st.sampled_from([*PIECES, "a", "x", "1"]), min_size=1).map("".join)

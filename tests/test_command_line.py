@@ -1,6 +1,7 @@
 """The command line: tables and JSON on stdout, the rest on stderr, exit codes 0, 1 and 2."""
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -32,7 +33,7 @@ def small(tmp_path_factory):
 
 
 def test_help_shows_an_example_that_names_the_command():
-    for command in ("inspect", "explain", "compare", "extend", "prune"):
+    for command in ("inspect", "explain", "compare", "premium", "train", "extend", "prune"):
         told = run(command, "--help")
         assert f"Example: python -m tokhelpers {command}" in told.stdout and not told.exit_code
 
@@ -41,10 +42,10 @@ def test_inspect(small):
     told = run("inspect", small / "tokenizer.json", "--json")
     assert told.exit_code == 0 and "testing every token" in told.stderr, told.stderr
     found = json.loads(told.stdout)
-    assert found["vocabulary"] == 600 and found["never_produced"] == 0
+    assert found["vocabulary"] == 600 and found["never_produced_by_text"] == 0
     assert sum(row["tokens"] for row in found["rows"].values()) == 600
     table = run("inspect", small / "with_finding.json")
-    assert table.exit_code == 1 and "never produced: 1" in table.stdout
+    assert table.exit_code == 1 and "never produced by text: 1" in table.stdout
 
 
 def test_explain(small):
@@ -108,11 +109,13 @@ def test_extend_and_prune(small, tmp_path):
 def test_the_held_out_part_is_evaluated(small, tmp_path):
     asked = ["hpo", "-n", 20, "--chars", 50_000, "--out", tmp_path / "out", "--json"]
     rows = json.loads(run("extend", small / "tokenizer.json", *asked).stdout)
-    held = th.load_corpus("hpo", chars=50_000, split="test")
-    measured = th.evaluate(th.load_tokenizer(tmp_path / "out"), held)
-    assert rows["measured_on"] == "held-out text"
+    sample = th.measure.sample_documents(th.load_corpus("hpo", split="test"), 50_000)
+    measured = th.evaluate(th.load_tokenizer(tmp_path / "out"), sample.documents)
+    assert rows["measured_on"] == f"held-out text, 50,000 of {sample.of_chars:,} characters"
     assert rows["rows"]["after"]["bytes_per_token"] == pytest.approx(measured.bytes_per_token)
-    assert "- hpo, held out (split='test'): " in (tmp_path / "out" / "README.md").read_text("utf-8")
+    assert "- hpo, held out (split='test'), 50,000 of " in (
+        tmp_path / "out" / "README.md"
+    ).read_text("utf-8")
 
 
 @pytest.fixture
@@ -244,3 +247,147 @@ def test_as_a_process():
     told = subprocess.run(command, capture_output=True, text=True)
     assert told.returncode == 2 and told.stdout == ""
     assert told.stderr.splitlines()[-1].startswith("error: no tokenizer is called 'lama-3'")
+
+
+# --- what is measured ------------------------------------------------------------------------------
+def test_the_sample_does_not_depend_on_the_names_of_files(small, tmp_path):
+    """Two files in either order: the same held-out sample, and its share is said everywhere."""
+    texts = {"english": [f"a line of english text {i}" for i in range(3_000)]}
+    texts["other"] = [f"päätös yhtiön {i} kyllästyä" for i in range(9_000)]
+    rows = []
+    for names in (("a", "b"), ("b", "a")):
+        folder = tmp_path / "".join(names)
+        folder.mkdir()
+        for name, lines in zip(names, texts.values(), strict=True):
+            (folder / f"{name}.txt").write_text("\n".join(lines))
+        asked = [small / "tokenizer.json", f"text:{folder}", "-n", 5, "--chars", 10_000_000]
+        asked += ["--out", tmp_path / "out", "--force", "--json"]
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("tokhelpers.command_line.TEST_CHARS", 9_000)
+            extended = json.loads(run("extend", *asked).stdout)
+        assert re.fullmatch(r"held-out text, 9,000 of [\d,]+ characters", extended["measured_on"])
+        assert extended["measured_on"] in (tmp_path / "out" / "README.md").read_text("utf-8")
+        options = ["--on", f"text:{folder}", "--chars", 9_000, "--json"]
+        compared = json.loads(run("compare", small / "tokenizer.json", *options).stdout)
+        assert compared["sample"].startswith("9,000 of ")
+        rows.append((extended["rows"], [*compared["rows"].values()]))
+    assert rows[0] == rows[1]
+
+
+def test_other_texts_are_evaluated_as_well(small, tmp_path):
+    options = ["-n", 50, "--out", tmp_path / "out", "--also-on", "wordfreq:fi", "--json"]
+    result = run("prune", small / "tokenizer.json", "wordfreq:en", "--chars", 50_000, *options)
+    rows = json.loads(result.stdout)["rows"]
+    assert list(rows) == ["before", "after", "before, wordfreq:fi", "after, wordfreq:fi"]
+    assert rows["after, wordfreq:fi"]["tokens"] > rows["before, wordfreq:fi"]["tokens"]
+    assert "after, wordfreq:fi" in (tmp_path / "out" / "README.md").read_text("utf-8")
+
+
+def test_a_folder_inside_the_corpus_is_refused(small, tmp_path):
+    (tmp_path / "a.txt").write_text("a text\nand more")
+    asked = ["extend", small / "tokenizer.json", f"text:{tmp_path}", "-n", 1]
+    result = run(*asked, "--out", tmp_path / "new" / "folder")
+    assert result.exit_code == 2 and "is inside the corpus folder" in result.stderr
+    assert "counting" not in result.stderr and not (tmp_path / "new").exists()
+
+
+# --- further commands and options ------------------------------------------------------------------
+def test_version():
+    assert run("--version").stdout == f"tokhelpers {th.__version__}\n"
+
+
+@pytest.mark.parametrize("kind", ["byte-level-bpe", "sentencepiece-bpe", "unigram", "wordpiece"])
+def test_train(kind, tmp_path):
+    options = [
+        "--chars",
+        50_000,
+        "-n",
+        500,
+        "--special",
+        "<s>",
+        "--out",
+        tmp_path / "out",
+        "--json",
+    ]
+    result = run("train", kind, "hpo", *options)
+    assert result.exit_code == 0, result.stderr
+    table = json.loads(result.stdout)
+    tokenizer = th.load_tokenizer(tmp_path / "out")
+    assert table["vocabulary"] == tokenizer.get_vocab_size() == 500
+    assert tokenizer.token_to_id("<s>") is not None
+    assert "no eos, pad, chat template in" in result.stderr
+    assert f"train {kind} hpo --tokens 500" in (tmp_path / "out" / "README.md").read_text("utf-8")
+
+
+def test_premium(small):
+    codes = ["--language", "fin_Latn", "--json"]
+    table = json.loads(run("premium", small / "tokenizer.json", *codes).stdout)
+    tokenizer = th.load_tokenizer(small / "tokenizer.json")
+    english, finnish = (
+        th.evaluate(tokenizer, th.load_corpus(f"flores:{code}")).tokens
+        for code in ("eng_Latn", "fin_Latn")
+    )
+    [premium] = table["rows"]["fin_Latn"].values()
+    assert premium == pytest.approx(finnish / english)
+
+
+def test_words_of_a_file(small, tmp_path):
+    (tmp_path / "words.txt").write_text("Krankenkasse\nÄrztekammer\n\n")
+    asked = [small / "tokenizer.json", "hpo", "--chars", 20_000, "--out", tmp_path / "out"]
+    result = run("extend", *asked, "--words", tmp_path / "words.txt")
+    assert result.exit_code == 0, result.stderr
+    tokens = th.load_tokenizer(tmp_path / "out").encode("die Krankenkasse Ärztekammer").tokens
+    assert len(tokens[-2:]) == 2 and tokens[-2] == "ĠKrankenkasse"
+    assert "give the number of tokens with --tokens, or" in run("extend", *asked).stderr
+
+
+def test_a_tiktoken_file(small, tmp_path):
+    out = tmp_path / "new.tiktoken"
+    asked = ["extend", small / "tokenizer.json", "hpo", "--chars", 20_000, "-n", 5, "--out", out]
+    result = run(*asked)
+    assert result.exit_code == 0 and "has no special tokens and no pattern" in result.stderr
+    lines = out.read_text().splitlines()
+    assert len(lines) == 605 and lines[-1].endswith(" 604")
+    assert "new.tiktoken exists: choose another name, or pass --force" in run(*asked).stderr
+
+
+def test_list_tokens_of_a_category(small):
+    result = run("inspect", small / "with_finding.json", "--list", "never", "--json")
+    assert [row["token"] for row in json.loads(result.stdout)["rows"].values()] == ["never made"]
+    result = run("inspect", small / "with_finding.json", "--list", "nothing")
+    assert result.exit_code == 2 and "use one of by merges" in result.stderr
+
+
+def test_names_are_checked_before_anything_is_measured(small):
+    result = run("compare", small / "tokenizer.json", "lama-3", "--on", "hpo")
+    assert result.exit_code == 2 and "evaluating" not in result.stderr
+
+
+def test_roles_of_a_packaged_tokenizer_are_saved(tmp_path):
+    asked = ["hpo", "--chars", 20_000, "-n", 3, "--out"]
+    result = run("extend", "smollm2-135m", *asked, tmp_path / "smollm2")
+    assert result.exit_code == 0 and "use --like" not in result.stderr
+    new = AutoTokenizer.from_pretrained(tmp_path / "smollm2")
+    assert new.pad_token == "<|im_end|>" and new.chat_template
+    result = run("extend", "qwen", *asked, tmp_path / "qwen")
+    assert "no eos, pad, chat template in" in result.stderr
+
+
+@pytest.mark.parametrize("name", ["öut", "out"])
+def test_a_terminal_without_letters_and_a_reader_that_has_gone(name, small, tmp_path):
+    """Forced ASCII, and stdout closed at once: the command ends as it would otherwise."""
+    command = [sys.executable, "-m", "tokhelpers", "prune", small / "tokenizer.json", "hpo"]
+    command += ["--chars", "9000", "-n", "3", "--out", tmp_path / name]
+    environment = os.environ | {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
+    process = subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    if name == "out":
+        process.stdout.close()
+        stderr = process.stderr.read()
+    else:
+        stdout, stderr = process.communicate()
+        assert "\\xf6ut" in stdout
+    assert process.wait() == 0, stderr
+    assert "error" not in stderr.lower() and "Broken" not in stderr
+    process.stderr.close()

@@ -4,10 +4,7 @@ Tables are written to stdout (with ``--json``: one JSON object), progress and er
 exit code is 0 on success, 1 if there is a finding to look at, and 2 if the command failed.
 """
 
-import functools
 import json
-import os
-import warnings
 from pathlib import Path
 from typing import Annotated
 
@@ -16,159 +13,89 @@ import typer
 
 import tokhelpers as th
 
+from . import command_line as cli
+from .command_line import EXIT_FINDING, TEST_CHARS, as_table, in_one_line, load_logged, log, show
+
 pd = lazy_loader.load("pandas")  # so that --help and usage errors are immediate
 app = typer.Typer(
     help=__doc__, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False
 )
-
-EXIT_FINDING, EXIT_ERROR = 1, 2
-TEST_CHARS = 1_000_000  # of held-out text on which a new tokenizer is evaluated
-TOKENIZER_HELP = "llama-3, qwen, gpt-4o, ... (see th.load_tokenizer), a path, or a hub ID"
-TOKENIZER = Annotated[str, typer.Argument(metavar="TOKENIZER", help=TOKENIZER_HELP)]
-CORPUS = Annotated[
-    str,
-    typer.Argument(metavar="CORPUS", help="hpo, wordfreq:fi, text:PATH, jsonl:PATH, hf:ID, ..."),
-]
-FOLDER = Annotated[str, typer.Option("--out", help="the transformers folder to write")]
-TOKENS = Annotated[int, typer.Option("--tokens", "-n", min=1, help="number of tokens")]
-FORCE = Annotated[bool, typer.Option("--force", help="overwrite an existing folder")]
-CHARS = Annotated[int | None, typer.Option(min=1, help="read at most this many characters")]
-ENCODING = Annotated[str, typer.Option(help="of text and jsonl files, such as utf-16 or latin-1")]
-AS_JSON = Annotated[bool, typer.Option("--json", help="print one JSON object instead of a table")]
-
-log = functools.partial(typer.echo, err=True)  # progress, and errors
+KINDS = ("byte-level-bpe", "sentencepiece-bpe", "unigram", "wordpiece")
+MEASURES = ["bytes_per_token", "chars_per_token", "tokens_per_word", "renyi_efficiency", "tokens"]
 
 
-def in_one_line(command):
-    """Report the errors and warnings of a command in one line each."""
-
-    @functools.wraps(command)
-    def wrapper(*arguments, **options):
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("always", UserWarning)
-                warnings.showwarning = lambda message, *_, **__: log(f"warning: {message}")
-                return command(*arguments, **options)
-        except (typer.Exit, typer.Abort):
-            raise
-        except Exception as error:
-            log(f"error: {' '.join(str(error).split()) or type(error).__name__}")
-            raise typer.Exit(EXIT_ERROR) from None
-
-    return wrapper
+def print_version(asked: bool) -> None:
+    if asked:
+        cli.write(f"tokhelpers {th.__version__}")
+        raise typer.Exit
 
 
-def show(table, as_json: bool, **facts) -> None:
-    """Print a table with one row of measures per name, and further facts."""
-    if as_json:
-        rows = json.loads(table.to_json(orient="index", double_precision=10))
-        print(json.dumps({**facts, "rows": rows}, ensure_ascii=False))
-    else:
-        print(table.round(4).to_string())
-        for name, value in facts.items():
-            print(f"{name.replace('_', ' ')}: {value}")
+@app.callback()
+def main(
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=print_version)
+    ] = False,
+) -> None:
+    pass
 
 
-def load_logged(tokenizer: str):
-    log(f"loading {tokenizer}")
-    return th.load_tokenizer(tokenizer)
-
-
-def load_and_count(options: dict):
-    """Check a command's options; return the tokenizer, the corpus and its counts.
-
-    Usage errors are raised before anything is counted or trained.
-    """
-    from .tokenizer.files import check_folder
-
-    check_folder(options["out"], overwrite=options["force"])
-    corpus = th.load_corpus(options["corpus"], chars=options["chars"], encoding=options["encoding"])
-    tokenizer = load_logged(options["tokenizer"])
-    log(f"counting {corpus.name}")
-    return tokenizer, corpus, th.count_pretokens(corpus, tokenizer)
-
-
-def transformers_folder(tokenizer: str) -> str | None:
-    """The folder that a tokenizer was loaded from, if it has a ``tokenizer_config.json``."""
-    path = Path(os.path.expanduser(tokenizer))
-    folder = path if path.is_dir() else path.parent
-    return str(folder) if path.exists() and (folder / "tokenizer_config.json").exists() else None
-
-
-def evaluation_text(corpus, tokenizer, counts):
-    """Return the text to evaluate on, its description, and its entry in the model card.
-
-    That is the corpus's held-out part; where it has none, it is the training text itself (``counts``),
-    which is in the card already.
-    """
-    from .tokenizer.library import as_encoder
-
-    try:
-        test = corpus.held_out(min(corpus.chars or TEST_CHARS, TEST_CHARS))
-        next(iter(test))  # raises ValueError if it has no document
-        text = th.measure.measurable(test, tokenizer)
-        if test.name == corpus.name:
-            return text, "held-out text", {f"{corpus.name}, held out (split='test')": text}
-        return text, test.name, {f"{test.name}, test text": text}
-    except (ValueError, FileNotFoundError) as error:
-        log(f"warning: {error}; evaluating on the training text instead")
-        text = corpus if as_encoder(tokenizer).splits_at_added else counts
-        return text, "the training text", {}
-
-
-def save(command: typer.Context, corpus, old, new, counts):
-    """Save a new tokenizer with its card; return its measures before and after, and on which text."""
-    options = command.params
-    test, description, test_entry = evaluation_text(corpus, old, counts)
-    measures = {"before": th.evaluate(old, test), "after": th.evaluate(new, test)}
-    shown = ["tokens", "by", *["min_frequency"] * (options.get("min_frequency", 1) > 1)]
-    call = ["python -m tokhelpers", command.info_name, options["tokenizer"], options["corpus"]]
-    call += [f"--{name.replace('_', '-')} {options[name]}" for name in shown if name in options]
-    log(f"saving {options['out']}")
-    th.save_pretrained(
-        new,
-        options["out"],
-        like=transformers_folder(options["tokenizer"]),
-        overwrite=options["force"],
-        base={options["tokenizer"]: old},
-        texts={f"{options['corpus']}, training text": counts, **test_entry},
-        calls=[" ".join(call)],
-        measures={f"{when}, on {description}": row for when, row in measures.items()},
-    )
-    columns = ["bytes_per_token", "tokens_per_word", "tokens"]
-    return pd.DataFrame(measures).T[columns].astype({"tokens": int}), description
+main.__doc__ = __doc__
 
 
 @app.command(epilog="Example: python -m tokhelpers inspect llama-3")
 @in_one_line
-def inspect(tokenizer: TOKENIZER, as_json: AS_JSON = False) -> None:
-    """Report how each token of a BPE tokenizer can be produced; exit code 1 if some never can.
+def inspect(
+    tokenizer: cli.Tokenizer,
+    category: Annotated[
+        str | None,
+        typer.Option("--list", help="list the tokens of a category, such as never"),
+    ] = None,
+    as_json: cli.Json = False,
+) -> None:
+    """Report how each token of a BPE tokenizer can be produced; exit code 1 if text never produces some.
 
-    For other models, whose tokens are not built by merges, the kinds of tokens are counted.
+    A token that is unreachable by merges fails the Self-Tokenization Test; merge skipping may produce it
+    all the same. A token that is never produced by text has no text whose encoding contains it. For other
+    models, whose tokens are not built by merges, the kinds of tokens are counted.
     """
     from .tokenizer import library
 
     loaded = load_logged(tokenizer)
     encoder = library.open_tokenizer(loaded)
+    facts = {"vocabulary": loaded.get_vocab_size()}
     if encoder.spec is None:
-        rows = th.measure.describe_tokens(loaded)
-        table = rows.groupby("kind", sort=False).token.agg(tokens="size", first="first")
-        return show(table, as_json, vocabulary=loaded.get_vocab_size(), model=encoder.kind)
-    log("testing every token")
-    rows = th.reachability(loaded)
+        rows = th.measure.describe_tokens(loaded).rename(columns={"kind": "category"})
+        facts["model"] = encoder.kind
+    else:
+        log("testing every token")
+        rows = th.reachability(loaded)
+        facts["merge_skipping"] = bool(loaded.model.ignore_merges)
+        facts["unreachable_by_merges"] = len(th.unreachable_tokens(loaded))
+        facts["never_produced_by_text"] = int(rows.category.str.startswith("never").sum())
+    if category is not None:
+        return list_tokens(rows, category, as_json)
     table = rows.groupby("category", sort=False).token.agg(tokens="size", first="first")
-    never = int(rows.category.str.startswith("never").sum())
-    size, skipping = loaded.get_vocab_size(), bool(loaded.model.ignore_merges)
-    show(table, as_json, vocabulary=size, merge_skipping=skipping, never_produced=never)
-    raise typer.Exit(EXIT_FINDING if never else 0)
+    show(table.rename_axis("kind" if encoder.spec is None else None), as_json, **facts)
+    raise typer.Exit(EXIT_FINDING if facts.get("never_produced_by_text") else 0)
+
+
+def list_tokens(rows, category: str, as_json: bool) -> None:
+    """Print the tokens of the categories that begin with this name."""
+    listed = rows[rows.category.str.startswith(category)]
+    if listed.empty:
+        names = ", ".join(rows.category.unique())
+        raise ValueError(f"no token is in the category {category!r}: use one of {names}")
+    columns = [name for name in ("token", "category", "example") if name in listed]
+    table = listed[columns].astype(object)
+    show(table.where(table.notna(), None if as_json else ""), as_json)
 
 
 @app.command(epilog="Example: python -m tokhelpers explain llama-3 ' kyllästyä'")
 @in_one_line
 def explain(
-    tokenizer: TOKENIZER,
+    tokenizer: cli.Tokenizer,
     text: Annotated[str, typer.Argument(help="a word or a token, with its leading space")],
-    as_json: AS_JSON = False,
+    as_json: cli.Json = False,
 ) -> None:
     """Show the merges of a word, step by step, and where a token comes from."""
     loaded = load_logged(tokenizer)
@@ -180,27 +107,31 @@ def explain(
         log(str(error))
     if as_json:
         facts = None if explanation is None else json.loads(explanation.facts.to_json())
-        print(json.dumps({"token": facts, "rows": json.loads(steps.to_json(orient="records"))}))
+        rows = json.loads(steps.to_json(orient="records"))
+        cli.write(json.dumps({"token": facts, "rows": rows}))
         return
-    print(th.show_tokens(text, loaded), end="\n\n")
     shown = steps.drop(columns="pretoken").astype(object)
-    print(shown.where(shown.notna(), "").to_string(index=False))
+    table = shown.where(shown.notna(), "").to_string(index=False)
+    cli.write(f"{th.show_tokens(text, loaded)}\n\n{table}")
     if explanation is not None:
-        print(f"\n{explanation}")
+        cli.write(f"\n{explanation}")
 
 
 @app.command(epilog="Example: python -m tokhelpers compare llama-3 qwen --on flores:fin_Latn")
 @in_one_line
 def compare(
-    tokenizers: Annotated[list[str], typer.Argument(metavar="TOKENIZER...", help=TOKENIZER_HELP)],
+    tokenizers: cli.Tokenizers,
     on: Annotated[
         str | None,
         typer.Option(metavar="CORPUS", help="text to evaluate on; without it, vocabularies"),
     ] = None,
-    chars: CHARS = 1_000_000,
+    chars: Annotated[
+        int | None, typer.Option(min=1, help="evaluate on a sample of this many characters")
+    ] = TEST_CHARS,
     split: Annotated[str, typer.Option(help="part of the text: train or test")] = "test",
-    encoding: ENCODING = "utf-8",
-    as_json: AS_JSON = False,
+    encoding: cli.Encoding = "utf-8",
+    errors: cli.Errors = "strict",
+    as_json: cli.Json = False,
 ) -> None:
     """Compare several tokenizers on a text (--on), or the vocabularies of two."""
     if on is None:
@@ -214,65 +145,159 @@ def compare(
         names = (table.by + ": " + table.group).where(table.by != "all", "all")
         show(table.drop(columns=["by", "group"]).set_index(names.rename(None)), as_json)
         return
+    reading = {"split": split, "encoding": encoding, "errors": errors}
+    # what is drawn from a list or from counts has no order of files
+    corpus = th.load_corpus(on, **reading)
+    if on.startswith("wordfreq:") or corpus.counts is not None:
+        corpus, facts = th.load_corpus(on, chars=chars, **reading), {}
+    else:
+        sample = th.measure.sample_documents(corpus, chars)
+        corpus, facts = sample.documents, {"sample": str(sample)}
+    loaded = {name: load_logged(name) for name in tokenizers}  # a wrong name ends this at once
     rows = {}
-    text = th.load_corpus(on, chars=chars, split=split, encoding=encoding)
-    for name in tokenizers:
-        loaded = load_logged(name)
-        log(f"evaluating on {on}")
-        rows[name] = th.evaluate(loaded, text)
-    columns = ["bytes_per_token", "chars_per_token", "tokens_per_word", "renyi_efficiency"]
-    table = pd.DataFrame(rows).T[[*columns, "tokens"]].astype({"tokens": int})
-    show(table, as_json, corpus=on, split=split)
+    for name, tokenizer in loaded.items():
+        log(f"evaluating {name} on {on}")
+        rows[name] = th.evaluate(tokenizer, corpus)
+    show(as_table(rows, MEASURES), as_json, corpus=on, split=split, **facts)
+
+
+@app.command(epilog="Example: python -m tokhelpers premium gpt-4o qwen --language fin_Latn")
+@in_one_line
+def premium(
+    tokenizers: cli.Tokenizers,
+    language: Annotated[
+        list[str] | None,
+        typer.Option(help="a FLORES code such as hin_Deva; can be repeated (default: all)"),
+    ] = None,
+    as_json: cli.Json = False,
+) -> None:
+    """Report how many tokens languages need for the same sentences, relative to English (FLORES)."""
+    from .text.stored_counts import stored_texts
+
+    names = stored_texts().name
+    codes = language or sorted(names[names.str.startswith("flores:")].str.removeprefix("flores:"))
+    texts = {code: th.load_corpus(f"flores:{code}") for code in dict.fromkeys(["eng_Latn", *codes])}
+    table = pd.DataFrame(index=[*texts])
+    for name, tokenizer in {name: load_logged(name) for name in tokenizers}.items():
+        log(f"counting tokens of {name}")
+        tokens = pd.Series({c: th.evaluate(tokenizer, text).tokens for c, text in texts.items()})
+        table[name] = tokens / tokens["eng_Latn"]
+    show(table, as_json, relative_to="eng_Latn")
+
+
+@app.command(epilog="Example: python -m tokhelpers train unigram text:my.txt -n 8000 --out mine")
+@in_one_line
+def train(
+    command: typer.Context,
+    kind: Annotated[str, typer.Argument(help=f"one of {', '.join(KINDS)}")],
+    corpus: cli.Corpus,
+    tokens: cli.Tokens,
+    out: cli.Out,
+    special: Annotated[
+        list[str] | None, typer.Option(help="a special token; can be repeated")
+    ] = None,
+    min_frequency: cli.MinFrequency = 1,
+    chars: cli.Chars = None,
+    encoding: cli.Encoding = "utf-8",
+    errors: cli.Errors = "strict",
+    force: cli.Force = False,
+    as_json: cli.Json = False,
+) -> None:
+    """Train a tokenizer from scratch, with a vocabulary of --tokens; exit code 1 if it is smaller."""
+    if kind not in KINDS:
+        raise ValueError(f"no kind of tokenizer is called {kind!r}: use one of {', '.join(KINDS)}")
+    cli.check_out(out, [corpus], overwrite=force)
+    text = th.load_corpus(corpus, chars=chars, encoding=encoding, errors=errors)
+    log(f"training {tokens:,} tokens on {text.name}")
+    options = {"vocab_size": tokens, "special_tokens": special or []}
+    if kind != "unigram":
+        options["min_frequency"] = min_frequency
+    trained = getattr(th, f"train_{kind.replace('-', '_')}")(text, **options)
+    counts = th.count_pretokens(text, trained)
+    on = cli.evaluation_text(text, trained, counts)
+    rows = cli.evaluation_rows([on], {"trained": trained})
+    card = {"texts": {f"{corpus}, training text": counts, **on.entry}}
+    cli.write_tokenizer(command, trained, rows, on.description, card, None)
+    size = trained.get_vocab_size()
+    show(as_table(rows), as_json, measured_on=on.description, vocabulary=size, saved=out)
+    raise typer.Exit(EXIT_FINDING if size < tokens else 0)
 
 
 @app.command(epilog="Example: python -m tokhelpers extend qwen wordfreq:fi -n 4000 --out qwen-fi")
 @in_one_line
 def extend(
     command: typer.Context,
-    tokenizer: TOKENIZER,
-    corpus: CORPUS,
-    tokens: TOKENS,
-    out: FOLDER,
-    min_frequency: Annotated[int, typer.Option(min=1, help="of a pair that is merged")] = 1,
-    chars: CHARS = None,
-    encoding: ENCODING = "utf-8",
-    force: FORCE = False,
-    as_json: AS_JSON = False,
+    tokenizer: cli.Tokenizer,
+    corpus: cli.Corpus,
+    out: cli.Out,
+    tokens: Annotated[
+        int | None, typer.Option("--tokens", "-n", min=1, help="number of tokens")
+    ] = None,
+    words: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="add the words of this file, one a line, instead"),
+    ] = None,
+    min_frequency: cli.MinFrequency = 1,
+    chars: cli.Chars = None,
+    also_on: cli.AlsoOn = None,
+    like: cli.Like = None,
+    encoding: cli.Encoding = "utf-8",
+    errors: cli.Errors = "strict",
+    force: cli.Force = False,
+    as_json: cli.Json = False,
 ) -> None:
-    """Add tokens by continued training; exit code 1 if some are missing or unreachable."""
-    base, texts, counts = load_and_count(command.params)
-    log(f"training {tokens:,} tokens")
-    extension = th.continue_bpe(base, counts, tokens, min_frequency=min_frequency)
+    """Add tokens by continued training, or the words of a file; exit code 1 if some are missing."""
+    if (tokens is None) == (words is None):
+        raise ValueError("give the number of tokens with --tokens, or a file of words with --words")
+    listed = None if words is None else words.expanduser().read_text("utf-8").splitlines()
+    base, texts, counts = cli.load_and_count(command.params)
+    if words is None:
+        log(f"training {tokens:,} tokens")
+        extension = th.continue_bpe(base, counts, tokens, min_frequency=min_frequency)
+    else:
+        extension = th.Extension.from_words(filter(str.strip, listed), base)
     extended = th.extend(base, extension)
     added = len(extension.tokens)
     unreachable = len(th.unreachable_tokens(extended, extension.tokens))
-    table, description = save(command, texts, base, extended, counts)
-    show(table, as_json, measured_on=description, added=added, unreachable=unreachable, folder=out)
-    raise typer.Exit(EXIT_FINDING if unreachable or added < tokens else 0)
+    table, description = cli.save(command, texts, base, extended, counts)
+    facts = {"measured_on": description, "added": added, "unreachable_by_merges": unreachable}
+    show(table, as_json, **facts, saved=out)
+    raise typer.Exit(EXIT_FINDING if unreachable or added < (tokens or 0) else 0)
 
 
 @app.command(epilog="Example: python -m tokhelpers prune qwen hpo -n 100000 --out qwen-small")
 @in_one_line
 def prune(
     command: typer.Context,
-    tokenizer: TOKENIZER,
-    corpus: CORPUS,
-    tokens: TOKENS,
-    out: FOLDER,
+    tokenizer: cli.Tokenizer,
+    corpus: cli.Corpus,
+    tokens: cli.Tokens,
+    out: cli.Out,
     by: Annotated[str, typer.Option(help="criterion: see th.pruning_order")] = "leaf-frequency",
-    chars: CHARS = None,
-    encoding: ENCODING = "utf-8",
-    force: FORCE = False,
-    as_json: AS_JSON = False,
+    chars: cli.Chars = None,
+    also_on: cli.AlsoOn = None,
+    like: cli.Like = None,
+    encoding: cli.Encoding = "utf-8",
+    errors: cli.Errors = "strict",
+    force: cli.Force = False,
+    as_json: cli.Json = False,
 ) -> None:
-    """Remove the tokens that the text needs least; exit code 1 if others become unreachable."""
-    base, texts, counts = load_and_count(command.params)
+    """Remove the tokens that the text needs least; exit code 1 if others become unreachable by merges.
+
+    Other languages may need them: evaluate on these with --also-on.
+    """
+    base, texts, counts = cli.load_and_count(command.params)
     log(f"ordering the tokens by {by}")
     pruned = th.prune(base, th.pruning_order(base, counts, by=by), tokens)
-    more = len(th.unreachable_tokens(pruned)) - len(th.unreachable_tokens(base))
-    table, description = save(command, texts, base, pruned, counts)
-    show(table, as_json, measured_on=description, pruned=tokens, more_unreachable=more, folder=out)
-    raise typer.Exit(EXIT_FINDING if more > 0 else 0)
+    before, after = (len(th.unreachable_tokens(t)) for t in (base, pruned))
+    table, description = cli.save(command, texts, base, pruned, counts)
+    facts = {"measured_on": description, "pruned": tokens}
+    if as_json:
+        facts |= {"unreachable_by_merges": after, "unreachable_by_merges_before": before}
+    else:
+        facts["unreachable_by_merges"] = f"{after:,} (before: {before:,})"
+    show(table, as_json, **facts, saved=out)
+    raise typer.Exit(EXIT_FINDING if after > before else 0)
 
 
 if __name__ == "__main__":

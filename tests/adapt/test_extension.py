@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from hypothesis import example, given, strategies as st
-from strategies import tokenizers_with_gaps
+from strategies import loaded, tokenizers_with_gaps
 from tokenizers import AddedToken, Tokenizer, models, pre_tokenizers, processors
 
 import tokhelpers as th
@@ -131,6 +131,30 @@ def test_tokens_that_are_always_split_are_reported(base, mistral):
         )
     with pytest.warns(UserWarning, match="1 of the 2 new tokens, first 'c-d'"):
         th.extend(train_wordpiece(TEXT), th.Extension(tokens=["c-d", "##bat"]))
+
+
+@pytest.mark.parametrize("name", ["smollm2-135m", "mistral-v1"])
+def test_words_become_tokens(name):
+    tokenizer, words = loaded(name), ["Krankenkasse", "Ärztekammer", "Blutdruckmessgerät"]
+    with pytest.warns(UserWarning, match="1 of the 5 words, first 'New York', cannot be one token"):
+        extension = th.Extension.from_words([*words, "the", "New York"], tokenizer)
+    extended = th.extend(tokenizer, extension)
+    assert len(extended.encode(f"die {' '.join(words)}", add_special_tokens=False)) == 4
+    assert th.unreachable_tokens(extended, extension.tokens) == []
+    with pytest.raises(ValueError, match="none of the 1 words is a new token"):
+        th.Extension.from_words(["the"], tokenizer)
+    with pytest.raises(TypeError, match="words is one string"):
+        th.Extension.from_words("the", tokenizer)
+
+
+def test_dead_tokens_are_reported():
+    """Plain words as token strings: what the byte alphabet spells is no UTF-8, or no merges lead to it."""
+    with pytest.warns(
+        UserWarning, match="'Ärztekammer', can never be .* not UTF-8; make them of wo"
+    ):
+        th.extend(loaded("smollm2-135m"), th.Extension(tokens=["Ärztekammer"]))
+    with pytest.warns(UserWarning, match="no merges lead to them; make the extension with"):
+        th.extend(loaded("smollm2-135m"), th.Extension(tokens=["Krankenkassenbeitrag"]))
 
 
 def test_added_tokens_cut_words_and_partial_bytes_only_hold_their_id(base):

@@ -162,9 +162,9 @@ def test_text_that_would_be_dropped_is_named(measure):
 def test_sizes_where_added_tokens_cut_the_text(name):
     """By documents; counts are refused in words that can be followed."""
     base, documents = LIKE_REAL[name](), ["low </s> lowest</s> <|note|> newest", "widest low"] * 9
-    extension = th.continue_bpe(base, documents, 6)
+    extension = th.continue_bpe(base, documents, 5)
     methods = {"continued": (extension, "append"), "added": (extension, "add_tokens")}
-    table = th.evaluate_sizes(base, methods, [3, 6], documents)
+    table = th.evaluate_sizes(base, methods, [3, 5], documents)
     for row in table.itertuples():
         how = methods[row.method][1]
         alone = th.evaluate(th.extend(base, extension, row.added, how=how), documents)

@@ -12,7 +12,7 @@ from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_to
 
 import tokhelpers as th
 from tokhelpers.measure.reachability import BEFORE, BEHIND, LETTER, PLACES, Search, reachability
-from tokhelpers.tokenizer.pretokenization import GPT_2, LLAMA_3, QWEN, TEKKEN
+from tokhelpers.tokenizer.patterns import GPT_2, LLAMA_3, QWEN, TEKKEN
 from tokhelpers.tokenizer.token_bytes import token_strings
 
 
@@ -203,3 +203,14 @@ def test_a_token_that_is_not_in_stored_form_is_never_made():
     settings["model"]["vocab"]["a space"] = 258
     rows = th.reachability(Tokenizer.from_str(json.dumps(settings)))
     assert rows.category[258] == "never: always split" and rows.text[258] is None
+
+
+def test_an_undeclared_unknown_token_and_tokens_made_of_it():
+    vocab = {"<unk>": 0, "a": 1, "<unk>a": 2, "b<unk>": 3}
+    tokenizer = Tokenizer(models.BPE(vocab, [("<unk>", "a")], unk_token="<unk>"))
+    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    table = reachability(tokenizer)
+    assert table.category.tolist() == ["unknown", "by merges", "by merges", "never: merges blocked"]
+    for i, row in table.iterrows():
+        assert row.example is None or i in tokenizer.encode(row.example).ids
+    assert table.example.notna().tolist() == [True, True, True, False]

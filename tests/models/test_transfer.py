@@ -442,3 +442,37 @@ def test_rows_are_those_of_whole_tokens_without_chance(name):
     found = [th.models.row_sources(old, new).pieces.tail(3).tolist() for old in (plain, base, base)]
     assert found[0] == found[1] == found[2]
     assert all(len(pieces) > 2 for pieces in found[0])
+
+
+def test_every_field_of_ids_follows_its_tokens():
+    old = th.train_byte_level_bpe(["bat bat bag tag"], vocab_size=260)
+    new = th.prune(old, ["ag", "tag"], 1) if "ag" in old.get_vocab() else old
+    gone, moved = old.token_to_id("ag"), old.token_to_id("tag")
+    model = th.new_model("small-llama", 260, "causal-lm", hidden_size=6)
+    generation = model.generation_config
+    generation.suppress_tokens, generation.begin_suppress_tokens = [gone, moved, 5], [gone]
+    generation.bad_words_ids = [[moved], [5, moved], [gone, 5]]
+    generation.sequence_bias = [[[moved], -1.0], [[gone], 2.0]]
+    generation.forced_bos_token_id = moved
+    generation.forced_decoder_ids = [[1, moved]]
+    model.config.image_token_index = moved
+    with pytest.warns(UserWarning, match=r"configuration names \['ag'\]"):
+        changed = th.transfer_embeddings(model, old, new)
+    after, i = changed.generation_config, new.token_to_id("tag")
+    assert i == moved - 1
+    assert (after.suppress_tokens, after.begin_suppress_tokens) == ([i, 5], None)
+    assert after.bad_words_ids == [[i], [5, i]] and after.sequence_bias == [[[i], -1.0]]
+    assert after.forced_bos_token_id == changed.config.image_token_index == i
+    assert after.forced_decoder_ids == [[1, i]] and generation.suppress_tokens == [gone, moved, 5]
+
+
+def test_ids_far_beyond_the_tokens_are_refused():
+    old = th.train_byte_level_bpe(["bat bat"], vocab_size=257)
+    vocab = old.get_vocab()
+    for largest in (20_000_000, 2**32 - 1):
+        new = Tokenizer(models.BPE(vocab | {"new": largest}, []))
+        new.pre_tokenizer = old.pre_tokenizer
+        model = th.new_model("small-llama", 257, device="meta")
+        for call in (th.plan_transfer, th.transfer_embeddings):
+            with pytest.raises(ValueError, match=f"the largest ID is {largest:,}"):
+                call(model, old, new)

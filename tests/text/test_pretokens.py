@@ -21,9 +21,9 @@ from tokhelpers.text import chunks, pretokens
 from tokhelpers.text.chunks import batch_of_lines, count_chunks
 from tokhelpers.text.counting import count_pretokens
 from tokhelpers.text.documents import ChunkCounts
-from tokhelpers.tokenizer import pretokenization as known
+from tokhelpers.tokenizer import patterns as known
 from tokhelpers.tokenizer.library import pretokenizer_config_of
-from tokhelpers.tokenizer.pretokenization import pretokenizer, proven_pattern
+from tokhelpers.tokenizer.pretokenization import is_doubtful, pretokenizer, proven_pattern
 from tokhelpers.tokenizer.segmentation import initial_ids, segment
 from tokhelpers.tokenizer.spec import TokenizerSpec
 
@@ -259,7 +259,7 @@ def test_regex_and_the_library_differ_on_doubtful_characters_only(kind):
     kept = pre.Split(Regex(f"{kind}+"), "removed").pre_tokenize_str(text)
     by_library = set(EVERY) - set("".join(piece for piece, _ in kept))
     differ = by_library ^ set(regex.findall(kind, text))
-    assert [c for c in differ if not known.is_doubtful(c)] == []
+    assert [c for c in differ if not is_doubtful(c)] == []
     # text is cut where Python sees no white space beside a space: none is overlooked
     assert kind != r"\s" or (not differ and all(c.isspace() for c in by_library))
 

@@ -1,8 +1,12 @@
 """The encoder gives the library's own IDs where its rules are odd, and refuses what it cannot give."""
 
+import unicodedata
+
 import pytest
 from hypothesis import given, strategies as st
+from strategies import loaded
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+from transformers import PreTrainedTokenizerFast
 
 import tokhelpers as th
 from tokhelpers.tokenizer.library import open_tokenizer
@@ -101,3 +105,44 @@ def test_one_token_is_not_this_token():
     unknown.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     assert th.unreachable_tokens(unknown, ["日本"]) == ["日本"]
     assert th.evaluate(unknown, ["日本 a"], added=["日本"]).unused_added == 1
+
+
+# --- what a tokenizer may be -----------------------------------------------------------------------
+def test_a_name_and_a_path_are_tokenizers(tmp_path):
+    tokenizer = loaded("smollm2-135m")
+    tokenizer.save(str(tmp_path / "tokenizer.json"))
+    wrapped = PreTrainedTokenizerFast(tokenizer_object=tokenizer)
+    text, expected = ["xqzwj vbkkq"], None
+    for form in (tokenizer, "smollm2-135m", tmp_path, tmp_path / "tokenizer.json", wrapped):
+        extension = th.continue_bpe(form, text, 2)
+        extended = th.extend(form, extension)
+        pruned = th.prune(form, th.pruning_order(form, by="id"), 3)
+        results = (
+            th.evaluate(form, text).tokens,
+            extension.merges,
+            th.id_map(form, extended)[9],
+            extended.to_str(),
+            th.id_map(pruned, form)[9],
+            th.fragment_score(form, text),
+            th.count_tokens(form, th.count_pretokens(text, form)).tolist(),
+        )
+        assert results == (expected := expected or results)
+    with pytest.raises(TypeError, match="got int: load one with load_tokenizer, or give its name"):
+        th.evaluate(5, text)
+    with pytest.raises(ValueError, match="no tokenizer is called 'smollm'"):
+        th.evaluate("smollm", text)
+
+
+def test_what_to_do_about_a_normalizer_that_tiktoken_lacks():
+    with pytest.raises(
+        ValueError, match=r"set tokenizer.normalizer = None on a copy and pass"
+    ) as e:
+        th.to_tiktoken("qwen")
+    assert "unicodedata.normalize" in str(e.value)
+    copy = Tokenizer.from_str(loaded("qwen").to_str())
+    copy.normalizer = None
+    composed = unicodedata.normalize("NFC", "e\u0301té")
+    assert (
+        th.to_tiktoken(th.tiktoken_merges(copy)).encode(composed)
+        == loaded("qwen").encode(composed).ids
+    )

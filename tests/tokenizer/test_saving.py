@@ -196,7 +196,7 @@ def test_like_that_cannot_be_used(tmp_path):
     missing, other = wrapped(small(), pad_token="[PAD]"), wrapped(small(), eos_token="b")
     for like, error, match in [
         (tmp_path / "missing", FileNotFoundError, "no folder .*missing: like must be a folder"),
-        (small(), TypeError, "like must be a folder or a transformers tokenizer, not Tokenizer"),
+        (small(), TypeError, "or a transformers tokenizer, not Tokenizer"),
         (tmp_path / "empty", ValueError, "cannot load like='.*empty': [^\n]+$"),
         (tmp_path / "bad", ValueError, "cannot load like='.*bad': [^\n]+$"),
         (missing, ValueError, r"1 special .* first '\[PAD\]', are not"),
@@ -290,7 +290,7 @@ def test_a_folder_that_holds_files_is_kept_unless_asked(tmp_path):
 
 
 def test_what_cannot_be_saved(tmp_path):
-    for wrong in ("llama-3", 7, {"a": 0}):
+    for wrong in (7, {"a": 0}):
         refused(tmp_path, TypeError, "a tokenizer is needed, got", wrong)
     custom = small()
     custom.pre_tokenizer = pre_tokenizers.PreTokenizer.custom(type("Mine", (), {})())
@@ -497,3 +497,21 @@ def test_tokenizers_of_other_kinds_for_tiktoken(mistral):
         th.tiktoken_merges(mistral)
     with pytest.raises(ValueError, match="the pre-tokenizer null.*no token for some bytes"):
         th.to_tiktoken(mistral)
+
+
+@pytest.mark.parametrize(
+    ("name", "roles", "has_template"),
+    [
+        ("smollm2-135m", {"eos_token": "<|im_end|>", "pad_token": "<|im_end|>"}, True),
+        ("deepseek-v3", {"eos_token": "<｜end▁of▁sentence｜>"}, True),
+        ("mistral-nemo", {"bos_token": "<s>", "pad_token": "<pad>"}, False),
+        ("mistral-v1", {"eos_token": "</s>"}, False),
+    ],
+)
+def test_a_packaged_tokenizer_brings_its_roles_and_template(name, roles, has_template, tmp_path):
+    th.save_pretrained(th.load_tokenizer(name), tmp_path / "out", like=name)
+    loaded = AutoTokenizer.from_pretrained(tmp_path / "out")
+    assert roles.items() <= loaded.special_tokens_map.items()
+    assert bool(loaded.chat_template) == has_template
+    if "pad_token" in roles:
+        assert loaded(["a", "a b c"], padding=True)["attention_mask"][0][-1] in (0, 1)

@@ -245,3 +245,9 @@ def test_without_a_size_the_minimum_frequency_decides(name):
             ValueError, match="min_frequency=99 is larger than every count: .* times"
         ):
             train(text, vocab_size=size, min_frequency=99)
+
+
+def test_byte_level_with_a_space_before_the_text():
+    spaced = pre_tokenizers.ByteLevel(add_prefix_space=True)
+    tokenizer = th.train_byte_level_bpe(["bat bat"] * 2, vocab_size=259, pre_tokenizer=spaced)
+    assert tokenizer.encode("bat bat").tokens == ["Ġbat", "Ġbat"]

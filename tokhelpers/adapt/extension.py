@@ -8,11 +8,12 @@ from itertools import chain, islice
 
 from tokenizers import Tokenizer
 
-from ..text.counting import ensure_counts
+from ..text.counting import count_pretokens, ensure_counts
 from ..text.pretokens import Pretokens
 from ..tokenizer.checks import positive
 from ..tokenizer.pretokenization import pretokenizer, splits_text
 from ..tokenizer.spec import TokenizerSpec
+from ..tokenizer.token_bytes import completions
 from ..train.merges import learn_tokens
 from .methods import extended_by_sizes
 
@@ -37,6 +38,21 @@ class Extension:
     continued: bool = False
     characters: int = 0
 
+    @classmethod
+    def from_words(cls, words: Iterable[str], tokenizer: Tokenizer) -> "Extension":
+        """Make an extension that turns each of these words, after a space, into one token.
+
+        ``words`` are plain words (``Ärztekammer``), which are written as the tokenizer writes them.
+        BPE also gets the merges that lead to them, and the intermediate tokens that these need. Warns
+        of words that cannot be one token, as the normalizer or pre-tokenizer splits them. Raises
+        TypeError for a single string, ValueError if none of the words is new.
+
+        >>> base = th.train_byte_level_bpe(["bag bat bat"], vocab_size=258)
+        >>> Extension.from_words(["bat", "batty"], base).tokens
+        ['Ġbat', 'ty', 'Ġbatty']
+        """
+        return extension_of_words(words, TokenizerSpec.from_tokenizer(tokenizer, wordpiece=True))
+
     def __repr__(self) -> str:
         return f"Extension({len(self.tokens):,} tokens, {len(self.merges):,} merges)"
 
@@ -58,6 +74,7 @@ def continue_bpe(
     pre-tokenizer or with ``Metaspace`` (Llama-2, Mistral v1) follows SentencePiece's rules: the
     text is NFKC-normalised; new characters come first, up to a coverage of 99.995 % of the text; a
     merged token has at most 16 characters, a single script, and no digit next to anything.
+    Text is split at the tokenizer's added tokens, which are never learned again.
 
     Warns, and returns fewer tokens, when the text yields fewer. Raises ValueError for a negative
     ``n_tokens``, a ``min_frequency`` or ``max_token_length`` below 1, non-integers, and counts
@@ -83,6 +100,34 @@ def continue_bpe(
             f"min_frequency={min_frequency}: {lower}bring more text",
             stacklevel=2,
         )
+    return Extension(tokens, merges, frequencies, continued=True, characters=characters)
+
+
+def extension_of_words(words: Iterable[str], spec: TokenizerSpec) -> Extension:
+    """Make an extension of plain words; see ``Extension.from_words``."""
+    if isinstance(words, str):
+        raise TypeError(f"words is one string, {words!r:.40}: give a list of words")
+    words = list(dict.fromkeys(word.strip() for word in words))
+    space = "" if spec.pretokenizer.split("a") != ["a"] else " "
+    pieces = spec.pretokenize([space + word for word in words])
+    strings = {of[0]: w for w, of in zip(words, pieces, strict=True) if len(of) == 1}
+    new = [s for s in strings if isinstance(s, str) and s and s not in spec.all_ids]
+    if len(strings) < len(words):
+        several = [w for w, of in zip(words, pieces, strict=True) if len(of) != 1]
+        warnings.warn(
+            f"{len(several):,} of the {len(words):,} words, first {several[0]!r}, cannot be one token, "
+            "as the pre-tokenizer splits them: they are left out",
+            stacklevel=3,
+        )
+    if not new:
+        raise ValueError(f"none of the {len(words):,} words is a new token: give other words")
+    if spec.wordpiece:
+        return Extension(new)
+    longest = max(map(len, new))
+    counts = count_pretokens({space + strings[s]: 1 for s in new}, spec)
+    tokens, merges, frequencies, characters = learn_tokens(
+        counts, spec, sum(map(len, new)), max_token_length=longest
+    )
     return Extension(tokens, merges, frequencies, continued=True, characters=characters)
 
 
@@ -126,7 +171,7 @@ def naive_extension(
     tokens, merges = sorted(new.vocab, key=new.vocab.get), new.pairs()
     if method == "thesis" and not old.wordpiece:
         tokens, merges = _thesis_order(tokens, merges, old)
-    excluded = old.vocab.keys() | old.special | new.special
+    excluded = old.all_ids.keys() | new.added.keys()
     tokens = [token for token in tokens if token not in excluded]
     if n_tokens is not None and positive("n_tokens", n_tokens, 0) > len(tokens):
         raise ValueError(
@@ -179,9 +224,12 @@ def extend(
 
     WordPiece has no merges and takes ``append`` only. A ``TokenizerSpec`` gives a ``TokenizerSpec``
     at a fraction of the cost. Warns of tokens that the normalizer or pre-tokenizer breaks up in
-    every text (not for a ``TokenizerSpec``). Raises ValueError for more tokens than there are,
-    tokens that the vocabulary has already, duplicates, strings that cannot be tokens, and an
-    unknown ``how``; TypeError for anything but an ``Extension``.
+    every text, whose bytes are not UTF-8, of a plain list those that no merges lead to, and with
+    ``add_tokens`` those that cannot be added tokens, such as ``ė``, the string of a byte (none for a
+    ``TokenizerSpec``). Raises ValueError for more tokens than there are,
+    tokens that the vocabulary has already, duplicates, strings that cannot be tokens, an added token
+    (``single_word``) whose place in the vocabulary would change old segmentations, and an unknown
+    ``how``; TypeError for anything but an ``Extension``.
 
     Source: Purason et al. 2025, section 3.1 and Appendix F.
 
@@ -192,15 +240,41 @@ def extend(
     spec = TokenizerSpec.from_tokenizer(tokenizer, wordpiece=True)
     extended = next(extended_by_sizes(spec, extension, [n_tokens], how=how))
     result = extended.to_type_of(tokenizer)
-    tokens = [] if result is extended or how == "add_tokens" else extension.tokens[:n_tokens]
-    if split := always_split(spec, tokens):
-        warnings.warn(
-            f"{len(split):,} of the {len(tokens):,} new tokens, first {split[0]!r}, can never be "
-            "produced: the normalizer changes them or the pre-tokenizer splits them in every text; "
-            "leave them out (they take up IDs now)",
-            stacklevel=2,
-        )
+    tokens = [] if result is extended else list(extension.tokens[:n_tokens])
+    for reason, dead in dead_tokens(spec, extended, tokens, extension, how).items():
+        if dead:
+            warnings.warn(
+                f"{len(dead):,} of the {len(tokens):,} new tokens, first {dead[0]!r}, can never be "
+                f"produced: {reason} (they take up IDs now)",
+                stacklevel=2,
+            )
     return result
+
+
+def dead_tokens(
+    spec: TokenizerSpec, extended: TokenizerSpec, tokens: list[str], extension: Extension, how: str
+) -> dict[str, list[str]]:
+    """List new tokens that no text can produce, by the reason and what to do about it.
+
+    That merges do not lead to a token is expected of the naive method, and reported of plain lists only.
+    """
+    if how == "add_tokens":
+        others = [t for t in spec.only_take_ids(tokens) if spec.text_of(t) is not None]
+        return {"their text is the string of another token; leave them out": others}
+    raw = zip(tokens, spec.raw(tokens) if spec.byte_level else [b""] * len(tokens), strict=True)
+    broken = [token for token, of_token in raw if completions(of_token) is None]
+    split, unmerged = always_split(spec, tokens), []
+    if not (extension.merges or spec.wordpiece or spec.merge_skipping):
+        reached = extended.are_reached(tokens)
+        unmerged = [t for t, is_reached in zip(tokens, reached, strict=True) if not is_reached]
+    return {
+        "their bytes are not UTF-8; make them of words with Extension.from_words": broken,
+        "the normalizer changes them or the pre-tokenizer splits them in every text; leave them "
+        "out": split,
+        "no merges lead to them; make the extension with continue_bpe or Extension.from_words": [
+            t for t in unmerged if t not in {*broken, *split}
+        ],
+    }
 
 
 def always_split(spec: TokenizerSpec, tokens: Iterable[str]) -> list[str]:

@@ -1,18 +1,16 @@
 """The methods of ``extend``: how vocabulary and merges change when tokens are added."""
 
+import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 
 from ..tokenizer.checks import whole_number
-from ..tokenizer.segmentation import (
-    NO_MERGE,
-    MergeTable,
-    merge_table,
-    ranks_of,
-)
-from ..tokenizer.spec import TokenizerSpec, all_splits, merge_ids
+from ..tokenizer.merge_ids import all_splits, merge_ids
+from ..tokenizer.pretokenization import pretokenizer
+from ..tokenizer.segmentation import NO_MERGE, MergeTable, merge_table, ranks_of
+from ..tokenizer.spec import TokenizerSpec
 from ..tokenizer.token_bytes import byte_of, token_strings
 
 METHODS = ("append", "regenerate", "prepend", "add_tokens")
@@ -27,6 +25,8 @@ def extended_by_sizes(
     """
     _check_method(spec, extension, how)
     tokens = _tokens_of(spec, extension, sizes)
+    if tokens and how != "add_tokens":
+        _check_added_tokens(spec)
     add = _method(spec, extension, tokens, how)
     return (add(tokens[: len(extension.tokens) if n is None else n]) for n in sizes)
 
@@ -91,12 +91,35 @@ def _tokens_of(spec, extension, sizes) -> list[str]:
             "these, or learn more"
         )
     tokens = checked_tokens(spec, extension.tokens[: max(numbers, default=0)])
-    if existing := [t for t in tokens if t in spec.vocab or t in spec.special]:
+    if existing := [t for t in tokens if t in spec.all_ids]:
         raise ValueError(
             f"{len(existing):,} of the {len(tokens):,} tokens are in the vocabulary already, first "
             f"{existing[0]!r}: leave them out"
         )
     return tokens
+
+
+def _check_added_tokens(spec: TokenizerSpec) -> None:
+    """Raise ValueError if the model would produce an added token once it is in its vocabulary.
+
+    There it must be when tokens with larger IDs follow, or the library would renumber it. The model
+    sees it where the text is not split at it: inside a longer word, or before text is lowercased.
+    """
+    whole_pretokens = spec.wordpiece or spec.merge_skipping
+    for token in spec.added_tokens.values():
+        content = token.content
+        if content in spec.vocab or not (whole_pretokens or len(content) == 1):
+            continue
+        lowercased = not token.normalized and content != content.upper()
+        texts = [content] * token.single_word + [content.upper()] * lowercased
+        pieces = pretokenizer(json.dumps(spec.pipeline))(texts)
+        if any(content in piece for of_text in pieces for piece in of_text):
+            flag = "single_word" if token.single_word else "normalized=False"
+            raise ValueError(
+                f"the added token {content!r} ({flag}) would have to be in the model's vocabulary, as "
+                "tokens with larger IDs follow, and old text that contains it would be segmented "
+                "differently: build the tokenizer without it, extend that, and add it last"
+            )
 
 
 def checked_tokens(spec: TokenizerSpec, tokens: Iterable[str]) -> list[str]:

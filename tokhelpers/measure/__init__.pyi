@@ -9,6 +9,7 @@ from .quality import (
     word_lengths as word_lengths,
 )
 from .reachability import reachability as reachability
+from .samples import sample_documents as sample_documents
 from .vocabularies import (
     compare_vocabularies as compare_vocabularies,
     describe_tokens as describe_tokens,

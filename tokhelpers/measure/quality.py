@@ -13,6 +13,7 @@ from ..text.counting import ensure_counts
 from ..text.pretokens import Pretokens
 from ..tokenizer.encoder import Encoder
 from ..tokenizer.library import as_encoder, open_tokenizer
+from ..tokenizer.pretokenization import pretokenizer_only
 from ..tokenizer.spec import TokenizerSpec
 from ..tokenizer.token_bytes import BYTE_TOKENS, ends_inside, is_utf8
 from .words import count_words, spaced
@@ -23,11 +24,14 @@ POWER = 2.5  # of the Rényi efficiency
 def unreachable_tokens(
     tokenizer: Tokenizer | TokenizerSpec, tokens: Iterable[str] | None = None
 ) -> list[str]:
-    """List the tokens that merges do not produce: the Self-Tokenization Test.
+    """List the tokens that are unreachable by merges: the Self-Tokenization Test.
+
+    Others can be never produced by text all the same, as their text is always split: see
+    ``reachability``.
 
     Each token string is given to the model alone, without normalizer, pre-tokenizer and merge
     skipping; a token that is not encoded as itself is unreachable. By default all ordinary tokens
-    are tested (no special, added or byte-fallback tokens such as ``<0x0A>``), else ``tokens``.
+    are tested (no special, added, unknown or byte-fallback tokens such as ``<0x0A>``), else ``tokens``.
     Returns the unreachable ones in order of their IDs. Raises ValueError for tokens that are not in
     the vocabulary.
 
@@ -39,7 +43,7 @@ def unreachable_tokens(
     """
     spec = TokenizerSpec.from_tokenizer(tokenizer)
     if tokens is None:
-        excluded = spec.added.keys() | (BYTE_TOKENS if spec.byte_fallback else ())
+        excluded = {*spec.added, spec.unk_token, *(BYTE_TOKENS if spec.byte_fallback else ())}
         tokens = [t for t in spec.vocab if t not in excluded]
     tokens = list(tokens)
     if missing := [token for token in tokens if token not in spec.vocab]:
@@ -83,10 +87,11 @@ def evaluate(
     """
     encoder = open_tokenizer(tokenizer)
     corpus = measurable(corpus, encoder)
-    words = ensure_counts(corpus, encoder)
-    if encoder.splits_at_added:
+    if encoder.splits_at_added:  # which are text as well: it may consist of them
+        words = ensure_counts(corpus, pretokenizer_only(encoder.pretokenizer_config))
         counts = _counts_in_text(encoder, corpus, words.pretokenizer_config)
     else:
+        words = ensure_counts(corpus, encoder)
         counts = encoder.count_tokens(words)
     return _measures(words, counts, _ids_of(encoder, added), encoder)
 

@@ -19,7 +19,7 @@ BLOCKED = "never: merges blocked"
 SPLIT = "never: always split"
 NOT_FOUND = "not found"
 FRAGMENT = "not valid UTF-8 alone"
-SPECIAL, ADDED, BYTE = "special", "added", "byte fallback"
+SPECIAL, ADDED, BYTE, UNKNOWN = "special", "added", "byte fallback", "unknown"
 
 # A letter of Linear B: it has no case, composes with no mark, and no merge joins it to others
 LETTER = "\U00010000"
@@ -30,6 +30,7 @@ PLACES = {
 }
 BEFORE = ["", " ", LETTER, "q", "Q", "(", "((", "\n", "1"]
 BEHIND = ["", LETTER, "q", "Q", "e", "l", "(", "\n", " ", "1"]
+STRANGE = ["\U00010001", "\U0001d000", "\ue000"]  # of which a vocabulary lacks one
 OWN_LETTERS = 64  # of the vocabulary, tried as neighbours of tokens not found otherwise
 
 
@@ -45,7 +46,8 @@ def reachability(
       the Self-Tokenization Test, and merge skipping does not emit it); ``never: always split``
       (normalizer, pre-tokenizer or added tokens break it up in every context); ``not found``
       (merges produce it, but in each context they also joined it to its neighbours); ``not valid
-      UTF-8 alone``; ``special``, ``added``, ``byte fallback``;
+      UTF-8 alone``; ``special``, ``added``, ``byte fallback``; ``unknown``, the model's unknown token
+      if it is not special;
     - ``where``: ``at the start`` of a text, ``after a space`` (its own or before it), ``inside a
       word`` (directly after a letter), several joined by "or", all three as ``anywhere``;
       ``elsewhere`` (after a bracket, digit or line break only); ``inside a character``; or None;
@@ -81,7 +83,7 @@ def reachability(
                 f"not in this tokenizer: {min(missing)!a:.60}; give token strings of its vocabulary"
             )
         table = table[table.token.isin(tokens)].copy()
-    ordinary = ~table.category.isin([SPECIAL, ADDED, BYTE]).to_numpy()
+    ordinary = ~table.category.isin([SPECIAL, ADDED, BYTE, UNKNOWN]).to_numpy()
     passed = pd.array([pd.NA] * len(table), "boolean")
     passed[ordinary] = spec.are_reached(table.token[ordinary].tolist())
     table["self_test"] = passed
@@ -91,6 +93,7 @@ def reachability(
     search = Search(spec, table)
     _find_texts(search, own_letters)
     _complete_characters(search)
+    _find_with_unknown(search)
     columns = {"category": search.categories, "where": search.where, "example": search.examples}
     for name, values in columns.items():
         table[name] = pd.Series(values, table.index, object)
@@ -102,12 +105,14 @@ def _tokens(spec: TokenizerSpec) -> pd.DataFrame:
     added = spec.added_tokens
     strings = dict(sorted(spec.all_tokens.items()))
     byte_tokens = {t: byte for byte, t in enumerate(BYTE_TOKENS)} if spec.byte_fallback else {}
-    writes_spaces = spec.byte_level or "▁" in spec.pretokenizer_config
+    writes_spaces = spec.byte_level or "▁" in str(spec.pipeline)
     texts, categories = [], []
     for i, token in strings.items():
         text, category = token, None
         if i in added:
             category = SPECIAL if added[i].special else ADDED
+        elif token == spec.unk_token:
+            text, category = None, UNKNOWN
         elif token in byte_tokens:
             byte = byte_tokens[token]
             text, category = chr(byte) if byte < 128 else None, BYTE
@@ -218,6 +223,27 @@ def _place(left: str, text: str) -> str:
     if " " in (left, text[0]):
         return "after a space"
     return "inside a word" if left.isalpha() else "elsewhere"
+
+
+def _find_with_unknown(search: Search) -> None:
+    """Search for tokens that merges make of the unknown token, in texts with a character without token."""
+    spec, unknown = search.spec, search.spec.unk_token
+    strange = next((c for c in STRANGE if c not in spec.vocab), None)
+    if unknown is None or strange is None:
+        return
+    for row, token in enumerate(search.tokens):
+        if unknown not in token or search.examples[row] or search.categories[row] == SPECIAL:
+            continue
+        core = token.replace(unknown, strange).replace("▁", " ")
+        texts = [core, " " + core]
+        for text, ids in zip(texts, spec.ids_batch(texts), strict=True):
+            if search.ids[row] in ids and not search.examples[row]:
+                search.examples[row], search.where[row] = (
+                    text,
+                    _place("" if text is core else " ", core),
+                )
+                if search.categories[row] != UNKNOWN:
+                    search.categories[row] = MERGES
 
 
 def _complete_characters(search: Search) -> None:

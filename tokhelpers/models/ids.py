@@ -3,6 +3,7 @@
 import pandas as pd
 from tokenizers import Tokenizer, models
 
+from ..tokenizer.checks import check_ids
 from ..tokenizer.library import as_encoder, without_truncation
 
 
@@ -28,7 +29,8 @@ def row_sources(old: Tokenizer, new: Tokenizer) -> pd.DataFrame:
     Columns: ``token``; ``origin``, which is "copied" (the old tokenizer has this token), "new" or
     "unused" (an ID without a token); and ``pieces``, a tuple of old IDs: a copied token's own ID, or
     the segmentation of a new token by the old model (of a new added token: of its text). Raises
-    ValueError for tokenizers that store tokens differently (as bytes, characters or WordPieces).
+    ValueError for tokenizers that store tokens differently (as bytes, characters or WordPieces), for
+    two tokens with one ID, and for IDs far beyond the number of tokens.
     Source: Purason et al. 2025, Appendix L.
 
     >>> old = th.train_byte_level_bpe(["bat bat"], vocab_size=257)
@@ -43,6 +45,8 @@ def row_sources(old: Tokenizer, new: Tokenizer) -> pd.DataFrame:
             "embeddings cannot be matched by token; pass two tokenizers of one kind"
         )
     old_vocab, new_vocab = old.get_vocab(), new.get_vocab()
+    check_ids(old_vocab)
+    check_ids(new_vocab)
     added_tokens = {token.content for token in new.get_added_tokens_decoder().values()}
     rows = [("", "unused", ())] * (1 + max(new_vocab.values()))
     for token, i in new_vocab.items():

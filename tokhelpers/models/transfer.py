@@ -1,7 +1,6 @@
 """Give a model the embeddings that a changed tokenizer needs."""
 
 import math
-import warnings
 from collections.abc import Iterable, Mapping
 from copy import deepcopy
 
@@ -12,6 +11,7 @@ from tokenizers import Tokenizer
 
 from ..tokenizer.encoder import Encoder
 from ..tokenizer.library import as_encoder
+from .configured_ids import update_configured_ids
 from .ids import row_sources
 from .initialisation import INITS, averages, initial_embeddings, one_thread, rescale_distances
 
@@ -128,7 +128,8 @@ def transfer_embeddings(
     An untied head and its bias are initialised in the same way from their own values. ``rescale``
     moves new input embeddings to the median distance of old ones from their mean. ``rows`` maps new
     tokens to old tokens whose embeddings they copy. Rows without a token take over old ones, or the
-    mean. Configured IDs such as ``pad_token_id`` follow their tokens. Means are computed in float32.
+    mean. IDs in the configurations, such as ``pad_token_id`` and ``suppress_tokens``, follow their
+    tokens. Means are computed in float32.
 
     Raises ValueError as ``plan_transfer`` does, for an unknown ``init``, "focus" without a suitable
     text, ``rows`` of other tokens, and embeddings that are not finite.
@@ -177,7 +178,7 @@ def transfer_embeddings(
                 tensor.copy_(columns.reshape(tensor.shape))
         if plan["head"] == "untied":
             _copy_head_bias(model)
-    _update_configured_ids(model, old, new)
+    update_configured_ids(model, old, new)
     return model
 
 
@@ -256,27 +257,3 @@ def _check_padding_id(model, old: Encoder, new: Encoder) -> None:
                 f"{type(model).__name__} counts positions from the ID of {token!r}, {pad_id}, which "
                 f"the new tokenizer changes to {new_id}: keep this ID"
             )
-
-
-def _update_configured_ids(model, old: Encoder, new: Encoder) -> None:
-    """Replace configured IDs (``pad_token_id`` and so on) by the new tokenizer's."""
-    old_tokens = old.all_tokens
-    new_id = {i: new.all_ids.get(token) for i, token in old_tokens.items()}
-    text_config, missing = model.config.get_text_config(), set()
-    configs = (model.config, text_config, getattr(model, "generation_config", None))
-    for config in {id(c): c for c in configs if c is not None}.values():
-        for name, value in list(vars(config).items()):
-            if name.endswith("_token_id") and isinstance(value, (int, list)):
-                ids = value if isinstance(value, list) else [value]
-                missing |= {old_tokens[i] for i in ids if new_id.get(i, i) is None}
-                kept = [new_id.get(i, i) for i in ids if new_id.get(i, i) is not None] or None
-                setattr(config, name, kept if kept is None or value is ids else kept[0])
-    table = model.get_input_embeddings()
-    if table.padding_idx is not None:
-        table.padding_idx = text_config.pad_token_id
-    if missing:
-        warnings.warn(
-            f"the model's configuration names {sorted(missing)}, which the new tokenizer lacks: these "
-            "settings are now empty; set them by hand",
-            stacklevel=3,
-        )

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import cache, partial
 
 import pandas as pd
@@ -14,6 +15,7 @@ from ..text.counting import count_pretokens
 from ..text.pretokens import Pretokens
 from ..text.stored_counts import mixture, most_frequent, training_sources
 from ..tokenizer.checks import positive
+from ..tokenizer.library import pretokenizer_config_of
 from ..tokenizer.pretokenization import pretokenizer_only
 from ..tokenizer.spec import TokenizerSpec
 from ..tokenizer.vendors import load_tokenizer
@@ -103,7 +105,8 @@ def supplement_tokens(
         pretokenizer = pretokenizer_only(base.pretokenizer_config)
         options = {"normalizer": pretokenizer.normalizer}
         options["pre_tokenizer"] = pretokenizer.pre_tokenizer
-        train, corpus = partial(train_byte_level_bpe, **options), counts
+        train = partial(train_byte_level_bpe, **options)
+        corpus = replace(counts, pretokenizer_config=pretokenizer_config_of(pretokenizer))
     else:
         options = {"isolate_digits": True, "split_by_script": True, "split_by_number": True}
         options |= {"byte_fallback": base.byte_fallback, "normalizer": normalizers.NFKC()}

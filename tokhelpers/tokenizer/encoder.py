@@ -20,6 +20,7 @@ from .pretokenization import (
 from .segmentation import sum_by_id
 from .token_bytes import BYTE_TOKENS, byte_of, raw_bytes
 
+FLAGS = ("content", "single_word", "lstrip", "rstrip", "normalized")  # of an added token
 BATCH = 1_000  # texts that are pre-tokenized at a time
 
 
@@ -103,7 +104,7 @@ class Encoder:
     # --- pre-tokenization
     @cached_property
     def pretokenizer_config(self) -> str:
-        """The normalizer and pre-tokenizer as JSON; see ``pretokenizer_config_of``."""
+        """What decides the pre-tokens of a text, as JSON; see ``pretokenizer_config_of``."""
         if not splits_text(self.pipeline["pre_tokenizer"]):
             inside = (token for token in self.vocab if token.rfind("▁") > 0)  # few: much faster
             crossing = list(filter(BEFORE_META.search, inside))
@@ -118,7 +119,9 @@ class Encoder:
                     "the tokenizer has no pre-tokenizer and no token '▁', so that unknown tokens fuse "
                     "across words: add '▁' to its vocabulary, or give it a pre-tokenizer"
                 )
-        return json.dumps(self.pipeline, ensure_ascii=False)
+        added = sorted((t for t in self.added_tokens.values() if not t.special), key=str)
+        tokens = {"added_tokens": [{f: getattr(t, f) for f in FLAGS} for t in added]}
+        return json.dumps(self.pipeline | (tokens if added else {}), ensure_ascii=False)
 
     @property
     def pretokenizer(self) -> Pretokenizer:

@@ -10,8 +10,9 @@ from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalize
 
 from ..extras import requires
 from .files import read_whole, write_whole
+from .merge_ids import all_splits
 from .pretokenization import proven_pattern
-from .spec import TokenizerSpec, all_splits
+from .spec import TokenizerSpec
 from .token_bytes import BYTE_TOKENS, byte_of
 
 SPACED_WORDS = pre_tokenizers.Split("▁", "merged_with_next")  # how our trainers split such text
@@ -306,9 +307,13 @@ def _check_settings(spec: TokenizerSpec, pattern: str | None, ordinary: list[str
         "tokens outside the byte alphabet": any(not alphabet >= set(token) for token in ordinary),
     }
     if present := ", ".join(name for name, is_present in obstacles.items() if is_present):
-        raise ValueError(
-            f"the tokenizer has {present}, which tiktoken cannot express: use tokenizer.json"
-        )
+        advice = "use tokenizer.json"
+        if present == "a normalizer" and spec.pipeline["normalizer"] == {"type": "NFC"}:
+            advice += (
+                ", or set tokenizer.normalizer = None on a copy and pass tiktoken "
+                'unicodedata.normalize("NFC", text)'
+            )
+        raise ValueError(f"the tokenizer has {present}, which tiktoken cannot express: {advice}")
 
 
 def _check_merges(spec: TokenizerSpec, ordinary: list[str]) -> None:

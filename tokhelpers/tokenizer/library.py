@@ -118,10 +118,11 @@ def with_merge_skipping(tokenizer: Tokenizer, enabled: bool) -> Tokenizer:
 
 
 def pretokenizer_config_of(tokenizer: Tokenizer | Encoder) -> str:
-    """Return the normalizer and pre-tokenizer of a tokenizer as JSON.
+    """Return the normalizer and pre-tokenizer of a tokenizer as JSON, and its ordinary added tokens.
 
-    Text of a tokenizer without pre-tokenizer (SentencePiece style) is split before the space symbol.
-    Raises ValueError if tokens of the vocabulary cross such a split.
+    The library splits raw text at these. Text of a tokenizer without pre-tokenizer (SentencePiece
+    style) is split before the space symbol. Raises ValueError if tokens of the vocabulary cross such
+    a split.
 
     >>> from tokenizers import Tokenizer, models, pre_tokenizers
     >>> tokenizer = Tokenizer(models.BPE())

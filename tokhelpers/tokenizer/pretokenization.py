@@ -16,43 +16,11 @@ import numpy as np
 import pyarrow as pa
 import regex
 from pyarrow import compute
-from tokenizers import Tokenizer, models
+from tokenizers import AddedToken, Tokenizer, models
 from tokenizers.normalizers import NFC
 
+from .patterns import GPT_2, LINES as LINES, PATTERNS, SMOLLM2
 from .token_bytes import byte_of, bytes_of, characters_of, have_only, token_strings
-
-LLAMA_3 = (
-    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}"
-    r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
-)
-QWEN = LLAMA_3.replace(r"\p{N}{1,3}", r"\p{N}")
-TEKKEN = (
-    r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+"
-    r"|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*"
-    r"|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
-)
-# OpenAI writes $ where this has \z, the end of the text: the library takes $ for the end of a line.
-# Digits are \p{N}{1,3}, not \p{N}{1,3}+, which the library takes for a repetition.
-GPT_4 = (
-    r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}| ?[^\s\p{L}\p{N}]++[\r\n]*+"
-    r"|\s++\z|\s*[\r\n]|\s+(?!\S)|\s"
-)
-GPT_4O = (
-    r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
-    r"|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
-    r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
-)
-GPT_2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
-# SmolLM2's two steps in one pattern: single digits are split off before GPT-2's pattern is applied, so
-# that white space before a digit ends its piece.
-SMOLLM2 = GPT_2.replace(r"| ?\p{N}+", r"|\p{N}").replace(r"|\s+(?!\S)", r"|\s+(?=\p{N})|\s+(?!\S)")
-# With these patterns a space starts a pre-token, and directly after a word nothing else does. A value
-# lists the categories of letters of which a run, with or without a space before it, is one pre-token.
-WITHOUT_CASE = {"Lm", "Lo"}
-LETTERS = {"Lu", "Ll", "Lt"} | WITHOUT_CASE
-PATTERNS = dict.fromkeys((LLAMA_3, QWEN, GPT_2, GPT_4, SMOLLM2), LETTERS)
-PATTERNS |= dict.fromkeys((TEKKEN, GPT_4O), {"Ll"} | WITHOUT_CASE)
-LINES = {LLAMA_3, QWEN, TEKKEN}  # with these, the last newline in white space ends a pre-token
 
 EMPTY_MODEL = {"type": "BPE", "vocab": {}, "merges": []}
 # Its only token is empty, so each pre-token becomes one unknown token, whose string is the pre-token
@@ -69,8 +37,9 @@ def splits_text(pre_tokenizer: dict | None) -> bool:
 
 def pretokenizer_only(config: str, model: dict = EMPTY_MODEL) -> Tokenizer:
     """Make a tokenizer with this normalizer and pre-tokenizer (JSON) and an empty model."""
-    settings = json.loads(Tokenizer(models.BPE()).to_str())
-    return Tokenizer.from_str(json.dumps(settings | json.loads(config) | {"model": model}))
+    settings, config = json.loads(Tokenizer(models.BPE()).to_str()), json.loads(config)
+    config.pop("added_tokens", None)
+    return Tokenizer.from_str(json.dumps(settings | config | {"model": model}))
 
 
 @lru_cache
@@ -121,19 +90,25 @@ class Pretokenizer:
     ``pattern`` is the proven pattern or None. ``prefix`` is what is written before each chunk.
     ``at_spaces`` says whether text may be split at single spaces between words first.
 
+    ``config`` may also have ``added_tokens``, at which the library splits raw text: these are left
+    out, and what is between them is split.
+
     >>> [*pretokenizer('{"normalizer": null, "pre_tokenizer": {"type": "Whitespace"}}')(["a cat"])]
     [['a', 'cat']]
     """
 
     def __init__(self, config: str):
-        self.config, self.pattern = config, proven_pattern(config)
-        rules = None if self.pattern else _word_rules(config)
+        self.config, self._added = config, AddedTokens(config)
+        self.pattern = proven_pattern(config) if self._added.are_inside_chunks else None
+        rules = _word_rules(config) if not self.pattern and not self._added.contents else None
         self.at_spaces = self.pattern is not None or rules is not None
         self.prefix, self._forms, self._types = rules or ("", [], set())
         # Splits one text or chunk. By a pattern the pieces are plain text, not the byte alphabet.
         self.split = _library_splitter(config)
         if self.pattern:
             self.split = _pattern_splitter(config, self.pattern, self.split)
+        if self._added.contents:
+            self.split = self._added.splitter(self.split, plain=self.pattern is not None)
 
     def __call__(self, texts: list[str]) -> Iterator[list[str]]:
         """Yield the pre-tokens of each text as the model gets them."""
@@ -146,6 +121,11 @@ class Pretokenizer:
 
     def are_single(self, chunks: pa.Array) -> np.ndarray:
         """Say which chunks (an Arrow array of large strings) are one pre-token, behind ``prefix``."""
+        if self._added.contents:
+            return self._are_single(chunks) & ~self._added.may_occur(chunks)
+        return self._are_single(chunks)
+
+    def _are_single(self, chunks: pa.Array) -> np.ndarray:
         if self.pattern is not None:
             kinds = PATTERNS[self.pattern]
             form = ["NFC"] if json.loads(self.config)["normalizer"] is not None else []
@@ -218,6 +198,72 @@ def _pattern_splitter(
         return find(text)
 
     return split
+
+
+# --- added tokens ------------------------------------------------------------------------------------
+MANY = 50  # added tokens, of which a text is searched by the library at once
+
+
+class AddedTokens:
+    """The ordinary added tokens of a configuration, at which the library splits raw text.
+
+    ``are_inside_chunks`` says whether they only split the chunk that they are in: they do if they
+    contain no white space and take none from their neighbours. ``contents`` are their strings.
+    """
+
+    def __init__(self, config: str):
+        self.config, settings = config, json.loads(config)
+        tokens = settings.get("added_tokens", [])
+        self._composes = settings["normalizer"] is not None  # NFC, if the pattern is proven
+        self.contents = [token["content"] for token in tokens]
+        self.are_inside_chunks = not any(
+            t["lstrip"] or t["rstrip"] or any(map(str.isspace, t["content"])) for t in tokens
+        )
+        forms = {form for c in self.contents for form in (c, NFC().normalize_str(c))}
+        self._search = re.compile("|".join(map(re.escape, sorted(forms)))).search
+
+    def may_occur(self, chunks: pa.Array) -> np.ndarray:
+        """Say which chunks may contain one of these tokens, before or after they are normalised."""
+        occur = np.array([self._search(chunk) is not None for chunk in chunks.to_pylist()], bool)
+        return occur | ~_are_normalised(chunks, "NFC") if self._composes else occur
+
+    def splitter(self, split: Callable[[str], list[str]], *, plain: bool) -> Callable:
+        """Make a function that leaves these tokens out of a text and splits what is between them.
+
+        ``split`` is used for texts without them; ``plain`` says that it does not write the byte
+        alphabet.
+        """
+        finder = added_finder(self.config)
+        config = json.loads(self.config)
+        unsplit = not splits_text(config["pre_tokenizer"])
+        always = len(self.contents) > MANY or (self._composes and not plain)
+
+        def split_between(text: str) -> list[str]:
+            if len(text) > LONGEST:
+                return split(text)  # raises ValueError
+            composed = (
+                not self._composes or text.isascii() or unicodedata.is_normalized("NFC", text)
+            )
+            if not always and composed and not self._search(text):
+                return split(text)
+            encoding = finder.encode(text, add_special_tokens=False)
+            pieces = [p for i, p in zip(encoding.ids, encoding.tokens, strict=True) if not i]
+            if plain:
+                return [bytes(map(byte_of().__getitem__, piece)).decode() for piece in pieces]
+            return [word for p in pieces for word in BEFORE_META.split(p)] if unsplit else pieces
+
+        return split_between
+
+
+def added_finder(config: str) -> Tokenizer:
+    """The library's tokenizer with the added tokens of a configuration and without a model.
+
+    A pre-token is the unknown token, ID 0.
+    """
+    finder = pretokenizer_only(config, UNKNOWN_MODEL)
+    tokens = json.loads(config).get("added_tokens", [])
+    finder.add_tokens([AddedToken(**token) for token in tokens])
+    return finder
 
 
 # --- chunks that are one pre-token ------------------------------------------------------------------

@@ -19,6 +19,8 @@ from ..extras import requires
 from .checks import positive
 from .files import destination, reason, writing_folder
 from .library import as_encoder
+from .packaged_roles import packaged_roles
+from .vendors import NAMES
 
 CARD_MARK = "<!-- written by tokhelpers.save_pretrained, which replaces this file -->"
 HASH_EXPLAINED = (
@@ -54,10 +56,10 @@ def save_pretrained(
 ) -> None:
     """Save a tokenizer as a folder that ``AutoTokenizer.from_pretrained`` loads.
 
-    ``like``, a folder or a ``transformers`` tokenizer, provides what ``tokenizer.json`` cannot hold:
-    the roles of special tokens, chat templates, the maximum length, and the sides of padding and
-    truncation. It defaults to ``tokenizer`` if that is a ``transformers`` tokenizer, else to the
-    folder that is overwritten. ``model``, a ``transformers`` model, is saved into the same folder.
+    ``like``, a folder, a packaged tokenizer's name (``smollm2-135m``) or a ``transformers`` tokenizer,
+    provides what ``tokenizer.json`` cannot hold: the roles of special tokens, chat templates, the
+    maximum length, and the sides of padding and truncation. It defaults to ``tokenizer`` if that is a
+    ``transformers`` tokenizer, else to the folder that is overwritten. ``model``, a ``transformers`` model, is saved into the same folder.
 
     A folder that holds files is refused unless ``overwrite=True``. Its other files, such as a model's
     weights, are then kept as hard links. The new folder is written beside the old one, which is moved
@@ -121,16 +123,22 @@ def _is_ours(card: Path) -> bool:
 
 # --- configuration --------------------------------------------------------------------------------
 def _load_like(like):
-    """The ``transformers`` tokenizer that ``like`` is, or that its folder holds; None for None."""
+    """The ``transformers`` tokenizer that ``like`` is, or what its folder or package holds."""
     if like is None or hasattr(like, "special_tokens_map"):
         return like
     if not isinstance(like, str | os.PathLike):
         kind = type(like).__name__
-        raise TypeError(f"like must be a folder or a transformers tokenizer, not {kind}")
+        raise TypeError(
+            "like must be a folder, the name of a packaged tokenizer or a transformers tokenizer, "
+            f"not {kind}"
+        )
+    if like in NAMES:
+        return packaged_roles(like)
     folder = Path(os.path.expanduser(like))
     if not folder.is_dir():
         raise FileNotFoundError(
-            f"there is no folder {folder}: like must be a folder that AutoTokenizer loads"
+            f"there is no folder {folder}: like must be a folder that AutoTokenizer loads, or a name "
+            "that load_tokenizer knows"
         )
     return _load(folder, f"like={str(folder)!r}", mistral_format=False)
 

@@ -6,7 +6,8 @@ Whatever changes a tokenizer makes a new specification of it; the old one stays 
 import gc
 import hashlib
 import json
-from collections.abc import Collection, Iterable, Sequence
+import os
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
@@ -18,11 +19,13 @@ from tokenizers import AddedToken, Tokenizer, models
 
 from .checks import check_ids, check_word_markers
 from .encoder import Encoder
+from .merge_ids import merge_ids
 from .renumbering import renumbered
 from .segmentation import MergeTable, initial_ids, initial_ids_of_pieces, merge_table, segment
 from .token_bytes import BYTE_TOKENS
 
 PIPELINE = ("normalizer", "pre_tokenizer")  # what decides a tokenizer's pre-tokens
+_NAMED = {}  # packaged tokenizers that were given by name; no function changes its argument
 _PARSED = WeakKeyDictionary()  # tokenizer: digest of its JSON, and its specification
 
 
@@ -53,9 +56,9 @@ class TokenizerSpec(Encoder):
     def from_tokenizer(cls, tokenizer, *, wordpiece: bool = False) -> "TokenizerSpec":
         """Parse a BPE tokenizer, or a WordPiece one as well if ``wordpiece`` is set.
 
-        ``tokenizer`` is a ``tokenizers.Tokenizer``, a ``transformers`` tokenizer that wraps one, or a
-        specification, which is returned. A tokenizer is parsed once, and again after it has changed.
-        Raises TypeError for anything else; ValueError for another model, for BPE that marks the ends or
+        ``tokenizer`` is a ``tokenizers.Tokenizer``, a ``transformers`` tokenizer that wraps one, a name
+        or a path as for ``load_tokenizer``, or a specification, which is returned. A tokenizer is
+        parsed once, and again after it has changed. Raises TypeError for anything else; ValueError for another model, for BPE that marks the ends or
         the insides of words in its tokens, for merges that name tokens outside the vocabulary, for two
         tokens with one ID, and for IDs far beyond the number of tokens.
 
@@ -153,6 +156,18 @@ class TokenizerSpec(Encoder):
         return ({self.unk_token} - {None}).union(self.added, BYTE_TOKENS)
 
     @cached_property
+    def not_learned(self) -> set[str]:
+        """Tokens that training neither produces nor merges.
+
+        These are added tokens outside the vocabulary, which no text brings to the model, and for a
+        model of characters also special ones, the unknown token and byte tokens.
+        """
+        added = self.added.keys() - self.vocab.keys()
+        if self.byte_level:
+            return added
+        return added.union({self.unk_token} - {None}, self.special, BYTE_TOKENS)
+
+    @cached_property
     def written_vocab(self) -> dict[str, int]:
         """The vocabulary in order of IDs, with the added tokens below its largest ID."""
         largest = max(self.vocab.values(), default=-1)
@@ -221,18 +236,36 @@ class TokenizerSpec(Encoder):
     def with_added(self, tokens: Iterable[str]) -> "TokenizerSpec":
         """Copy the specification with tokens as added tokens, at which the library splits raw text.
 
-        A token whose bytes are not valid UTF-8 cannot occur in a text and only takes its ID.
+        Some tokens only take their IDs, as no text contains them or they cannot be written: those whose
+        bytes are not valid UTF-8, and those whose text is the string of another token, as ``ė`` is the
+        string of a byte's token. See ``only_take_ids``.
         """
+        tokens = list(tokens)
+        without_text = set(self.only_take_ids(tokens))
         flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized", "special"), False)
-        added, fragments = list(self.settings["added_tokens"]), {}
+        added, others = list(self.settings["added_tokens"]), {}
         for i, token in enumerate(tokens, self.next_id):
-            if (content := self.text_of(token)) is None:
-                fragments[token] = i
+            if token in without_text:
+                others[token] = i
             else:
-                added.append({"id": i, "content": content, **flags})
+                added.append({"id": i, "content": self.text_of(token), **flags})
         return self.with_(
-            settings={**self.settings, "added_tokens": added}, vocab=self.vocab | fragments
+            settings={**self.settings, "added_tokens": added}, vocab=self.vocab | others
         )
+
+    def only_take_ids(self, tokens: list[str]) -> list[str]:
+        """List the tokens of which ``with_added`` makes no added tokens.
+
+        >>> spec = TokenizerSpec.from_tokenizer(th.train_byte_level_bpe(["a"], vocab_size=256))
+        >>> spec.only_take_ids(["Ä", "ÄĹ", "ba"])  # a byte, ė, and a word
+        ['Ä', 'ÄĹ']
+        """
+        contents, strings = {}, self.all_ids.keys() | set(tokens)
+        for token in tokens:
+            content = self.text_of(token)
+            if content is not None and (content == token or content not in strings):
+                contents.setdefault(content, token)
+        return [t for t in tokens if contents.get(self.text_of(t)) != t]
 
     def without(self, pruned: Collection[str]) -> "TokenizerSpec":
         """Copy the specification without some tokens and their merges, and renumber all IDs in it."""
@@ -247,14 +280,29 @@ class TokenizerSpec(Encoder):
 
 # --- parsing ---------------------------------------------------------------------------------------
 def backend_of(tokenizer) -> Tokenizer:
-    """Return the ``tokenizers.Tokenizer`` that this is or wraps; TypeError for anything else."""
+    """Return the ``tokenizers.Tokenizer`` that this is, wraps, names, or whose path it is.
+
+    Raises TypeError for anything else, and for names and paths what ``load_tokenizer`` raises.
+    """
+    if isinstance(tokenizer, str | os.PathLike):
+        return _loaded(tokenizer)
     backend = getattr(tokenizer, "backend_tokenizer", tokenizer)
     if not isinstance(backend, Tokenizer):
         raise TypeError(
             f"a tokenizer is needed, got {type(tokenizer).__name__}: "
-            "load one with load_tokenizer, or give a tokenizers.Tokenizer"
+            "load one with load_tokenizer, or give its name, its path or a tokenizers.Tokenizer"
         )
     return backend
+
+
+def _loaded(name: str | os.PathLike) -> Tokenizer:
+    from .vendors import NAMES, load_tokenizer  # which parses what it loads
+
+    if name not in NAMES:  # a file can change
+        return load_tokenizer(name)
+    if name not in _NAMED:
+        _NAMED[name] = load_tokenizer(name)
+    return _NAMED[name]
 
 
 def _parse(backend: Tokenizer) -> TokenizerSpec:
@@ -295,42 +343,3 @@ def parse_json(
         if collecting:
             gc.enable()
     return TokenizerSpec(settings, vocab, rows, find_special)
-
-
-def merge_ids(vocab: dict[str, int], merges: Sequence) -> np.ndarray:
-    """Convert merges, given as pairs of tokens, to int32 rows of three IDs: left, right, result.
-
-    Raises ValueError, naming the first few, if a part or a result is not in the vocabulary.
-
-    >>> merge_ids({"a": 0, "b": 1, "ab": 2}, [("a", "b")]).tolist()
-    [[0, 1, 2]]
-    """
-    try:
-        id_of = vocab.__getitem__
-        parts = np.fromiter(map(id_of, chain.from_iterable(merges)), np.int32, 2 * len(merges))
-        results = np.fromiter(map(id_of, map("".join, merges)), np.int32, len(merges))
-    except KeyError:
-        wrong = [(a, b) for a, b in merges if not {a, b, a + b} <= vocab.keys()]
-        examples = ", ".join(f"{a!r} + {b!r}" for a, b in wrong[:3])
-        raise ValueError(
-            f"{len(wrong):,} merges name tokens that the vocabulary lacks, first {examples}: "
-            "drop them or add their tokens"
-        ) from None
-    return np.column_stack([parts.reshape(-1, 2), results])
-
-
-def all_splits(spec: TokenizerSpec, tokens: Iterable[str]) -> np.ndarray:
-    """List all splits of ``tokens`` into two ordinary tokens as int32 rows: left, right, result.
-
-    They follow the order of ``tokens``; of one token, those with the longer left part come first.
-    """
-    vocab, find = spec.vocab, spec.vocab.get
-    splits = (
-        (left, right, vocab[token])
-        for token in tokens
-        for i in range(len(token) - 1, 0, -1)
-        if (left := find(token[:i])) is not None and (right := find(token[i:])) is not None
-    )
-    rows = np.fromiter(chain.from_iterable(splits), np.int32).reshape(-1, 3)
-    special = [vocab[content] for content in spec.special if content in vocab]
-    return rows[~np.isin(rows[:, :2], special).any(1)]

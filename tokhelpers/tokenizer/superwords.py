@@ -7,7 +7,8 @@ import regex
 from tokenizers import Tokenizer
 
 from .checks import positive
-from .pretokenization import GPT_2, GPT_4, GPT_4O, LLAMA_3, META, QWEN, TEKKEN
+from .patterns import GPT_2, GPT_4, GPT_4O, LLAMA_3, QWEN, TEKKEN
+from .pretokenization import META
 from .spec import TokenizerSpec
 
 DEEPSEEK = (

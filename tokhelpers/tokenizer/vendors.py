@@ -23,7 +23,7 @@ from ..extras import requires
 from .files import CHECKOUT, read_whole, reason, write_all
 from .formats import from_spm
 from .gguf_file import from_gguf
-from .pretokenization import GPT_4, GPT_4O, LLAMA_3, QWEN
+from .patterns import GPT_4, GPT_4O, LLAMA_3, QWEN
 from .spec import TokenizerSpec, json_digest, parse_json, remember
 
 # raise it when a converter below changes, so that cached tokenizers are converted anew

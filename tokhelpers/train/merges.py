@@ -168,8 +168,8 @@ def learn_tokens(
     """Continue the training of a BPE tokenizer on counted pre-tokens; see ``continue_bpe``.
 
     Returns tokens, merges, the frequency of each merge, and the number of new characters, which are
-    the first tokens. The byte tokens and the unknown token of a tokenizer of characters are never
-    merged.
+    the first tokens. Added tokens are never learned, and the byte tokens and the unknown token of a
+    tokenizer of characters are never merged.
     """
     texts, counts, extended, characters = words.strings, words.counts, spec, []
     if has_rules(spec):
@@ -190,6 +190,6 @@ def learn_tokens(
         base_merges=extended.merge_table,
         min_frequency=min_frequency,
         valid=valid,
-        excluded=frozenset() if spec.byte_level else spec.unmerged,
+        excluded=spec.not_learned,
     )
     return characters + tokens, merges, frequencies, len(characters)

@@ -155,7 +155,8 @@ def train_byte_level_bpe(
     """
     if pre_tokenizer is None:
         pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    if pre_tokenizer.pre_tokenize_str("é")[0][0] != "Ã©":
+    written = "".join(piece for piece, _ in pre_tokenizer.pre_tokenize_str("é"))
+    if written.removeprefix("Ġ") != "Ã©":
         raise ValueError(
             "the pre-tokenizer does not write text as bytes: end it with "
             "pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)"
