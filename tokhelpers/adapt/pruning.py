@@ -11,8 +11,10 @@ from tokenizers import Tokenizer
 
 from ..text.counting import ensure_counts
 from ..text.pretokens import Pretokens
+from ..tokenizer.renumbering import placeholder
 from ..tokenizer.segmentation import initial_ids, segment_tracing
 from ..tokenizer.spec import TokenizerSpec
+from .extension import always_split
 
 ORDERS = ("leaf-frequency", "leaf-id", "frequency", "id", "merges")
 
@@ -134,15 +136,21 @@ def _times_formed(spec: TokenizerSpec, counts: list[int]) -> list[int]:
     return counts
 
 
-# --- the smaller tokenizer ------------------------------------------------------------------------
-def prune(tokenizer: Tokenizer, order: Sequence[str], n: int) -> Tokenizer:
+# --- the pruned tokenizer -------------------------------------------------------------------------
+def prune(
+    tokenizer: Tokenizer, order: Sequence[str], n: int, *, keep_ids: bool = False
+) -> Tokenizer:
     """Copy a BPE or WordPiece tokenizer without the first ``n`` tokens of a pruning order.
 
     Merges that need a pruned token are removed as well. The remaining tokens keep their order and
-    get contiguous IDs (``id_map``), also in post-processor and padding. Tokens at the start of the
-    order that are gone already are skipped: pruning twice equals pruning once by the sum. A
-    ``TokenizerSpec`` gives a ``TokenizerSpec`` at a fraction of the cost. Raises ValueError for
-    more tokens than can be pruned, and for tokens that are not in the tokenizer or must stay.
+    get contiguous IDs (``id_map``), also in post-processor and padding. With ``keep_ids`` they keep
+    their IDs, so that no model has to change: the ID of a pruned token is taken by a placeholder,
+    such as ``<pruned 300>``, that no text produces. Tokens at the start of the order that are gone
+    already are skipped: pruning twice equals pruning once by the sum. A ``TokenizerSpec`` gives a
+    ``TokenizerSpec`` at a fraction of the cost. Raises ValueError for more tokens than can be pruned,
+    and for tokens that are not in the tokenizer or must stay; with ``keep_ids`` also for a token
+    that remaining ones are merged from (prune leaves), and for a tokenizer whose pre-tokenizer keeps
+    spaces inside words, where text could spell a placeholder.
 
     Source: Purason et al. 2025, section 3.2.
 
@@ -150,9 +158,54 @@ def prune(tokenizer: Tokenizer, order: Sequence[str], n: int) -> Tokenizer:
     >>> small = prune(base, ["tag", "ag"], 1)
     >>> base.encode("tag").tokens, small.encode("tag").tokens, small.get_vocab_size()
     (['tag'], ['t', 'ag'], 259)
+    >>> prune(base, ["tag", "ag"], 2, keep_ids=True).id_to_token(base.token_to_id("tag"))
+    '<pruned 259>'
     """
     spec = TokenizerSpec.from_tokenizer(tokenizer, wordpiece=True)
-    return spec.without(set(_to_prune(spec, order, n))).to_type_of(tokenizer)
+    pruned = set(_to_prune(spec, order, n))
+    small = _with_placeholders(spec, pruned) if keep_ids else spec.without(pruned)
+    return small.to_type_of(tokenizer)
+
+
+def _with_placeholders(spec: TokenizerSpec, pruned: set[str]) -> TokenizerSpec:
+    """Put placeholders in the places of pruned tokens, and remove the merges that need these."""
+    ids = sorted(spec.vocab[token] for token in pruned)
+    _check_parts(spec, np.array(ids, np.int64))
+    placeholders = {spec.tokens[i]: placeholder(i, spec.all_ids) for i in ids}
+    if placeholders and not _is_impossible(next(iter(placeholders.values())), spec):
+        raise ValueError(
+            "a text could spell the placeholder of a pruned token, as the pre-tokenizer keeps spaces "
+            "inside words: give the tokenizer one that splits at spaces, or prune without keep_ids"
+        )
+    vocab = {placeholders.get(token, token): i for token, i in spec.vocab.items()}
+    return spec.with_(vocab=vocab, merges=spec.merges[~np.isin(spec.merges, ids).any(axis=1)])
+
+
+def _check_parts(spec: TokenizerSpec, ids: np.ndarray) -> None:
+    """Raise ValueError if a token that stays is merged from a pruned one."""
+    if spec.wordpiece or not len(ids):
+        return
+    left, right = splits(spec)
+    uses = np.isin(left, ids) | np.isin(right, ids)
+    uses[ids] = False
+    if uses.any():
+        whole = int(np.flatnonzero(uses)[0])
+        part = next(p for p in (int(left[whole]), int(right[whole])) if p in set(ids.tolist()))
+        raise ValueError(
+            f"{spec.tokens[whole]!r} is merged from {spec.tokens[part]!r}, which would be pruned: prune "
+            "it as well, or prune leaves first (pruning_order(..., by='leaf-frequency'))"
+        )
+
+
+def _is_impossible(token: str, spec: TokenizerSpec) -> bool:
+    """Whether no pre-token contains a string with a space.
+
+    Byte-level tokenizers write a space as another character; others are asked about this one. Without
+    merge skipping, merges alone make the tokens of BPE, and none makes a placeholder.
+    """
+    if spec.byte_level or not (spec.merge_skipping or spec.wordpiece):
+        return True
+    return bool(always_split(spec, [token]))
 
 
 def _to_prune(spec: TokenizerSpec, order: Sequence[str], n: int) -> list[str]:

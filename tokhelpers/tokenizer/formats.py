@@ -11,6 +11,7 @@ from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalize
 from ..extras import requires
 from .files import read_whole, write_whole
 from .pretokenization import proven_pattern
+from .renumbering import is_placeholder
 from .spec import TokenizerSpec, all_splits
 from .token_bytes import BYTE_TOKENS, byte_of
 
@@ -183,11 +184,12 @@ def _without_pieces(spec: TokenizerSpec):
 
 
 def _kept_and_new(spec: TokenizerSpec, pieces) -> tuple[list, list[str]]:
-    """The model's pieces that were not pruned, and the tokens after them, in order of their IDs."""
+    """The model's pieces that keep their IDs, and the tokens after them, in order of their IDs."""
     tokens, kept = spec.all_tokens, []
     for piece in pieces:
         token = tokens.get(len(kept))
-        if token == piece.piece:
+        if token == piece.piece or is_placeholder(token, len(kept)):
+            piece.piece = token
             kept.append(piece)
         elif piece.type != piece.NORMAL or len(piece.piece) == 1:  # these are never pruned
             raise ValueError(
