@@ -12,3 +12,4 @@ from .pruning import (
     pruning_order as pruning_order,
     splits as splits,
 )
+from .unigram import extend_unigram as extend_unigram

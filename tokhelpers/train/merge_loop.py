@@ -39,18 +39,8 @@ NEIGHBOUR = np.dtype((np.record, [("count", np.int64), ("size", np.int64), ("nex
 # The caller's answer to a pair: the symbol that it becomes (negative: never merge it), or to stop; and,
 # if it is `directed`, another `pair` (key) to merge instead. `merged` counts what was merged since the
 # start, each as often as its word: so much shorter is the text.
-ANSWER = np.dtype(
-    (
-        np.record,
-        [
-            ("becomes", np.int64),
-            ("pair", np.int64),
-            ("merged", np.int64),
-            ("directed", np.bool_),
-            ("ends", np.bool_),
-        ],
-    )
-)
+NUMBERS = [(name, np.int64) for name in ("becomes", "pair", "merged")]
+ANSWER = np.dtype((np.record, [*NUMBERS, ("directed", np.bool_), ("ends", np.bool_)]))
 SPAN = 16.0  # the heap has the pairs whose priority is at least the highest one divided by this
 MAX_SYMBOLS = 2**52  # in the text; priorities are float64, exact for integers up to 2**53
 
