@@ -137,13 +137,14 @@ def extended(base, how, n=150):
     return th.extend(base, extension, how=how)
 
 
-def pruned(base, by, n=200):
+def pruned(base, by, n=200, **options):
     if is_wordpiece(base):  # it has no graph of merges; any order will do
         spec = TokenizerSpec.from_tokenizer(base, wordpiece=True)
         order = sorted(prunable(spec), key=spec.vocab.get, reverse=by != "id")
-        return th.prune(base, order, n)
+        return th.prune(base, order, n, **options)
     needs = by in ("frequency", "leaf-frequency", "merges")
-    return th.prune(base, th.pruning_order(base, text() if needs else None, by=by), n)
+    order = th.pruning_order(base, text() if needs else None, by=by)
+    return th.prune(base, order, n, **options)
 
 
 OF_MERGES = {
@@ -164,6 +165,7 @@ OF_ALL = {
     ),
     "prune by leaf-id": lambda base: pruned(base, "leaf-id"),
     "prune by id": lambda base: pruned(base, "id"),
+    "prune, keep IDs": lambda base: pruned(base, "leaf-id", keep_ids=True),
 }
 OF_BYTES = {"tiktoken": th.tiktoken_merges}
 OPERATIONS = OF_ALL | OF_MERGES | OF_BYTES

@@ -12,7 +12,9 @@ from .adapt import (
     AdaptBPE as AdaptBPE,
     Extension as Extension,
     continue_bpe as continue_bpe,
+    continue_parity_bpe as continue_parity_bpe,
     extend as extend,
+    extend_unigram as extend_unigram,
     naive_extension as naive_extension,
     prune as prune,
     pruning_order as pruning_order,
@@ -57,6 +59,7 @@ from .tokenizer import (
 )
 from .train import (
     train_byte_level_bpe as train_byte_level_bpe,
+    train_parity_bpe as train_parity_bpe,
     train_sentencepiece_bpe as train_sentencepiece_bpe,
     train_unigram as train_unigram,
     train_wordpiece as train_wordpiece,

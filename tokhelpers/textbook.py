@@ -428,6 +428,43 @@ def train_byte_level_bpe(words, vocab_size, *, min_frequency=0, special_tokens=(
     return train_bpe(words, vocab_size, **options)
 
 
+def train_parity_bpe(words, development, n_merges, *, min_frequency=1, split=list, trace=None):
+    """Train parity-aware BPE: the language with the worst compression chooses each pair.
+
+    words, development: language -> training text, and its translation of the same development
+    text. The language with most tokens in its development text (ties: the first) chooses the most
+    frequent pair of its own training text (ties: the last in code-point order). All languages merge
+    it. One without a pair that occurs `min_frequency` times chooses no more. split: cuts a word into
+    the tokens to start from. Returns merges, the same ones as the Hugging Face ParityBpeTrainer.
+    trace: dicts with language, lengths (tokens of the development texts before the merge), merge.
+    Source: Foroutan et al., Parity-Aware Byte-Pair Encoding, 2025.
+
+    >>> words = {"en": {"cat": 9, "bat": 5}, "fi": {"kissa": 1}}
+    >>> train_parity_bpe(words, {"en": ["cat"], "fi": ["kissa"]}, 3)
+    [('s', 's'), ('ss', 'a'), ('a', 't')]
+    """
+    corpora, measured = (
+        {lang: [(split(w), n) for w, n in Counter(text).items()] for lang, text in texts.items()}
+        for texts in (words, development)
+    )
+    merges, choosing = [], list(corpora)
+    while len(merges) < n_merges and choosing:
+        lengths = {lang: sum(len(w) * n for w, n in text) for lang, text in measured.items()}
+        worst = max(choosing, key=lengths.get)
+        counts = count_pairs(corpora[worst])
+        candidates = [pair for pair in counts if counts[pair] >= min_frequency]
+        if not candidates:
+            choosing.remove(worst)
+            continue
+        pair = max(candidates, key=lambda pair: (counts[pair], pair))
+        merges.append(pair)
+        for texts in (corpora, measured):
+            for lang, text in texts.items():
+                texts[lang] = [(merge(tokens, pair), n) for tokens, n in text]
+        _note(trace, language=worst, lengths=lengths, merge=pair)
+    return merges
+
+
 def tokenize_byte_level_bpe(word, vocab, merges, *, trace=None):
     """Tokenize a word with byte-level BPE: bytes, then the merge rules in order (Algorithm 6).
 

@@ -1,12 +1,14 @@
 """Pruning orders against the textbook's, and what must hold of a pruned tokenizer."""
 
 import json
+import random
 from collections import Counter
 
 import numpy as np
 import pytest
 from hypothesis import example, given, strategies as st
-from strategies import tokenizers_with_gaps
+from spm import processor_of
+from strategies import loaded, tokenizers_with_gaps
 from tokenizers import AddedToken, Tokenizer, models, pre_tokenizers, processors
 
 import tokhelpers as th
@@ -160,3 +162,129 @@ def test_an_order_that_does_not_fit_is_refused(base, order, n, message):
 def test_an_order_by_counts_needs_a_text(base):
     with pytest.raises(ValueError, match="counts tokens in a text: give a corpus"):
         th.pruning_order(base, by="merges")
+
+
+# --- pruning that keeps IDs -----------------------------------------------------------------------
+def with_dependents(spec, tokens) -> list[str]:
+    """Tokens and all that are merged from them, by the splits that segmentation uses."""
+    left, right = splits(spec)
+    closed = {spec.vocab[token] for token in tokens}
+    while more := {i for i in range(len(left)) if i not in closed and {left[i], right[i]} & closed}:
+        closed |= more
+    return sorted((spec.tokens[i] for i in closed), key=spec.vocab.get)
+
+
+@given(tokenizers_with_gaps(), st.booleans(), st.lists(st.text("abc", max_size=9)), st.data())
+def test_what_keeps_ids_equals_the_textbook(tokenizer, skipping, texts, data):
+    """The merges without a pruned part or result, applied as the textbook does, give the same IDs."""
+    tokenizer.model.ignore_merges = skipping
+    spec = TokenizerSpec.from_tokenizer(tokenizer)
+    some = data.draw(st.lists(st.sampled_from(prunable(spec) or ["a"]), unique=True))
+    pruned = with_dependents(spec, set(some) - {"a"})
+    small = th.prune(tokenizer, pruned, len(pruned), keep_ids=True)
+    merges = [m for m in spec.pairs() if not {*m, "".join(m)} & set(pruned)]
+    ranks = {pair: rank for rank, pair in enumerate(merges)}
+    for text in texts:
+        whole = skipping and text in spec.vocab and text not in pruned
+        tokens = [text] if whole else textbook.encode(list(text), ranks)
+        assert small.encode(text).ids == [spec.vocab[token] for token in tokens]
+    kept = {token: i for token, i in spec.vocab.items() if token not in pruned}
+    assert kept.items() <= small.get_vocab().items()
+    assert len(small.get_vocab()) == len(spec.vocab)
+    assert Tokenizer.from_str(small.to_str()).to_str() == small.to_str()
+
+
+def random_texts(n: int, pruned: list[str], decode) -> list[str]:
+    """Texts of pruned tokens, of placeholders, and of any characters."""
+    draw = random.Random(n)
+    texts = []
+    for _ in range(n):
+        parts = [decode(token) for token in draw.choices(pruned, k=3)]
+        parts += ["".join(chr(draw.randrange(1, 0xD800)) for _ in range(draw.randrange(8)))]
+        parts += [f"<pruned {draw.randrange(300)}>", draw.choice(["the cat", "тест", "\n\n", "12"])]
+        texts.append(draw.choice(["", " "]).join(draw.sample(parts, draw.randrange(1, 6))))
+    return texts
+
+
+def never_produces(old: Tokenizer, order: list[str], n: int, n_texts: int) -> Tokenizer:
+    """Prune with IDs kept; no text produces a pruned ID, and texts decode to themselves as before."""
+    small = th.prune(old, order, n, keep_ids=True)
+    spec = TokenizerSpec.from_tokenizer(old, wordpiece=True)
+    ids = {spec.vocab[token] for token in order[:n]}
+    texts = random_texts(n_texts, order[:n], lambda token: spec.text_of(token) or "?")
+    for tokenizer in (small, Tokenizer.from_str(small.to_str())):
+        encoded = [e.ids for e in tokenizer.encode_batch(texts, add_special_tokens=False)]
+        assert ids.isdisjoint(i for of_text in encoded for i in of_text)
+    before = [e.ids for e in old.encode_batch(texts, add_special_tokens=False)]
+    for text, was, now in zip(
+        texts, old.decode_batch(before), small.decode_batch(encoded), strict=True
+    ):
+        assert was != text or now == text
+        assert spec.wordpiece or now == was
+    assert {
+        t: i for t, i in old.get_vocab().items() if i not in ids
+    }.items() <= small.get_vocab().items()
+    return small
+
+
+@pytest.mark.parametrize("train", ["byte_level_bpe", "sentencepiece_bpe", "wordpiece"])
+@pytest.mark.parametrize("skipping", [False, True])
+def test_no_text_produces_an_id_that_was_pruned(train, skipping):
+    options = {"special_tokens": ["<unk>"]} if train != "wordpiece" else {}
+    old = getattr(th, f"train_{train}")(TEXT, vocab_size=None, **options)
+    if train == "wordpiece":
+        order = prunable(TokenizerSpec.from_tokenizer(old, wordpiece=True))[::-1]
+    else:
+        old = th.with_merge_skipping(old, skipping)
+        order = th.pruning_order(old, by="leaf-id")
+    small = never_produces(old, order, len(order) // 2, 300)
+    if train != "wordpiece":
+        categories = th.reachability(small).category
+        pruned = [old.token_to_id(token) for token in order[: len(order) // 2]]
+        assert set(categories[pruned]) == {"never: always split"}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["llama-3", "mistral-v1", "qwen"])
+def test_no_text_of_ten_thousand_produces_an_id_that_was_pruned(name):
+    old = loaded(name)
+    order = th.pruning_order(old, by="leaf-id")
+    small = never_produces(old, order, 20_000, 10_000)
+    table, before = th.reachability(small), th.reachability(old)
+    ids = [old.token_to_id(token) for token in order[:20_000]]
+    assert set(table.category[ids]) == {"never: always split"}
+    assert table.category.drop(ids).equals(before.category.drop(ids))
+
+
+def test_a_part_of_tokens_that_stay_is_refused_where_ids_are_kept():
+    base = th.train_byte_level_bpe(["bat bat bag tag"], vocab_size=260)
+    with pytest.raises(ValueError, match="'tag' is merged from 'ag', which would be pruned: prune"):
+        th.prune(base, ["ag"], 1, keep_ids=True)
+    small = th.prune(base, ["ag", "tag"], 2, keep_ids=True)
+    assert small.encode("tag").tokens == ["t", "a", "g"]
+    again = th.prune(small, ["ag", "tag", "Ġba"], 1, keep_ids=True)
+    assert again.to_str() == th.prune(base, ["ag", "tag", "Ġba"], 3, keep_ids=True).to_str()
+    assert (
+        th.prune(small, [small.id_to_token(259), small.id_to_token(258)], 2).get_vocab_size() == 258
+    )
+
+
+def test_a_placeholder_is_no_token_that_exists_and_no_text():
+    vocab = {"a": 0, "b": 1, "ab": 2, "<pruned 2>": 3}
+    tokenizer = Tokenizer(models.BPE(vocab, [("a", "b")]))
+    small = th.prune(tokenizer, ["ab"], 1, keep_ids=True)
+    assert small.id_to_token(2) == "<<pruned 2>>"
+    tokenizer.model.ignore_merges = True
+    with pytest.raises(ValueError, match="could spell the placeholder"):
+        th.prune(tokenizer, ["ab"], 1, keep_ids=True)
+
+
+def test_sentencepiece_keeps_the_ids_as_well(tmp_path, mistral):
+    order = th.pruning_order(mistral, by="leaf-id")
+    small = th.prune(mistral, order, 3_000, keep_ids=True)
+    model = th.tokenizer.source_file("mistral-v1")
+    th.save_sentencepiece(small, tmp_path / "small.model", model=model)
+    processor = processor_of((tmp_path / "small.model").read_bytes())
+    texts = [text for text in random_texts(300, order[:3_000], str) if text.isprintable()]
+    for text in texts:
+        assert processor.encode(text) == small.encode(text, add_special_tokens=False).ids

@@ -5,9 +5,11 @@ from .extension import (
     extend as extend,
     naive_extension as naive_extension,
 )
+from .parity import continue_parity_bpe as continue_parity_bpe
 from .pruning import (
     prunable as prunable,
     prune as prune,
     pruning_order as pruning_order,
     splits as splits,
 )
+from .unigram import extend_unigram as extend_unigram

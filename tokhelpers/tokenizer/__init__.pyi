@@ -1,8 +1,4 @@
-from .formats import (
-    save_sentencepiece as save_sentencepiece,
-    tiktoken_merges as tiktoken_merges,
-    to_tiktoken as to_tiktoken,
-)
+from .formats import save_sentencepiece as save_sentencepiece
 from .library import (
     count_tokens as count_tokens,
     pretokenizer_config_of as pretokenizer_config_of,
@@ -28,6 +24,10 @@ from .spec import (
     merge_ids as merge_ids,
 )
 from .superwords import with_superwords as with_superwords
+from .tiktoken_format import (
+    tiktoken_merges as tiktoken_merges,
+    to_tiktoken as to_tiktoken,
+)
 from .token_bytes import (
     byte_alphabet as byte_alphabet,
     token_strings as token_strings,

@@ -1,32 +1,26 @@
-"""Convert from and to SentencePiece and tiktoken, whose encoders have scores or ranks but no merges."""
+"""Convert from and to SentencePiece, whose encoder has scores but no merges."""
 
 import json
 import os
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers
 
 from ..extras import requires
+from .encoder import Encoder
 from .files import read_whole, write_whole
-from .merge_ids import all_splits
-from .pretokenization import proven_pattern
+from .library import LibraryEncoder, as_encoder
+from .renumbering import is_placeholder
 from .spec import TokenizerSpec
-from .token_bytes import BYTE_TOKENS, byte_of
+from .tiktoken_format import check_order
+from .token_bytes import BYTE_TOKENS
 
 SPACED_WORDS = pre_tokenizers.Split("▁", "merged_with_next")  # how our trainers split such text
+# splits after the first character of text that spells a byte token
+SPELLED_BYTES = pre_tokenizers.Split(Regex("<(?=0x[0-9A-F]{2}>)"), "merged_with_previous")
 
 
-def _check_order(spec: TokenizerSpec, order, advice: str) -> None:
-    """Refuse merges of which one has a smaller number in ``order`` than the one before it."""
-    decreases = np.flatnonzero(np.diff(order) < 0)
-    if len(decreases):
-        token = spec.tokens[int(spec.merges[decreases[0] + 1, 2])]
-        raise ValueError(f"merge order disagrees with IDs at {token!r}: {advice}")
-
-
-# --- sentencepiece -------------------------------------------------------------------------------
 def from_spm(content: bytes, *, symbols_special: bool = False) -> Tokenizer:
     """Convert the bytes of a SentencePiece BPE model; ValueError if IDs would differ.
 
@@ -120,12 +114,14 @@ def _spm_normalizer(text_rules):
 def save_sentencepiece(
     tokenizer: Tokenizer, path: str | os.PathLike, *, model: str | os.PathLike | None = None
 ) -> None:
-    """Write a tokenizer as a SentencePiece ``.model`` file.
+    """Write a BPE or Unigram tokenizer as a SentencePiece ``.model`` file.
 
-    ``model`` is the ``.model`` file from which the tokenizer was converted before it was extended or
+    ``model`` is the ``.model`` file from which a BPE tokenizer was converted before it was extended or
     pruned, or None for a tokenizer of ``train_sentencepiece_bpe`` with ``<unk>`` among its special
-    tokens. Pruned pieces are removed. New ones are appended under their IDs, each with a score below all
-    previous ones, since the encoder merges the pair with the highest score first. sentencepiece then
+    tokens. Pruned pieces are removed, or replaced by their placeholders where IDs were kept. New ones
+    are appended under their IDs, each with a score below all previous ones, since the encoder merges
+    the pair with the highest score first. A Unigram tokenizer, one of ``train_unigram`` that may have
+    been extended or pruned, is written with its own scores and without ``model``. sentencepiece then
     produces the tokenizer's tokens. Raises ValueError if it would not: if ``tokenizer`` does not come
     from ``model``, or if its merges are in another order or lack splits.
 
@@ -137,6 +133,9 @@ def save_sentencepiece(
     ...     th.load_tokenizer(f"{folder}/new.model").encode("phenotype").tokens
     ['▁phenotype']
     """
+    if as_encoder(tokenizer).kind == "Unigram":
+        write_whole(path, _unigram_model(as_encoder(tokenizer), model).SerializeToString())
+        return
     spec = TokenizerSpec.from_tokenizer(tokenizer)
     proto = _without_pieces(spec) if model is None else spm_file(model)
     kept, new = _kept_and_new(spec, proto.pieces)
@@ -154,8 +153,34 @@ def save_sentencepiece(
     write_whole(path, proto.SerializeToString())
 
 
-def _without_pieces(spec: TokenizerSpec):
-    """A model that normalises text as ``train_sentencepiece_bpe`` does, without pieces."""
+def _unigram_model(encoder: LibraryEncoder, model):
+    """A Unigram tokenizer as a SentencePiece model, with the IDs and scores that it has."""
+    if model is not None:
+        raise ValueError(
+            "a Unigram tokenizer is written with its own scores: leave out model=, which is for BPE"
+        )
+    settings = json.loads(encoder.backend_tokenizer.to_str())["model"]
+    pieces, unk = settings["vocab"], settings["unk_id"]
+    if unk is None or len(pieces) < encoder.next_id:
+        raise ValueError(
+            "a SentencePiece model has an unknown piece, and all added tokens among its pieces: use a "
+            "tokenizer of train_unigram"
+        )
+    proto = _without_pieces(encoder, pieces[unk][0])
+    proto.trainer_spec.model_type = proto.trainer_spec.UNIGRAM
+    kinds = proto.SentencePiece
+    special = dict.fromkeys(encoder.special, kinds.CONTROL) | {pieces[unk][0]: kinds.UNKNOWN}
+    if encoder.byte_fallback:
+        special |= dict.fromkeys(BYTE_TOKENS, kinds.BYTE)
+    for i, (piece, score) in enumerate(pieces):
+        kind = kinds.UNUSED if is_placeholder(piece, i) else kinds.NORMAL
+        proto.pieces.add(piece=piece, score=score, type=special.get(piece, kind))
+    proto.trainer_spec.vocab_size = len(pieces)
+    return proto
+
+
+def _without_pieces(spec: Encoder, unk_token: str | None = None):
+    """A model that normalises text as our trainers do, without pieces; with ``unk_token``, of Unigram."""
     with requires("data"):
         from sentencepiece.sentencepiece_model_pb2 import ModelProto
 
@@ -163,15 +188,18 @@ def _without_pieces(spec: TokenizerSpec):
     trainer, text_rules = proto.trainer_spec, proto.normalizer_spec
     text_rules.name, text_rules.add_dummy_prefix = "identity", True
     text_rules.escape_whitespaces, text_rules.remove_extra_whitespaces = True, False
-    expected = {"normalizer": _spm_normalizer(text_rules), "pre_tokenizer": SPACED_WORDS}
+    words = SPACED_WORDS
+    if unk_token and spec.byte_fallback:
+        words = pre_tokenizers.Sequence([SPACED_WORDS, SPELLED_BYTES])
+    expected = {"normalizer": _spm_normalizer(text_rules), "pre_tokenizer": words}
     for name, step in expected.items():
         if spec.pipeline[name] != json.loads(step.__getstate__()):
             raise ValueError(
-                "without model=, only tokenizers with the defaults of train_sentencepiece_bpe can be "
+                "without model=, only tokenizers with the defaults of their trainer can be "
                 f"written, and this one has another {name}: give the .model it was converted from"
             )
     trainer.model_type, trainer.byte_fallback = trainer.BPE, spec.byte_fallback
-    trainer.unk_piece = spec.unk_token or "<unk>"
+    trainer.unk_piece = unk_token or spec.unk_token or "<unk>"
     ids = spec.all_ids
     if trainer.unk_piece not in ids:
         raise ValueError(
@@ -184,11 +212,12 @@ def _without_pieces(spec: TokenizerSpec):
 
 
 def _kept_and_new(spec: TokenizerSpec, pieces) -> tuple[list, list[str]]:
-    """The model's pieces that were not pruned, and the tokens after them, in order of their IDs."""
+    """The model's pieces that keep their IDs, and the tokens after them, in order of their IDs."""
     tokens, kept = spec.all_tokens, []
     for piece in pieces:
         token = tokens.get(len(kept))
-        if token == piece.piece:
+        if token == piece.piece or is_placeholder(token, len(kept)):
+            piece.piece = token
             kept.append(piece)
         elif piece.type != piece.NORMAL or len(piece.piece) == 1:  # these are never pruned
             raise ValueError(
@@ -218,7 +247,7 @@ def _check_scores(spec: TokenizerSpec, scores: dict[str, float]) -> None:
     """
     pairs = spec.pairs()
     ranks = [-scores.get(left + right, np.inf) for left, right in pairs]
-    _check_order(spec, ranks, "extend with how='regenerate', or by continue_bpe")
+    check_order(spec, ranks, "extend with how='regenerate', or by continue_bpe")
     splits = ((token[:i], token[i:]) for token in scores for i in range(1, len(token)))
     missing = {pair for pair in splits if {*pair} <= scores.keys()} - set(pairs)
     split = sorted({left + right for left, right in missing})
@@ -227,106 +256,4 @@ def _check_scores(spec: TokenizerSpec, scores: dict[str, float]) -> None:
         raise ValueError(
             f"{len(unreachable):,} tokens, first {unreachable[0]!r}, lack merges that sentencepiece would "
             "use: extend with how='regenerate'"
-        )
-
-
-# --- tiktoken -----------------------------------------------------------------------------------
-def to_tiktoken(tokenizer: Tokenizer):
-    """Convert a byte-level BPE tokenizer to a ``tiktoken.Encoding`` with the same IDs.
-
-    ``encode(text, allowed_special="all")`` returns what ``encode(text, add_special_tokens=False)``
-    returns here. tiktoken merges any two adjacent symbols that form a token, the one with the smallest ID
-    first, and emits a pre-token that is a token unchanged. Merges must therefore be in order of the IDs
-    of their results, and every token must be what merges make of its bytes; with merge skipping, one
-    that is not must be segmented into at least three tokens. Most extensions of Llama-3 violate this:
-    use ``tiktoken_merges``.
-
-    Raises ValueError for what tiktoken cannot express: other merges, a normalizer, a pre-tokenizer
-    other than those of GPT-2, GPT-4, Llama-3, Qwen and Mistral Nemo, added tokens that are not special.
-
-    >>> tokenizer = th.train_byte_level_bpe(["bat bat bag"], vocab_size=258)
-    >>> to_tiktoken(tokenizer).encode("bat bag") == tokenizer.encode("bat bag").ids
-    True
-    """
-    with requires("data"):
-        import tiktoken
-
-    spec = TokenizerSpec.from_tokenizer(tokenizer)
-    ordinary = [token for token in spec.vocab if token not in spec.added]
-    pattern = proven_pattern(json.dumps(spec.pipeline | {"normalizer": None}))
-    _check_settings(spec, pattern, ordinary)
-    _check_merges(spec, ordinary)
-    ranks = {bytes(map(byte_of().__getitem__, token)): spec.vocab[token] for token in ordinary}
-    options = {"mergeable_ranks": ranks, "special_tokens": spec.added}
-    return tiktoken.Encoding("tokhelpers", pat_str=pattern, **options)
-
-
-def tiktoken_merges(tokenizer: Tokenizer) -> Tokenizer:
-    """Copy a byte-level BPE tokenizer with the merges that tiktoken derives from its vocabulary.
-
-    These are all splits of each token into two tokens, in order of the ID of the result, with merge
-    skipping on. Tokens and IDs stay; text is segmented differently where two adjacent symbols form a
-    token but had no merge. The result can be passed to ``to_tiktoken``.
-
-    Raises ValueError for a tokenizer that is not byte-level BPE.
-
-    >>> base = th.train_byte_level_bpe(["at"], vocab_size=257)
-    >>> longer = th.extend(base, th.Extension(["ba", "bat"], [("b", "a"), ("ba", "t")]))
-    >>> longer.encode("bat").tokens, tiktoken_merges(longer).encode("bat").tokens
-    (['b', 'at'], ['bat'])
-    """
-    spec = TokenizerSpec.from_tokenizer(tokenizer)
-    if not spec.byte_level:
-        raise ValueError(
-            "the tokenizer is not byte-level BPE, and tiktoken has tokens of bytes only"
-        )
-    ordinary = sorted(spec.vocab.keys() - spec.special, key=spec.vocab.get)
-    merges = all_splits(spec, ordinary)
-    return spec.with_(merges=merges).with_skipping(True).to_type_of(tokenizer)
-
-
-def _check_settings(spec: TokenizerSpec, pattern: str | None, ordinary: list[str]) -> None:
-    """Refuse settings that have no counterpart in tiktoken."""
-    alphabet, added = byte_of().keys(), spec.added_tokens.values()
-    flags = ("single_word", "lstrip", "rstrip")
-    pre_tokenizer = json.dumps(spec.pipeline["pre_tokenizer"])
-    obstacles = {
-        "a normalizer": spec.pipeline["normalizer"],
-        f"the pre-tokenizer {pre_tokenizer[:80]}": pattern is None,
-        "truncation or padding": spec.settings["truncation"] or spec.settings["padding"],
-        "merge dropout": spec.dropout,
-        "added tokens that are not special": spec.splits_at_added,
-        f"special tokens with one of {', '.join(flags)}": any(
-            getattr(t, flag) for t in added for flag in flags
-        ),
-        "a special token that is a prefix of another": any(
-            b.startswith(a) for a, b in pairwise(sorted(spec.added))
-        ),
-        "merges of special tokens": np.isin(spec.merges, [*spec.added.values()]).any(),
-        "no token for some bytes": not alphabet <= spec.vocab.keys() - spec.added.keys(),
-        "tokens outside the byte alphabet": any(not alphabet >= set(token) for token in ordinary),
-    }
-    if present := ", ".join(name for name, is_present in obstacles.items() if is_present):
-        advice = "use tokenizer.json"
-        if present == "a normalizer" and spec.pipeline["normalizer"] == {"type": "NFC"}:
-            advice += (
-                ", or set tokenizer.normalizer = None on a copy and pass tiktoken "
-                'unicodedata.normalize("NFC", text)'
-            )
-        raise ValueError(f"the tokenizer has {present}, which tiktoken cannot express: {advice}")
-
-
-def _check_merges(spec: TokenizerSpec, ordinary: list[str]) -> None:
-    """Refuse merges that tiktoken, which has only the IDs of tokens, would not reproduce.
-
-    How merges build a token does not depend on the text around it. So two adjacent symbols that form a
-    token but have no merge occur in a text only if they occur when that token is tokenized alone.
-    """
-    _check_order(spec, spec.merges[:, 2], "tiktoken merges in order of IDs, use tiktoken_merges")
-    lengths = spec.token_lengths(ordinary)
-    wrong = np.flatnonzero(lengths == 2 if spec.merge_skipping else lengths > 1)
-    if len(wrong):
-        raise ValueError(
-            f"{len(wrong):,} tokens, first {ordinary[wrong[0]]!r}, are not what merges make of their "
-            "bytes, as tiktoken would have it: use tiktoken_merges"
         )

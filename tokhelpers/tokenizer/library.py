@@ -37,9 +37,12 @@ class LibraryEncoder(Encoder):
     def added_tokens(self) -> dict[int, AddedToken]:
         return self.backend_tokenizer.get_added_tokens_decoder()
 
-    @property
+    @cached_property
     def byte_fallback(self) -> bool:
-        return bool(getattr(self.backend_tokenizer.model, "byte_fallback", False))
+        model = self.backend_tokenizer.model
+        if self.kind == "Unigram":  # which has it in its JSON only
+            return bool(json.loads(model.__getstate__())["byte_fallback"])
+        return bool(getattr(model, "byte_fallback", False))
 
     @cached_property
     def next_id(self) -> int:

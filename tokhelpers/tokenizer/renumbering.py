@@ -1,5 +1,6 @@
-"""The settings of a tokenizer that hold IDs, with new IDs."""
+"""The settings of a tokenizer that hold IDs, with new IDs, and placeholders for pruned tokens."""
 
+from collections.abc import Container
 from functools import partial
 
 import numpy as np
@@ -48,3 +49,23 @@ def _post_processor(rule: dict | None, new_id: np.ndarray) -> dict | None:
             ends = {end: [rule[end][0], new(rule[end][1])] for end in ("sep", "cls")}
             return {**rule, **ends}
     return rule
+
+
+# --- placeholders of pruned tokens ----------------------------------------------------------------
+def placeholder(i: int, existing: Container[str] = ()) -> str:
+    """Return a token string for the ID of a pruned token, different from all existing ones.
+
+    It contains a space, which no pre-token does.
+
+    >>> placeholder(300), placeholder(300, {"<pruned 300>"})
+    ('<pruned 300>', '<<pruned 300>>')
+    """
+    token = f"<pruned {i}>"
+    while token in existing:
+        token = f"<{token}>"
+    return token
+
+
+def is_placeholder(token: str | None, i: int) -> bool:
+    """Whether a token string is the placeholder of a pruned token with this ID."""
+    return token is not None and token.strip("<>") == f"pruned {i}"

@@ -36,8 +36,11 @@ from .spelling import first_spelled, spell, spelling_order
 # What one merge notes of a neighbour (twice the symbol plus the side): how often it is adjacent to a
 # replaced pair in the text and in the unique words, and where the next occurrence of their pair goes
 NEIGHBOUR = np.dtype((np.record, [("count", np.int64), ("size", np.int64), ("next", np.int64)]))
-# The caller's answer to a pair: the symbol that it becomes (negative: never merge it), or to stop
-ANSWER = np.dtype((np.record, [("becomes", np.int64), ("ends", np.bool_)]))
+# The caller's answer to a pair: the symbol that it becomes (negative: never merge it), or to stop; and,
+# if it is `directed`, another `pair` (key) to merge instead. `merged` counts what was merged since the
+# start, each as often as its word: so much shorter is the text.
+NUMBERS = [(name, np.int64) for name in ("becomes", "pair", "merged")]
+ANSWER = np.dtype((np.record, [*NUMBERS, ("directed", np.bool_), ("ends", np.bool_)]))
 SPAN = 16.0  # the heap has the pairs whose priority is at least the highest one divided by this
 MAX_SYMBOLS = 2**52  # in the text; priorities are float64, exact for integers up to 2**53
 
@@ -230,7 +233,7 @@ def _with_room(notes, new, n_matches):
 
 
 @compiled
-def _merge_pair(pairs, text, scores, spelling, base_merges, notes, merge, min_frequency):
+def _merge_pair(pairs, text, scores, spelling, base_merges, notes, merge, min_frequency, answer):
     """Merge a pair in all words; returns the new state, and the rows whose priority may have risen."""
     n_rows = pairs.filled[0]
     matches = occurrences_of(pairs, merge.row)
@@ -243,6 +246,7 @@ def _merge_pair(pairs, text, scores, spelling, base_merges, notes, merge, min_fr
     for i in neighbours[:t]:
         raised.append(i)
     pairs.rows[merge.row].count -= replaced
+    answer[0].merged += replaced
     if merge.single:
         raised.append(merge.row)
     else:
@@ -267,6 +271,14 @@ def _merge_pair(pairs, text, scores, spelling, base_merges, notes, merge, min_fr
     return pairs, scores, spelling, notes, raised
 
 
+@compiled
+def _row_of_pair(pairs, scores, spelling, base_merges, key):
+    """The row of a pair that need not occur in the text; returns the new state as well."""
+    n_rows, pairs = pairs.filled[0], reserve(pairs, 1, 0)
+    i = row_of(pairs.table, pairs.rows, pairs.filled, key)
+    return pairs, _complete(pairs, scores, spelling, base_merges, n_rows), i
+
+
 # --- the loop -------------------------------------------------------------------------------------
 @compiled
 def _remember(pairs, i, result, rank):
@@ -283,6 +295,8 @@ def _remember(pairs, i, result, rank):
 @compiled
 def merge_loop(pairs, text, spelling, base_merges, scored, new_from, min_frequency, answer):
     """Yield the best pair and its count until `answer` ends it; the caller's `answer` names its result.
+
+    Or it directs the loop to merge another pair, which need not occur yet.
 
     The best pair has the highest priority, ties going to the lower tie number, among the pairs that
     occur `min_frequency` times. With `new_from` >= 0, symbols from this ID on are new; see
@@ -305,6 +319,11 @@ def merge_loop(pairs, text, spelling, base_merges, scored, new_from, min_frequen
             if answer[0].ends:
                 return
             new = np.int32(answer[0].becomes)
+            if answer[0].directed and answer[0].pair != pairs.rows[i].key:
+                _push(heap, pairs, scores.frequency, (i,), min_frequency, 0.0)
+                pair = answer[0].pair
+                pairs, scores, i = _row_of_pair(pairs, scores, spelling, base_merges, pair)
+                left, right = both_symbols(pair)
             if new >= 0 and new_from >= 0:
                 rank += 1
             _remember(pairs, i, new, rank if new_from >= 0 else 0)
@@ -314,7 +333,7 @@ def merge_loop(pairs, text, spelling, base_merges, scored, new_from, min_frequen
             merge = Merge(i, left, right, new, new_from >= 0 and new <= newest)
             newest = max(newest, np.int64(new))
             pairs, scores, spelling, notes, raised = _merge_pair(
-                pairs, text, scores, spelling, base_merges, notes, merge, min_frequency
+                pairs, text, scores, spelling, base_merges, notes, merge, min_frequency, answer
             )
             _push(heap, pairs, scores.frequency, raised, min_frequency, limit)
         # 3. Find the next.

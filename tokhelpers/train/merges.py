@@ -4,6 +4,7 @@ Words are flat: one array of symbol IDs, and the offsets at which the words star
 """
 
 from collections.abc import Callable, Iterator, Set
+from functools import partial
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from ..tokenizer.spec import TokenizerSpec
 from .merge_loop import ANSWER, MAX_SYMBOLS, merge_loop
 from .pairs import MAX_PLACES, all_pairs, text_of
 from .sentencepiece import LENGTH, has_rules, new_characters, normalise, piece_check, shorter_than
-from .spelling import spelling_of
+from .spelling import Spelling, spelling_of
 
 
 def prefix_order(symbols: np.ndarray, offsets: np.ndarray) -> np.ndarray:
@@ -73,6 +74,31 @@ def learn_merges(
     """
     if best not in ("pair", "token", "score"):
         raise ValueError(f"best={best!r}: use pair, token or score")
+    spelling = spelling_of(symbols if best == "token" else symbols[:0])
+    options = {"min_frequency": min_frequency, "base_merges": base_merges, "new_from": new_from}
+    loop, answer = start_loop(symbols, offsets, counts, spelling, scored=best == "score", **options)
+    try:
+        for left, right, count in loop:
+            answer["becomes"] = result = becomes(left, right)
+            if result >= 0:
+                yield left, right, result, count
+    finally:
+        answer["ends"] = True
+        next(loop, None)
+
+
+def start_loop(
+    symbols,
+    offsets,
+    counts,
+    spelling: Spelling,
+    *,
+    scored=False,
+    min_frequency,
+    base_merges,
+    new_from,
+):
+    """Check the words, and start the compiled loop; returns it and its answer (an array of one)."""
     total = float(np.diff(offsets) @ np.asarray(counts, float))  # a float cannot overflow here
     if total > MAX_SYMBOLS:
         raise ValueError(
@@ -85,20 +111,12 @@ def learn_merges(
             "shorter words, or leave this one out"
         )
     text = text_of(symbols, offsets, counts)
-    spelling = spelling_of(symbols if best == "token" else symbols[:0])
     table = merge_table(np.empty((0, 3), np.int32) if base_merges is None else base_merges)
     answer, min_frequency = np.zeros(1, ANSWER), max(1, min_frequency)
     loop = merge_loop(
-        all_pairs(text), text, spelling, table, best == "score", new_from, min_frequency, answer
+        all_pairs(text), text, spelling, table, scored, new_from, min_frequency, answer
     )
-    try:
-        for left, right, count in loop:
-            answer["becomes"] = result = becomes(left, right)
-            if result >= 0:
-                yield left, right, result, count
-    finally:
-        answer["ends"] = True
-        next(loop, None)
+    return loop, answer
 
 
 def learn_vocabulary(
@@ -128,6 +146,27 @@ def learn_vocabulary(
     >>> learn_vocabulary(*words, {"b": 0, "##a": 1, "##t": 2}, 2, prefix="##")
     (['ba', 'bat'], [('b', '##a'), ('ba', '##t')], [6, 1])
     """
+    if base_merges is not None:
+        new_from = 1 + max(vocab.values(), default=-1)
+        options |= {"base_merges": base_merges, "new_from": new_from}
+    learn = partial(learn_merges, symbols, offsets, counts, **options)
+    rules = {"prefix": prefix, "valid": valid, "excluded": excluded}
+    return name_merges(learn, vocab, n_tokens, **rules)
+
+
+def name_merges(
+    learn: Callable[[Callable], Iterator[tuple[int, int, int, int]]],
+    vocab: dict[str, int],
+    n_tokens: int,
+    *,
+    prefix: str = "",
+    valid: Callable[[str], bool] | None = None,
+    excluded: Set[str] = frozenset(),
+) -> tuple[list[str], list[tuple[str, str]], list[int]]:
+    """Take merges of IDs until there are ``n_tokens`` new tokens; see ``learn_vocabulary``.
+
+    ``learn`` is called with the function that names what a pair becomes, and iterates over merges.
+    """
     vocab, name = dict(vocab), {i: token for token, i in vocab.items()}
     new_from = 1 + max(name, default=-1)
     tokens, merges, frequencies = [], [], []
@@ -145,9 +184,7 @@ def learn_vocabulary(
             tokens.append(token)
         return result
 
-    if base_merges is not None:
-        options |= {"base_merges": base_merges, "new_from": new_from}
-    learned = learn_merges(symbols, offsets, counts, becomes, **options)
+    learned = learn(becomes)
     with progress("learning tokens", total=n_tokens) as bar:
         while len(tokens) < n_tokens and (merge := next(learned, None)):
             left, right, _, count = merge

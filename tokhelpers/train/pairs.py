@@ -148,6 +148,8 @@ def open_block(rows, blocks, filled, i, size):
 def occurrences_of(pairs, i):
     """All occurrences of pair `i`, ascending."""
     blocks, occurrences = pairs.blocks, pairs.occurrences
+    if pairs.rows[i].block < 0:
+        return occurrences[:0]
     newest = blocks[pairs.rows[i].block]
     if newest.previous < 0:
         return occurrences[newest.begin : newest.end]

@@ -1,10 +1,11 @@
-"""Find the repeated substrings of many words, and where they occur, with a suffix array.
+"""Find the repeated substrings of many words, or given ones, and where they occur, with a suffix array.
 
 All suffixes of the words are sorted by their first characters. The occurrences of a substring are
 then adjacent, and one pass with a stack visits all substrings in code-point order.
 """
 
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -184,3 +185,22 @@ def find_repeats(
     ranks, lengths, totals = initial[np.lexsort((initial[:, 1], initial[:, 0]))].T
     matches = _match(order, shared, ranks, lengths.astype(np.int32), len(codes))
     return order[ranks], totals, matches
+
+
+def find_pieces(text: Text, pieces: Iterable[str]) -> tuple[list[str], Matches]:
+    """Find where given substrings occur: returns those that do, in code-point order, and the matches."""
+    pieces = sorted(set(pieces))
+    depth = max(map(len, pieces))
+    rest = _rests(text.codes, depth)
+    places = np.flatnonzero(text.codes).astype(np.int32)
+    order = _sort(text.codes, rest, places, depth, int(text.codes.max()) + 1)
+    string, in_order, found, ranks = text.string, order.tolist(), [], []
+    for piece in pieces:
+        first = ranks[-1] if ranks else 0
+        rank = bisect_left(in_order, piece, first, key=lambda i: string[i : i + depth])
+        if rank < len(in_order) and string.startswith(piece, in_order[rank]):
+            found.append(piece)
+            ranks.append(rank)
+    lengths = np.array([len(piece) for piece in found], np.int32)
+    shared = _shared(text.codes, rest, order)
+    return found, _match(order, shared, np.array(ranks, np.int64), lengths, len(text.codes))

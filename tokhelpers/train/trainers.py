@@ -11,19 +11,16 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import pyarrow as pa
 from pyarrow import compute
-from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
 from ..text.counting import ensure_counts
 from ..text.pretokens import Pretokens
 from ..tokenizer.checks import SURROGATE, positive, whole_number
-from ..tokenizer.formats import SPACED_WORDS, spaced_decoder, spaced_steps
+from ..tokenizer.formats import SPACED_WORDS, SPELLED_BYTES, spaced_decoder, spaced_steps
 from ..tokenizer.token_bytes import BYTE_TOKENS, byte_alphabet, bytes_of, characters_of, look_up
 from .merges import learn_vocabulary
 from .sentencepiece import piece_check
 from .unigram import learn_unigram
-
-# splits after the first character of text that spells a byte token
-SPELLED_BYTES = pre_tokenizers.Split(Regex("<(?=0x[0-9A-F]{2}>)"), "merged_with_previous")
 
 
 def train_wordpiece(

@@ -5,12 +5,13 @@ unique words (the matches) are found once; each round visits them, and pruning r
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 
 import numpy as np
 
 from ..tokenizer.compiled import compiled
-from .substrings import Matches, find_repeats, write_text
+from .substrings import Matches, find_pieces, find_repeats, write_text
 
 EPSILON = 1e-9  # smaller differences are rounding errors
 ROUNDS = 2  # of EM before each pruning, as in sentencepiece
@@ -200,3 +201,46 @@ def learn_unigram(
     learned = zip(text.read(places, matches.lengths), p.tolist(), strict=True)
     learned = sorted(learned, key=lambda item: (-float(f"{item[1]:.9e}"), item[0]))
     return {token: math.log(p) for token, p in learned if p > 0}
+
+
+def learn_scores(
+    words: Sequence[str],
+    counts: np.ndarray,
+    old: Mapping[str, float],
+    new: Iterable[str],
+    *,
+    rounds: int = 10,
+) -> dict[str, float]:
+    """Learn the scores of new Unigram tokens by EM, with the old scores fixed.
+
+    ``old`` maps tokens to their scores (natural log probabilities). The expected count of a new token,
+    over all segmentations and at least 1, is divided by that of all tokens. A character without a token
+    has the score of an unknown one, ten below the lowest. EM begins with half of a new token's
+    occurrences. Returns new token -> score. See `textbook.unigram_expected_counts`.
+    """
+    new, unknown = list(new), min(old.values()) - 10
+    order = sorted(range(len(words)), key=words.__getitem__)  # the result must not depend on it
+    text, counts = write_text([words[i] for i in order]), np.asarray(counts)[order]
+    characters = set(text.string) - {"\0"}
+    found, matches = find_pieces(text, chain(old, new, characters))
+    is_new = np.isin(np.array(found, object), np.array(new, object))
+    occurrences = _occurrences(matches, text.starts, counts)
+    p = np.exp(np.array([old.get(token, unknown) for token in found]))
+    p[is_new] = np.maximum(occurrences[is_new] / 2, 1) / occurrences.sum()
+    for _ in range(rounds):
+        expected = _expect(matches, p, text.starts, counts)
+        expected[is_new] = np.maximum(expected[is_new], 1)
+        p[is_new] = expected[is_new] / math.fsum(expected)
+    scores = dict(zip(found, np.log(p).tolist(), strict=True))
+    return {token: scores.get(token, -math.log(math.fsum(expected))) for token in new}
+
+
+@compiled
+def _occurrences(matches, starts, counts):
+    """How often each token occurs in the words, overlaps included."""
+    offsets, tokens, lengths = matches
+    total = np.zeros(len(lengths))
+    for w in range(len(counts)):
+        for e in range(offsets[starts[w]], offsets[starts[w + 1]]):
+            total[tokens[e]] += counts[w]
+    return total
