@@ -59,7 +59,8 @@ def save_pretrained(
     ``like``, a folder, a packaged tokenizer's name (``smollm2-135m``) or a ``transformers`` tokenizer,
     provides what ``tokenizer.json`` cannot hold: the roles of special tokens, chat templates, the
     maximum length, and the sides of padding and truncation. It defaults to ``tokenizer`` if that is a
-    ``transformers`` tokenizer, else to the folder that is overwritten. ``model``, a ``transformers`` model, is saved into the same folder.
+    ``transformers`` tokenizer, else to the folder that is overwritten. ``model``, a ``transformers``
+    model, is saved into the same folder.
 
     A folder that holds files is refused unless ``overwrite=True``. Its other files, such as a model's
     weights, are then kept as hard links. The new folder is written beside the old one, which is moved
