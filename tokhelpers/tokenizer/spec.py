@@ -58,9 +58,10 @@ class TokenizerSpec(Encoder):
 
         ``tokenizer`` is a ``tokenizers.Tokenizer``, a ``transformers`` tokenizer that wraps one, a name
         or a path as for ``load_tokenizer``, or a specification, which is returned. A tokenizer is
-        parsed once, and again after it has changed. Raises TypeError for anything
-        else; ValueError for another model, for BPE that marks the ends or the insides of words in its tokens, for merges that name tokens outside the vocabulary, for two
-        tokens with one ID, and for IDs far beyond the number of tokens.
+        parsed once, and again after it has changed. Raises TypeError for anything else; ValueError for
+        another model, for BPE that marks the ends or the insides of words in its tokens, for merges
+        that name tokens outside the vocabulary, for two tokens with one ID, and for IDs far beyond the
+        number of tokens.
 
         >>> from tokenizers import Tokenizer, models
         >>> spec = TokenizerSpec.from_tokenizer(

@@ -50,8 +50,8 @@ def train_wordpiece(
     ``[UNK]``, special tokens and characters; with None, ``min_frequency`` decides (pairs below it
     are not candidates). The score prefers rare pairs: without a ``min_frequency`` (about 20 for
     megabytes of text) most tokens hardly occur, of which a warning tells. Pre-tokens of more than
-    ``max_word_length`` characters are left out with a warning, and become ``[UNK]`` when text is tokenized. Warns if the text yields fewer tokens.
-    Raises ValueError for a vocabulary that is too small, duplicate special tokens, a pre-token that
+    ``max_word_length`` characters are left out with a warning, and become ``[UNK]`` when text is
+    tokenized. Warns if the text yields fewer tokens. Raises ValueError for a vocabulary that is too small, duplicate special tokens, a pre-token that
     contains the prefix, a minimum frequency above every count, counts above 2^52 in all, and an
     empty corpus.
 
