@@ -22,12 +22,13 @@ from pathlib import Path
 
 import hostile_files
 import hostile_text
+import hostile_tokenizers
 import pandas as pd
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
 from tokhelpers.notebook.records import record_measured
 
-TARGETS = hostile_text.TARGETS | hostile_files.TARGETS
+TARGETS = hostile_text.TARGETS | hostile_files.TARGETS | hostile_tokenizers.TARGETS
 SECONDS, MEGABYTES = 60, 3000
 
 

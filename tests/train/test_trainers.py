@@ -251,3 +251,11 @@ def test_byte_level_with_a_space_before_the_text():
     spaced = pre_tokenizers.ByteLevel(add_prefix_space=True)
     tokenizer = th.train_byte_level_bpe(["bat bat"] * 2, vocab_size=259, pre_tokenizer=spaced)
     assert tokenizer.encode("bat bat").tokens == ["Ġbat", "Ġbat"]
+
+
+def test_wordpiece_warns_of_rare_pairs_unless_it_is_told_how_rare():
+    corpus = th.load_corpus("hpo", chars=200_000)
+    with pytest.warns(UserWarning, match="half of the .* merges are of pairs that occur at most"):
+        th.train_wordpiece(corpus, vocab_size=2_000)
+    th.train_wordpiece(corpus, vocab_size=2_000, min_frequency=0)
+    th.train_wordpiece(corpus, vocab_size=1_200, min_frequency=20)

@@ -262,7 +262,7 @@ def dead_tokens(
         others = [t for t in spec.only_take_ids(tokens) if spec.text_of(t) is not None]
         return {"their text is the string of another token; leave them out": others}
     raw = zip(tokens, spec.raw(tokens) if spec.byte_level else [b""] * len(tokens), strict=True)
-    broken = [token for token, of_token in raw if completions(of_token) is None]
+    broken = [t for t, of_token in raw if len(of_token) > 1 and completions(of_token) is None]
     split, unmerged = always_split(spec, tokens), []
     if not (extension.merges or spec.wordpiece or spec.merge_skipping):
         reached = extended.are_reached(tokens)

@@ -69,6 +69,10 @@ def check(function: Callable, *cases: tuple, keep: bool = False) -> Verdict:
     >>> check(lambda word: None, ("a word is a list of its letters", ["at"], ["a", "t"]))
     Not solved yet: the function does not return a result.
     """
+    if not callable(function):
+        kind = type(function).__name__
+        article = "an" if kind[0] in "aeiou" else "a"
+        return Verdict(False, f"Not solved yet: this is {article} {kind}, not a function: use def.")
     name = "the function" if function.__name__ == "<lambda>" else function.__name__
     for description, arguments, expected in cases:
         call = f"{name}({', '.join(map(_shortened, arguments))})"

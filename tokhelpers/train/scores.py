@@ -3,6 +3,7 @@
 When a symbol becomes less frequent, the scores of all its pairs rise, so these must be found.
 """
 
+import warnings
 from collections import namedtuple
 
 import numpy as np
@@ -13,6 +14,7 @@ from .pairs import BOUNDARY, is_candidate, weight_of
 # The two sides of a symbol, and the two symbols of a pair. Arrays with an entry for each are indexed
 # by twice the symbol (or row) plus the side.
 LEFT, RIGHT = 0, 1
+MANY_MERGES, RARE = 1_000, 5  # of which and below which rare pairs are warned of
 UNLISTED = -2  # as a link: the pair is in no list
 
 # `frequency` of each symbol (empty unless WordPiece's score is used), and linked lists of its
@@ -61,3 +63,14 @@ def raise_pairs(pairs, scores, symbol, min_frequency, raised):
                 else:
                     older[2 * last + side] = following
             i = following
+
+
+def warn_of_rare_pairs(frequencies: list[int]) -> None:
+    """Warn if half of many merges are of pairs that occur fewer than ``RARE`` times."""
+    if len(frequencies) >= MANY_MERGES and (median := int(np.median(frequencies))) < RARE:
+        warnings.warn(
+            f"half of the {len(frequencies):,} merges are of pairs that occur at most {median:,} "
+            "times, as WordPiece's score prefers rare pairs: pass min_frequency=20 for tokens that "
+            "compress, or min_frequency=0 if this is meant",
+            stacklevel=3,
+        )

@@ -19,6 +19,7 @@ from ..tokenizer.checks import SURROGATE, positive, whole_number
 from ..tokenizer.formats import SPACED_WORDS, SPELLED_BYTES, spaced_decoder, spaced_steps
 from ..tokenizer.token_bytes import BYTE_TOKENS, byte_alphabet, bytes_of, characters_of, look_up
 from .merges import learn_vocabulary
+from .scores import warn_of_rare_pairs
 from .sentencepiece import piece_check
 from .unigram import learn_unigram
 
@@ -27,7 +28,7 @@ def train_wordpiece(
     corpus: Iterable[str] | Pretokens,
     *,
     vocab_size: int | None,
-    min_frequency: int = 0,
+    min_frequency: int | None = None,
     prefix: str = "##",
     special_tokens: Sequence[str] = (),
     normalizer=None,
@@ -44,9 +45,10 @@ def train_wordpiece(
     ``normalizer`` and ``pre_tokenizer`` (``tokenizers`` objects; default: cased BERT's).
     ``isolate_digits`` and ``isolate_punctuation`` split text there as well. ``vocab_size`` includes
     ``[UNK]``, special tokens and characters; with None, ``min_frequency`` decides (pairs below it
-    are not candidates). Pre-tokens of more than ``max_word_length`` characters are left out with a
-    warning, and become ``[UNK]`` when text is tokenized. Warns if the text yields fewer tokens.
-    Raises ValueError for a vocabulary that is too small, duplicate special tokens, a pre-token that
+    are not candidates). The score prefers rare pairs: without a ``min_frequency`` (about 20 for
+    megabytes of text) most tokens hardly occur, of which a warning tells. Pre-tokens of more than
+    ``max_word_length`` characters are left out with a warning, and become ``[UNK]`` when text is
+    tokenized. Warns if the text yields fewer tokens. Raises ValueError for a vocabulary that is too small, duplicate special tokens, a pre-token that
     contains the prefix, a minimum frequency above every count, counts above 2^52 in all, and an
     empty corpus.
 
@@ -71,11 +73,14 @@ def train_wordpiece(
         )
     special, initial = _initial_tokens(special_tokens, "[UNK]")
     options = {"best": "score", "prefix": prefix}
-    vocab, _ = _learn(words, counts, initial, vocab_size, min_frequency, **options)
+    least = 0 if min_frequency is None else min_frequency
+    vocab, _, frequencies = _learn(words, counts, initial, vocab_size, least, **options)
+    if min_frequency is None:
+        warn_of_rare_pairs(frequencies)
     options = {"continuing_subword_prefix": prefix, "max_input_chars_per_word": max_word_length}
     tokenizer.model = models.WordPiece(vocab, unk_token="[UNK]", **options)
     tokenizer.decoder = decoders.WordPiece(prefix=prefix, cleanup=False)
-    return _finish(tokenizer, special, vocab_size, min_frequency)
+    return _finish(tokenizer, special, vocab_size, least)
 
 
 def train_sentencepiece_bpe(
@@ -119,7 +124,7 @@ def train_sentencepiece_bpe(
         positive("max_token_length", max_token_length)
     valid = piece_check(max_token_length, split_by_script, split_by_number, split_digits=False)
     options = {"valid": valid, "best": "token"}
-    vocab, merges = _learn(words, counts, initial, vocab_size, min_frequency, **options)
+    vocab, merges, _ = _learn(words, counts, initial, vocab_size, min_frequency, **options)
     options = {"byte_fallback": byte_fallback, "unk_token": unk, "fuse_unk": not byte_fallback}
     tokenizer.model, tokenizer.decoder = models.BPE(vocab, merges, **options), spaced_decoder()
     return _finish(tokenizer, special, vocab_size, min_frequency)
@@ -162,7 +167,7 @@ def train_byte_level_bpe(
     tokenizer = _without_model(normalizer, [*isolating, pre_tokenizer])
     words, counts = _without_long_words(ensure_counts(corpus, tokenizer), max_word_length)
     special, initial = _initial_tokens(special_tokens, None, sorted(byte_alphabet()))
-    vocab, merges = _learn(words, counts, initial, vocab_size, min_frequency)
+    vocab, merges, _ = _learn(words, counts, initial, vocab_size, min_frequency)
     tokenizer.model, tokenizer.decoder = models.BPE(vocab, merges), decoders.ByteLevel()
     tokenizer.post_processor = processors.ByteLevel(trim_offsets=False)
     return _finish(tokenizer, special, vocab_size, min_frequency)
@@ -288,8 +293,8 @@ def _checked_size(vocab_size: int | None, initial: list[str], characters: set[st
 
 def _learn(
     words, counts, initial, vocab_size, min_frequency, *, valid=None, best="pair", prefix=""
-) -> tuple[dict[str, int], list[tuple[str, str]]]:
-    """Learn vocabulary and merges from words, starting from initial tokens and characters."""
+) -> tuple[dict[str, int], list[tuple[str, str]], list[int]]:
+    """Learn vocabulary, merges and their frequencies, starting from initial tokens and characters."""
     positive("min_frequency", min_frequency, 0)
     first_characters = compute.utf8_slice_codeunits(words, 0, 1)
     first = _characters(first_characters)
@@ -302,17 +307,17 @@ def _learn(
     flat, n_tokens = (symbols, offsets, counts), size - len(vocab)
     excluded = {*initial} - {*characters}
     options = {"prefix": prefix, "valid": valid, "excluded": excluded, "best": best}
-    tokens, merges, _ = learn_vocabulary(
+    tokens, merges, frequencies = learn_vocabulary(
         *flat, vocab, n_tokens, min_frequency=min_frequency, **options
     )
     if n_tokens and not merges and min_frequency > 1:
-        _, _, frequencies = learn_vocabulary(*flat, vocab, 1)
-        if frequencies and frequencies[0] < min_frequency:
+        _, _, highest = learn_vocabulary(*flat, vocab, 1)
+        if highest and highest[0] < min_frequency:
             raise ValueError(
                 f"min_frequency={min_frequency:,} is larger than every count: the most frequent pair "
-                f"occurs {frequencies[0]:,} times, give at most that"
+                f"occurs {highest[0]:,} times, give at most that"
             )
-    return vocab | {token: len(vocab) + i for i, token in enumerate(tokens)}, merges
+    return vocab | {token: len(vocab) + i for i, token in enumerate(tokens)}, merges, frequencies
 
 
 def _characters(strings: pa.Array) -> list[str]:
