@@ -181,6 +181,16 @@ def trial():
     return Template((HERE / "try.md").read_text(encoding="utf-8")).substitute(merges=f"{merges:,}")
 
 
+def playground():
+    """The page on which real tokenizers are compared, from playground.md."""
+    from tokhelpers.notebook.playground import fragment
+
+    catalogue = ROOT / "build" / "site" / "catalogue.json"  # playground.py runs first
+    entries = json.loads(catalogue.read_text("utf-8")) if catalogue.is_file() else []
+    page = (HERE / "playground.md").read_text(encoding="utf-8")
+    return Template(page).substitute(playground=fragment(entries))
+
+
 def package():
     """The page of the package: its folders, each importing from those above only, and their names."""
     import tokhelpers as th
@@ -214,6 +224,7 @@ def pages():
         "source/index.md": landing(listed, shows),
         **galleries(listed, shows),
         "source/try.md": trial(),
+        "source/playground.md": playground(),
         "source/matrix.md": matrix(
             rows("data/reproduced.csv"), rows("data/paper/sources.csv"), names
         ),
