@@ -210,7 +210,7 @@ def _plain(rows: list[Row], notes: list[str]) -> str:
     counts = max((len(_count(row)) for row in rows if row.tokens), default=0)
     lines = []
     for row in rows:
-        tokens = " ".join(_isolated(token.has_word_markers) for token in row.tokens)
+        tokens = " ".join(_isolated(token.marked) for token in row.tokens)
         columns = [row.label.ljust(labels), _count(row).ljust(counts), tokens]
         lines.append("  ".join(columns[not labels :]).rstrip(" "))
     return "\n".join([*lines, *notes])
@@ -230,6 +230,6 @@ def _html(rows: list[Row], notes: list[str]) -> str:
 def _box(token: Token, index: int) -> str:
     kind = "new" if token.new else "added" if token.added else ("even", "odd")[index % 2]
     raw = token.raw[:MAX_BYTES].hex(" ").upper() + " …" * (len(token.raw) > MAX_BYTES)
-    text = regex.sub("⟨[^⟩]*⟩", r"<small>\g<0></small>", escape(token.has_word_markers))
+    text = regex.sub("⟨[^⟩]*⟩", r"<small>\g<0></small>", escape(token.marked))
     title = f"id {token.id}, bytes {raw}"
     return f'<code style="{BOX}{STYLES[kind]}" title="{title}"><bdi>{text}</bdi></code>'
