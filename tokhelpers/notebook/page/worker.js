@@ -33,13 +33,25 @@ function parsed(text) {
     throw new Error("This file is damaged, or it is not JSON.");
   }
   if (!settings?.model || typeof settings.model !== "object" || !settings.model.vocab) throw new Error(FOREIGN);
+  const kind = settings.model.type ?? (settings.model.merges ? "BPE" : "none");
+  if (!["BPE", "WordPiece", "Unigram"].includes(kind))
+    throw new Error(`This tokenizer.json has a model of type ${String(kind).slice(0, 40)}, which cannot be used in the browser.`);
   for (const part of ["normalizer", "pre_tokenizer", "post_processor", "decoder"]) settings[part] ??= null;
   settings.added_tokens ??= [];
+  settings.pre_tokenizer = withAllDigits(settings.pre_tokenizer);
   try {
-    return [settings, settings.model.type === "BPE" || settings.model.merges ? bpe(settings) : new Tokenizer(settings, {})];
+    return [settings, kind === "BPE" ? bpe(settings) : new Tokenizer(settings, {})];
   } catch (error) {
     throw new Error(`This tokenizer.json cannot be used in the browser (${String(error.message).slice(0, 120)}).`);
   }
+}
+
+// The library's Digits splits at 0 to 9; the one of Rust, at every character that is a number, such as ½.
+function withAllDigits(step) {
+  if (step?.type === "Sequence") return {...step, pretokenizers: step.pretokenizers.map(withAllDigits)};
+  if (step?.type !== "Digits") return step;
+  const pattern = {Regex: step.individual_digits ? "\\p{N}" : "\\p{N}+"};
+  return {type: "Split", pattern, behavior: "Isolated", invert: false};
 }
 
 // A BPE tokenizer. The library's constructor takes seconds for 200,000 tokens, as it keys each merge by the
