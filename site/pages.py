@@ -12,6 +12,7 @@ from html import escape
 from inspect import getdoc
 from pathlib import Path
 from string import Template
+from urllib.parse import quote
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
@@ -61,12 +62,24 @@ def figure(name, shows, up="", caption=""):
     sides = re.search(r'width="([\d.]+)pt" height="([\d.]+)pt"', drawing(name)).groups()
     width, height = (round(float(points) * 4 / 3) for points in sides)
     path, numbers = f"{up}figures/{name}", f"{name}.csv"
+    caption += live(name, up)
     return (
         f'<figure class="drawing" id="{name}"><a href="{path}.svg"><img src="{path}.svg" '
         f'alt="{escape(shows)}" width="{width}" height="{height}" loading="lazy"></a>\n<figcaption>'
         f'{caption}<a href="{path}.csv" download="{numbers}">{numbers}</a>, '
         f'<a href="{path}.svg">SVG</a>, <a href="{path}.png">PNG</a></figcaption></figure>'
     )
+
+
+def live(name, up=""):
+    """The link that opens a figure's texts in the playground, for figures of Llama 3's tokens."""
+    if name != "00_bill":
+        return ""
+    lines = {}
+    for token in rows(f"figures/{name}.csv"):
+        lines[token["row"]] = lines.get(token["row"], "") + token["text"].replace("␣", " ")
+    text = quote("\n".join(lines.values()), safe="")
+    return f'<a href="{up}playground.html#t=llama-3,gpt-4o&amp;x={text}">These texts in the playground</a>, '
 
 
 def drawn(notebook, code, shows):

@@ -66,8 +66,14 @@ def stamp():
     """What the tokenizers depend on: while it stays the same, they are not made anew."""
     packages = [package.replace("_", "-") for package, _ in NAMES.values()]
     facts = [CONVERSION, SIZE, *(version(name) for name in ("tokenizers", *installed(packages)))]
-    sources = [Path(__file__), Path(page.__file__), *sorted((ROOT / "tokhelpers/train").glob("*.py"))]
-    return sha256(repr(facts).encode() + b"".join(path.read_bytes() for path in sources)).hexdigest()
+    sources = [
+        Path(__file__),
+        Path(page.__file__),
+        *sorted((ROOT / "tokhelpers/train").glob("*.py")),
+    ]
+    return sha256(
+        repr(facts).encode() + b"".join(path.read_bytes() for path in sources)
+    ).hexdigest()
 
 
 def installed(packages):

@@ -159,7 +159,10 @@ def test_keys_move_through_the_tokens_and_tell_id_bytes_and_merge(open_page, fil
     row = page.locator("#pg-rows section").first
     detail = row.locator(".pg-detail")
     row.locator(".pg-token").first.focus()
-    assert "ID 1660" in (text := detail.text_content()) or str(llama.encode("information").ids[0]) in text
+    assert (
+        "ID 1660" in (text := detail.text_content())
+        or str(llama.encode("information").ids[0]) in text
+    )
     assert "69 6E 66 6F 72 6D 61 74 69 6F 6E" in text and "merged from" in text
     left, right = row.locator(".pg-detail code").all_text_contents()[-2:]
     assert left + right == "information"
@@ -298,7 +301,9 @@ def test_axe_finds_nothing(open_page, file, place, scheme, width):
         page.evaluate(AXE.read_text("utf-8"))
     else:
         page.add_script_tag(path=AXE)
-    page.set_viewport_size({"width": width, "height": 20_000})  # the theme's bar covers nothing then
+    page.set_viewport_size(
+        {"width": width, "height": 20_000}
+    )  # the theme's bar covers nothing then
     rules = f"{{runOnly: tags, rules: {{'target-size': {{enabled: true}}}}, {FINDINGS}}}"
     found = page.evaluate(f"tags => axe.run('#playground', {rules})", TAGS)
     assert len(found["passes"]) > 10

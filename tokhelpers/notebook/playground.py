@@ -22,7 +22,9 @@ LICENCES = {  # of the vocabularies, by name
 }  # fmt: skip
 APACHE = "Apache-2.0"  # of all others that the package loads by name
 # The page encodes it, too, and says so if its IDs are others than Python's
-CHECK = "It's 12345 naïve   kyllästyä,\n\tभाषा 한국어 中文 \u200d👩‍🔬 x_y = [1.5]; <b>ÀÉ</b>\r\n  end"
+CHECK = (
+    "It's 12345 naïve   kyllästyä,\n\tभाषा 한국어 中文 \u200d👩‍🔬 x_y = [1.5]; <b>ÀÉ</b>\r\n  end"
+)
 
 
 def write_playground(
@@ -78,13 +80,15 @@ def write_playground(
 def label_of(name: str | os.PathLike) -> str:
     """The label of a tokenizer that is loaded by name or from a path.
 
-    >>> label_of("runs/my-folder/tokenizer.json")
-    'my-folder'
+    >>> label_of("llama-3")
+    'llama-3'
     """
     if str(name) in NAMES or not (path := Path(os.path.expanduser(name))).exists():
         return str(name)
     path = path.resolve()
-    return path.parent.name if path.name == "tokenizer.json" else path.name
+    if path.is_dir():
+        return path.name
+    return path.parent.name if path.name == "tokenizer.json" else path.stem
 
 
 def licence_of(name: str) -> str:
@@ -115,7 +119,7 @@ def packed(tokenizer: Tokenizer | Encoder) -> str:
         for token, i in vocab.items():
             model["vocab"][i] = token
     content = json.dumps(settings, ensure_ascii=False, separators=(",", ":"))
-    return base64.b64encode(gzip.compress(content.encode(), mtime=0)).decode()
+    return base64.b64encode(gzip.compress(content.encode(), 6, mtime=0)).decode()
 
 
 def _backend(label: str, tokenizer: Tokenizer | Encoder) -> Tokenizer:
@@ -151,6 +155,7 @@ def script() -> str:
         f"/*! {name} {version}, Copyright Hugging Face, licence {licence}: "
         "https://www.apache.org/licenses/LICENSE-2.0 */\n"
     )
-    wrapped = f"const module = {{exports: {{}}}};\n((module, exports) => {{\n{library}\n}})(module, module.exports);\n"
+    scope = f"((module, exports) => {{\n{library}\n}})(module, module.exports);\n"
+    wrapped = f"const module = {{exports: {{}}}};\n{scope}"
     source = json.dumps(notice + wrapped + worker, ensure_ascii=False).replace("</", "<\\/")
     return f"{notice}const PLAYGROUND_WORKER = {source};\n{main}"
