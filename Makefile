@@ -95,6 +95,7 @@ coverage: $(READY)  ## the lines of the package that tests run: 95 % at least
 	$(BIN)/coverage report
 
 site: $(SITE_READY)  ## build the static site into build/site/html
+	$(BIN)/python site/playground.py
 	$(BIN)/python site/pages.py
 	$(BIN)/sphinx-build -q -W --keep-going -c site -d build/site/doctrees build/site/source build/site/html
 

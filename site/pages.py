@@ -12,6 +12,7 @@ from html import escape
 from inspect import getdoc
 from pathlib import Path
 from string import Template
+from urllib.parse import quote
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
@@ -61,12 +62,24 @@ def figure(name, shows, up="", caption=""):
     sides = re.search(r'width="([\d.]+)pt" height="([\d.]+)pt"', drawing(name)).groups()
     width, height = (round(float(points) * 4 / 3) for points in sides)
     path, numbers = f"{up}figures/{name}", f"{name}.csv"
+    caption += live(name, up)
     return (
         f'<figure class="drawing" id="{name}"><a href="{path}.svg"><img src="{path}.svg" '
         f'alt="{escape(shows)}" width="{width}" height="{height}" loading="lazy"></a>\n<figcaption>'
         f'{caption}<a href="{path}.csv" download="{numbers}">{numbers}</a>, '
         f'<a href="{path}.svg">SVG</a>, <a href="{path}.png">PNG</a></figcaption></figure>'
     )
+
+
+def live(name, up=""):
+    """The link that opens a figure's texts in the playground, for figures of Llama 3's tokens."""
+    if name != "00_bill":
+        return ""
+    lines = {}
+    for token in rows(f"figures/{name}.csv"):
+        lines[token["row"]] = lines.get(token["row"], "") + token["text"].replace("␣", " ")
+    text = quote("\n".join(lines.values()), safe="")
+    return f'<a href="{up}playground.html#t=llama-3,gpt-4o&amp;x={text}">These texts in the playground</a>, '
 
 
 def drawn(notebook, code, shows):
@@ -181,6 +194,16 @@ def trial():
     return Template((HERE / "try.md").read_text(encoding="utf-8")).substitute(merges=f"{merges:,}")
 
 
+def playground():
+    """The page on which real tokenizers are compared, from playground.md."""
+    from tokhelpers.notebook.playground import fragment
+
+    catalogue = ROOT / "build" / "site" / "catalogue.json"  # playground.py runs first
+    entries = json.loads(catalogue.read_text("utf-8")) if catalogue.is_file() else []
+    page = (HERE / "playground.md").read_text(encoding="utf-8")
+    return Template(page).substitute(playground=fragment(entries))
+
+
 def package():
     """The page of the package: its folders, each importing from those above only, and their names."""
     import tokhelpers as th
@@ -214,6 +237,7 @@ def pages():
         "source/index.md": landing(listed, shows),
         **galleries(listed, shows),
         "source/try.md": trial(),
+        "source/playground.md": playground(),
         "source/matrix.md": matrix(
             rows("data/reproduced.csv"), rows("data/paper/sources.csv"), names
         ),

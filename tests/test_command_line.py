@@ -33,7 +33,17 @@ def small(tmp_path_factory):
 
 
 def test_help_shows_an_example_that_names_the_command():
-    for command in ("inspect", "explain", "compare", "premium", "train", "extend", "prune"):
+    commands = [
+        "inspect",
+        "explain",
+        "compare",
+        "premium",
+        "train",
+        "extend",
+        "prune",
+        "playground",
+    ]
+    for command in commands:
         told = run(command, "--help")
         assert f"Example: python -m tokhelpers {command}" in told.stdout and not told.exit_code
 
@@ -391,3 +401,20 @@ def test_a_terminal_without_letters_and_a_reader_that_has_gone(name, small, tmp_
     assert process.wait() == 0, stderr
     assert "error" not in stderr.lower() and "Broken" not in stderr
     process.stderr.close()
+
+
+def test_playground_writes_a_page_and_keeps_an_existing_one(small, tmp_path):
+    page = tmp_path / "page.html"
+    given = ("playground", small, small / "with_finding.json", "--out", page)
+    told = run(*given)
+    assert told.exit_code == 0 and "to be opened in a browser" in told.stdout
+    content = page.read_text("utf-8")
+    assert (
+        f'data-tokenizer="{small.name}"' in content and 'data-tokenizer="with_finding"' in content
+    )
+    told = run(*given)
+    assert told.exit_code == 2 and "--force" in told.stderr
+    assert run(*given, "--force").exit_code == 0
+    told = run("playground", small, small, "--out", tmp_path / "other.html")
+    assert told.exit_code == 2 and "two tokenizers are called" in told.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["page.html"]

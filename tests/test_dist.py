@@ -42,8 +42,10 @@ def test_the_wheel_holds_the_package_alone(dist):
     names = zipfile.ZipFile(dist / WHEEL).namelist()
     package = {n for n in tracked() if n.startswith("tokhelpers/")}
     assert {n for n in names if ".dist-info/" not in n} == package
-    kinds = {".py", ".pyi"}  # no data, which it would lack
-    assert {Path(n).suffix for n in package} <= kinds
+    page = {n for n in package if n.startswith("tokhelpers/notebook/page/")}  # of the playground
+    assert "tokhelpers/notebook/page/tokenizers.LICENSE" in page
+    kinds = {".py", ".pyi"}  # no other data, which it would lack
+    assert {Path(n).suffix for n in package - page} <= kinds
 
 
 def needed(asked: list[str]) -> set[str]:
@@ -99,6 +101,7 @@ before, after = (th.evaluate(t, text).tokens for t in (extended, pruned))
 assert before < after and not (th.reachability(pruned).category == "never: merges blocked").any()
 th.save_pretrained(extended, "saved", texts={"a text": text}, calls=["twenty lines"])
 assert th.load_tokenizer("saved").encode("lowest").ids == extended.encode("lowest").ids
+th.notebook.write_playground("page.html", base=base, extended=extended)
 said = []
 for use in (
     lambda: th.new_model("small-llama", 300),
@@ -128,4 +131,6 @@ def test_a_bare_environment_trains_extends_prunes_and_measures(installed, tmp_pa
         assert message == f"{package} is not installed: pip install 'tokhelpers[{extra}]'"
     run(installed, "-m", "tokhelpers", "inspect", "saved", cwd=tmp_path, env=clean)
     assert "inspect" in run(installed.with_name("tokhelpers"), "--help", cwd=tmp_path, env=clean)
-    assert {path.name for path in tmp_path.iterdir()} == {"counts.parquet", "saved", "some.jsonl"}
+    assert {path.name for path in tmp_path.iterdir()} == {
+        *("counts.parquet", "page.html", "saved", "some.jsonl")
+    }

@@ -300,5 +300,21 @@ def prune(
     raise typer.Exit(EXIT_FINDING if after > before else 0)
 
 
+@app.command(epilog="Example: python -m tokhelpers playground llama-3 my-folder --out page.html")
+@in_one_line
+def playground(
+    tokenizers: cli.Tokenizers,
+    out: Annotated[str, typer.Option("--out", help="the HTML file to write")],
+    force: Annotated[bool, typer.Option("--force", help="overwrite an existing file")] = False,
+) -> None:
+    """Write a web page with these tokenizers, to be compared on any text in a browser."""
+    path = Path(out).expanduser()
+    if path.exists() and not force:
+        raise FileExistsError(f"{out} exists: choose another name, or add --force to overwrite it")
+    log(f"writing {', '.join(tokenizers)} to {out}")
+    th.notebook.write_playground(path, *tokenizers)
+    print(f"{out}: {path.stat().st_size / 1e6:.1f} MB, to be opened in a browser")
+
+
 if __name__ == "__main__":
     app(prog_name="python -m tokhelpers")

@@ -62,7 +62,8 @@ def test_links_and_anchors_lead_somewhere(site, path):
             continue
         there = (here.parent / unquote(parts.path)).resolve() if parts.path else here
         assert there.is_file(), link
-        if place and there.suffix == ".html":
+        is_state = there.name == "playground.html" and place.startswith("t=")
+        if place and there.suffix == ".html" and not is_state:
             assert unquote(place) in read(there)[0], link
     assert len(links) > 20
 

@@ -109,7 +109,7 @@ def extension_of_words(words: Iterable[str], spec: TokenizerSpec) -> Extension:
         raise TypeError(f"words is one string, {words!r:.40}: give a list of words")
     words = list(dict.fromkeys(word.strip() for word in words))
     space = "" if spec.pretokenizer.split("a") != ["a"] else " "
-    pieces = spec.pretokenize([space + word for word in words])
+    pieces = list(spec.pretokenize([space + word for word in words]))
     strings = {of[0]: w for w, of in zip(words, pieces, strict=True) if len(of) == 1}
     new = [s for s in strings if isinstance(s, str) and s and s not in spec.all_ids]
     if len(strings) < len(words):

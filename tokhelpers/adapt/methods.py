@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import numpy as np
 
 from ..tokenizer.checks import whole_number
-from ..tokenizer.merge_ids import all_splits, merge_ids
+from ..tokenizer.merge_rows import all_splits, merge_ids
 from ..tokenizer.pretokenization import pretokenizer
 from ..tokenizer.segmentation import NO_MERGE, MergeTable, merge_table, ranks_of
 from ..tokenizer.spec import TokenizerSpec

@@ -19,7 +19,7 @@ from tokenizers import AddedToken, Tokenizer, models
 
 from .checks import check_ids, check_word_markers
 from .encoder import Encoder
-from .merge_ids import merge_ids
+from .merge_rows import merge_ids
 from .renumbering import renumbered
 from .segmentation import MergeTable, initial_ids, initial_ids_of_pieces, merge_table, segment
 from .token_bytes import BYTE_TOKENS
@@ -59,8 +59,9 @@ class TokenizerSpec(Encoder):
         ``tokenizer`` is a ``tokenizers.Tokenizer``, a ``transformers`` tokenizer that wraps one, a name
         or a path as for ``load_tokenizer``, or a specification, which is returned. A tokenizer is
         parsed once, and again after it has changed. Raises TypeError for anything else; ValueError for
-        another model, for BPE that marks the ends or the insides of words in its tokens, for merges that name tokens outside the vocabulary, for two
-        tokens with one ID, and for IDs far beyond the number of tokens.
+        another model, for BPE that marks the ends or the insides of words in its tokens, for merges
+        that name tokens outside the vocabulary, for two tokens with one ID, and for IDs far beyond the
+        number of tokens.
 
         >>> from tokenizers import Tokenizer, models
         >>> spec = TokenizerSpec.from_tokenizer(

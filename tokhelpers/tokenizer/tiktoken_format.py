@@ -7,7 +7,7 @@ import numpy as np
 from tokenizers import Tokenizer
 
 from ..extras import requires
-from .merge_ids import all_splits
+from .merge_rows import all_splits
 from .pretokenization import proven_pattern
 from .spec import TokenizerSpec
 from .token_bytes import byte_of

@@ -48,9 +48,9 @@ def train_wordpiece(
     are not candidates). The score prefers rare pairs: without a ``min_frequency`` (about 20 for
     megabytes of text) most tokens hardly occur, of which a warning tells. Pre-tokens of more than
     ``max_word_length`` characters are left out with a warning, and become ``[UNK]`` when text is
-    tokenized. Warns if the text yields fewer tokens. Raises ValueError for a vocabulary that is too small, duplicate special tokens, a pre-token that
-    contains the prefix, a minimum frequency above every count, counts above 2^52 in all, and an
-    empty corpus.
+    tokenized. Warns if the text yields fewer tokens. Raises ValueError for a vocabulary that is too
+    small, duplicate special tokens, a pre-token that contains the prefix, a minimum frequency above
+    every count, counts above 2^52 in all, and an empty corpus.
 
     Source: thesis, section 4.1.2.1 and Algorithm 1 (its tokenization is Algorithm 4).
 
