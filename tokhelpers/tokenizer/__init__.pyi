@@ -8,12 +8,15 @@ from .library import (
     pretokenizer_config_of as pretokenizer_config_of,
     with_merge_skipping as with_merge_skipping,
 )
-from .pretokenization import (
+from .merge_ids import merge_ids as merge_ids
+from .patterns import (
     GPT_2 as GPT_2,
     GPT_4 as GPT_4,
     LLAMA_3 as LLAMA_3,
     QWEN as QWEN,
     TEKKEN as TEKKEN,
+)
+from .pretokenization import (
     Pretokenizer as Pretokenizer,
     pretokenizer as pretokenizer,
 )
@@ -23,10 +26,7 @@ from .segmentation import (
     merge_table as merge_table,
     segment as segment,
 )
-from .spec import (
-    TokenizerSpec as TokenizerSpec,
-    merge_ids as merge_ids,
-)
+from .spec import TokenizerSpec as TokenizerSpec
 from .superwords import with_superwords as with_superwords
 from .token_bytes import (
     byte_alphabet as byte_alphabet,
