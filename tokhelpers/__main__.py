@@ -126,7 +126,7 @@ def compare(
         typer.Option(metavar="CORPUS", help="text to evaluate on; without it, vocabularies"),
     ] = None,
     chars: Annotated[
-        int | None, typer.Option(min=1, help="evaluate on a sample of this many characters")
+        int, typer.Option(min=1, help="evaluate on a sample of this many characters")
     ] = TEST_CHARS,
     split: Annotated[str, typer.Option(help="part of the text: train or test")] = "test",
     encoding: cli.Encoding = "utf-8",
@@ -146,18 +146,16 @@ def compare(
         show(table.drop(columns=["by", "group"]).set_index(names.rename(None)), as_json)
         return
     reading = {"split": split, "encoding": encoding, "errors": errors}
-    # what is drawn from a list or from counts has no order of files
     corpus = th.load_corpus(on, **reading)
-    if on.startswith("wordfreq:") or corpus.counts is not None:
-        corpus, facts = th.load_corpus(on, chars=chars, **reading), {}
-    else:
-        sample = th.measure.sample_documents(corpus, chars)
-        corpus, facts = sample.documents, {"sample": str(sample)}
+    if cli.is_drawn(corpus):
+        corpus = th.load_corpus(on, chars=chars, **reading)
     loaded = {name: load_logged(name) for name in tokenizers}  # a wrong name ends this at once
+    content, size = cli.sampled(corpus, chars)
     rows = {}
     for name, tokenizer in loaded.items():
         log(f"evaluating {name} on {on}")
-        rows[name] = th.evaluate(tokenizer, corpus)
+        rows[name] = th.evaluate(tokenizer, content)
+    facts = {"sample": size} if size else {}
     show(as_table(rows, MEASURES), as_json, corpus=on, split=split, **facts)
 
 

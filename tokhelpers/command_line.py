@@ -152,13 +152,22 @@ class Text(NamedTuple):
     entry: dict
 
 
+def is_drawn(corpus) -> bool:
+    """Whether a corpus draws its own sample (from words or counts), or is too far away to be read whole."""
+    return (
+        corpus.name.startswith(("hf:", "wordfreq:"))
+        or "://" in corpus.name
+        or corpus.counts is not None
+    )
+
+
 def sampled(corpus, chars: int):
     """Draw a sample of a corpus that is the same whatever its files are called, and describe its size.
 
-    A corpus of counts is used whole, or draws its own sample.
+    A corpus of counts is used whole.
     """
-    if corpus.counts is not None:
-        return corpus, ""
+    if is_drawn(corpus):
+        return corpus, "" if corpus.chars is None else f"first {corpus.chars:,} characters"
     sample = th.measure.sample_documents(corpus, chars)
     return sample.documents, str(sample) if sample.chars < sample.of_chars else ""
 
@@ -173,7 +182,7 @@ def evaluation_text(corpus, tokenizer, counts) -> Text:
     chars = min(corpus.chars or TEST_CHARS, TEST_CHARS)
     try:
         test = corpus.held_out()
-        if test.counts is not None and corpus.chars:
+        if is_drawn(test) and (test.counts is None or corpus.chars):
             test = corpus.held_out(chars)
         next(iter(test))  # raises ValueError if it has no document
         content, size = sampled(test, chars)
@@ -190,10 +199,10 @@ def evaluation_text(corpus, tokenizer, counts) -> Text:
 
 def other_text(name: str, options: dict, tokenizer) -> Text:
     """Open a corpus of ``--also-on``."""
-    changes = {"chars": None, "split": "all"}
-    if name.startswith("wordfreq:"):
-        changes = {"split": "train"}
-    content, size = sampled(open_corpus(name, options, **changes), TEST_CHARS)
+    corpus = open_corpus(name, options, chars=None, split="all")
+    if is_drawn(corpus) and corpus.counts is None:
+        corpus = open_corpus(name, options, chars=TEST_CHARS, split="all")
+    content, size = sampled(corpus, TEST_CHARS)
     text, described = th.measure.measurable(content, tokenizer), f"{name}{f', {size}' * bool(size)}"
     return Text(text, described, {described: text})
 

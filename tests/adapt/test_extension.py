@@ -16,7 +16,8 @@ from tokhelpers import textbook
 from tokhelpers.adapt.extension import always_split
 from tokhelpers.adapt.methods import METHODS
 from tokhelpers.measure.reachability import reachability
-from tokhelpers.tokenizer.spec import TokenizerSpec, merge_ids
+from tokhelpers.tokenizer.merge_ids import merge_ids
+from tokhelpers.tokenizer.spec import TokenizerSpec
 
 TEXT = ["the cat sat on the mat", "a bat, a hat; that cat!", "ääkkösiä öisin, yötä päivää"]
 MORE = ["catamaran catalogue catnip category", "yöttömän yön yötä", "batman batmobile bathtub"]

@@ -21,7 +21,8 @@ from tokenizers import (
 
 import tokhelpers as th
 from tokhelpers.tokenizer.library import without_truncation
-from tokhelpers.tokenizer.spec import BYTE_TOKENS, TokenizerSpec, merge_ids
+from tokhelpers.tokenizer.merge_ids import merge_ids
+from tokhelpers.tokenizer.spec import BYTE_TOKENS, TokenizerSpec
 
 
 def ab(vocab=("a", "b", "ab"), merges=(("a", "b"),), **options):
