@@ -236,6 +236,7 @@ function drawRow({key, base, count, ids, tokens}) {
     for (const other of list.querySelectorAll("[aria-selected=true]")) other.setAttribute("aria-selected", "false");
     option.setAttribute("aria-selected", "true");
     detail.replaceChildren(...details(tokens[option.dataset.id], option.dataset.id, base));
+    detail.style.minHeight = `${detail.offsetHeight}px`; // never shrinks, or tokens would move away from the pointer
   };
   list.addEventListener("mouseover", event => {
     const option = event.target.closest(".pg-token");
