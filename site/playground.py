@@ -96,7 +96,8 @@ def main():
     (folder / "playground.css").write_text(page.stylesheet(), encoding="utf-8")
     licence = page.PAGE / "tokenizers.LICENSE"
     (folder / "tokenizers.LICENSE.txt").write_text(licence.read_text("utf-8"), encoding="utf-8")
-    if kept.is_file() and kept.read_text() == stamp():
+    is_whole = (BUILT.parent / "catalogue.json").is_file()
+    if is_whole and kept.is_file() and kept.read_text() == stamp():
         return
     for old in folder.glob("*.js"):
         if old.name != "playground.js":

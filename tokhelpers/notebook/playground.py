@@ -36,7 +36,7 @@ def write_playground(
     the label. The page holds them compressed, opens from disk in any current browser without a
     server, requests nothing, and keeps the text that is typed. It shows each tokenizer's tokens with
     IDs, bytes and merges, and its number of tokens, bytes per token and tokens per word; tokens that
-    an extension adds to another tokenizer of the page are marked. Llama 3 adds 3 MB to the page.
+    an extension adds to another tokenizer of the page are marked. Llama 3 adds 2.4 MB to the page.
 
     Raises ValueError without a tokenizer, for two of one name and for an AdaptBPE encoder, which
     ``tokenizer.json`` cannot express; TypeError for other objects; OSError if the page cannot be
