@@ -10,13 +10,13 @@ import pytest
 from hypothesis import example, given, strategies as st
 from strategies import loaded, tokenizers_with_gaps
 from tokenizers import AddedToken, Tokenizer, models, pre_tokenizers, processors
-from tokhelpers.tokenizer.merge_ids import merge_ids
 
 import tokhelpers as th
 from tokhelpers import textbook
 from tokhelpers.adapt.extension import always_split
 from tokhelpers.adapt.methods import METHODS
 from tokhelpers.measure.reachability import reachability
+from tokhelpers.tokenizer.merge_rows import merge_ids
 from tokhelpers.tokenizer.spec import TokenizerSpec
 
 TEXT = ["the cat sat on the mat", "a bat, a hat; that cat!", "ääkkösiä öisin, yötä päivää"]

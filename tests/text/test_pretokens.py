@@ -23,7 +23,12 @@ from tokhelpers.text.counting import count_pretokens
 from tokhelpers.text.documents import ChunkCounts
 from tokhelpers.tokenizer import patterns as known
 from tokhelpers.tokenizer.library import pretokenizer_config_of
-from tokhelpers.tokenizer.pretokenization import is_doubtful, pretokenizer, proven_pattern
+from tokhelpers.tokenizer.pretokenization import (
+    BEFORE_META,
+    is_doubtful,
+    pretokenizer,
+    proven_pattern,
+)
 from tokhelpers.tokenizer.segmentation import initial_ids, segment
 from tokhelpers.tokenizer.spec import TokenizerSpec
 
@@ -303,7 +308,7 @@ def test_real_tokenizers_have_the_proven_rules():
 def test_pieces_without_a_pre_tokenizer_make_the_tokens(mistral, text):
     """They join to the normalised text, and their tokens are the text's."""
     spec, whole = TokenizerSpec.from_tokenizer(mistral), mistral.normalizer.normalize_str(text)
-    pieces = known.BEFORE_META.split(whole)
+    pieces = BEFORE_META.split(whole)
     assert "".join(pieces) == whole
     ids, _ = segment(*initial_ids(pieces, spec), spec.merges)
     assert ids.tolist() == mistral.encode(text, add_special_tokens=False).ids

@@ -18,10 +18,10 @@ from tokenizers import (
     processors,
     trainers,
 )  # fmt: skip
-from tokhelpers.tokenizer.merge_ids import merge_ids
 
 import tokhelpers as th
 from tokhelpers.tokenizer.library import without_truncation
+from tokhelpers.tokenizer.merge_rows import merge_ids
 from tokhelpers.tokenizer.spec import BYTE_TOKENS, TokenizerSpec
 
 
