@@ -116,7 +116,9 @@ def is_byte_level(tokenizer) -> bool:
 def supplement(base) -> Tokenizer:
     """A small tokenizer of the same family, trained on the other text."""
     if is_wordpiece(base):
-        return th.train_wordpiece(text(), vocab_size=2_500, normalizer=base.normalizer)
+        return th.train_wordpiece(
+            text(), vocab_size=2_500, min_frequency=0, normalizer=base.normalizer
+        )
     if is_byte_level(base):
         options = {"pre_tokenizer": base.pre_tokenizer, "normalizer": base.normalizer}
         return th.train_byte_level_bpe(text(), vocab_size=1_500, **options)

@@ -52,7 +52,7 @@ def test_what_the_page_cannot_hold_is_refused(base, tmp_path):
     with pytest.raises(ValueError, match="adapted is an AdaptBPE encoder"):
         th.notebook.write_playground(page, adapted=adapted)
     with pytest.raises(TypeError):
-        th.notebook.write_playground(page, other="llama-3")
+        th.notebook.write_playground(page, other=3)
     assert not page.exists()
 
 
