@@ -137,7 +137,7 @@ def _supplement(tokenizer: Tokenizer, texts: Iterable[str], threshold: int) -> T
     rules = {"normalizer": tokenizer.normalizer, "pre_tokenizer": tokenizer.pre_tokenizer}
     how = {"vocab_size": 200_000, "min_frequency": threshold, **alone}
     if isinstance(tokenizer.model, models.WordPiece):
-        return th.train_wordpiece(texts, min_frequency=0, **how, **rules)
+        return th.train_wordpiece(texts, **how, **rules)
     if th.TokenizerSpec.from_tokenizer(tokenizer).byte_level:
         return th.train_byte_level_bpe(texts, **how, **rules)
     return th.train_sentencepiece_bpe(texts, **how)
