@@ -144,8 +144,8 @@ def test_of_equals_the_longest_in_bytes_goes_first():
     ("order", "n", "message"),
     [
         (["at"], 999, "asked to prune 999 tokens; the order has 1 .* 40 can be pruned"),
-        (["at"], -1, "n=-1: give the number"),
-        (["at"], 1.5, "n=1.5: give the number"),
+        (["at"], -1, "n_tokens=-1: give the number"),
+        (["at"], 1.5, "n_tokens=1.5: give the number"),
         (["at", "▁phenotype", "a"], 3, "'▁phenotype' is not in this tokenizer: the order"),
         (["▁phenotype"], 1, "asked to prune 1 tokens; the order has 0"),
         (["a"], 1, "'a' must stay"),

@@ -17,6 +17,7 @@ from hypothesis import given, strategies as st
 from pyarrow import parquet
 from strategies import LINES, examples, failure, one_fast, write_lines
 
+import tokhelpers as th
 from tokhelpers import load_corpus
 from tokhelpers.text import packaged_texts, readers
 
@@ -342,3 +343,14 @@ def test_python_file_that_cannot_be_decoded(site_packages, data, byte):
     assert f"bad.py: invalid UTF-8 at byte {byte}; errors='replace' reads it as U+FFFD" in message
     (document,) = read("python-source", errors="replace")
     assert document.endswith("x = '\ufffd'\n")
+
+
+def test_a_saved_tokenizer_in_a_folder_is_not_text(tmp_path):
+    """What was extended from a corpus and saved into it is not read the next time."""
+    (tmp_path / "a.txt").write_text("a cat\na dog\n")
+    before = list(th.load_corpus(f"text:{tmp_path}", split="all"))
+    tokenizer = th.train_byte_level_bpe(before, vocab_size=258)
+    th.save_pretrained(tokenizer, tmp_path / "saved")
+    (tmp_path / "saved" / "checkpoint").mkdir()
+    (tmp_path / "saved" / "checkpoint" / "log.txt").write_text("no text\n")
+    assert list(th.load_corpus(f"text:{tmp_path}", split="all")) == before == ["a cat", "a dog"]

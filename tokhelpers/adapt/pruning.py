@@ -161,9 +161,9 @@ def _times_formed(spec: TokenizerSpec, counts: list[int]) -> list[int]:
 
 # --- the pruned tokenizer -------------------------------------------------------------------------
 def prune(
-    tokenizer: Tokenizer, order: Sequence[str], n: int, *, keep_ids: bool = False
+    tokenizer: Tokenizer, order: Sequence[str], n_tokens: int, *, keep_ids: bool = False
 ) -> Tokenizer:
-    """Copy a BPE, WordPiece or Unigram tokenizer without the first ``n`` tokens of a pruning order.
+    """Copy a BPE, WordPiece or Unigram tokenizer without the first ``n_tokens`` of a pruning order.
 
     Merges that need a pruned token are removed as well. The remaining tokens keep their order and
     get contiguous IDs (``id_map``), also in post-processor and padding. With ``keep_ids`` they keep
@@ -186,13 +186,13 @@ def prune(
     """
     if as_encoder(tokenizer).kind == "Unigram":
         parts = UnigramParts.from_tokenizer(tokenizer)
-        pruned = _to_prune(order, n, parts.scores, parts.prunable())
+        pruned = _to_prune(order, n_tokens, parts.scores, parts.prunable())
         if keep_ids:
             _check_placeholders(pruned, parts.encoder)
             return parts.with_placeholders(set(pruned)).to_tokenizer()
         return parts.without(set(pruned)).to_tokenizer()
     spec = TokenizerSpec.from_tokenizer(tokenizer, wordpiece=True)
-    pruned = set(_to_prune(order, n, spec.vocab, prunable(spec)))
+    pruned = set(_to_prune(order, n_tokens, spec.vocab, prunable(spec)))
     small = _with_placeholders(spec, pruned) if keep_ids else spec.without(pruned)
     return small.to_type_of(tokenizer)
 
@@ -249,7 +249,7 @@ def _to_prune(
     if isinstance(order, str):
         raise TypeError(f"order is one string, {order!r:.40}: give a list of tokens")
     if not isinstance(n, Integral) or n < 0:
-        raise ValueError(f"n={n!r}: give the number of tokens to prune, from 0 on")
+        raise ValueError(f"n_tokens={n!r}: give the number of tokens to prune, from 0 on")
     order = list(dict.fromkeys(dropwhile(lambda token: token not in vocab, order)))
     candidates = set(candidates)
     if n > len(order):

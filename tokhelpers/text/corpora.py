@@ -231,11 +231,11 @@ def load_corpus(
     | `csv:PATH`, `parquet:PATH` | the rows of `column` | as in the file |
     | `hf:ID[@CONFIG][@REVISION][#SPLIT]` | `column` of a hub data set, streamed | the hub's |
 
-    PATH is a file, a glob, a folder (all regular files below it, without hidden ones; of the kinds
-    jsonl, csv and parquet those with that ending) or a URL such as `s3://bucket/*.gz`; files are in
-    sorted order. Files that end in .gz, .xz or .bz2 are decompressed. Lines end in \\n or
-    \\r\\n; one of more than 1 GiB is refused. SPLIT is the hub's own (default train), which is then
-    divided here. REVISION is a commit, a tag or a branch.
+    PATH is a file, a glob, a folder (all regular files below it, without hidden ones and folders that
+    hold a tokenizer.json; of the kinds jsonl, csv and parquet those with that ending) or a URL such as
+    `s3://bucket/*.gz`; files are in sorted order. Files that end in .gz, .xz or .bz2 are decompressed.
+    Lines end in \\n or \\r\\n; one of more than 1 GiB is refused. SPLIT is the hub's own (default train),
+    which is then divided here. REVISION is a commit, a tag or a branch.
 
     `chars`: end after that many characters of the split, the last document truncated; None: all.
     `split`: "train", "test" (about a tenth of the documents) or "all"; what is not divided has only

@@ -79,9 +79,12 @@ def _each_once(files: Iterable[Path]) -> list[Path]:
 
 
 def _walk(folder: Path, endings: tuple[str, ...]) -> list[Path]:
-    """Regular files below a folder whose names have one of the endings, without hidden ones."""
+    """Regular files below a folder with one of the endings, without hidden ones and saved tokenizers."""
     files = []
     for path, folders, names in os.walk(folder):
+        if "tokenizer.json" in names and Path(path) != folder:  # a saved tokenizer is no text
+            folders.clear()
+            continue
         folders[:] = [name for name in folders if not name.startswith(".")]
         files += [Path(path, n) for n in names if n.endswith(endings) and not n.startswith(".")]
     return [file for file in files if file.is_file()]
