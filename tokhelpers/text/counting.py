@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from tokenizers import Tokenizer
 
-from ..tokenizer.checks import positive
+from ..tokenizer.checks import positive, progress
 from ..tokenizer.files import destination
 from ..tokenizer.library import pretokenizer_config_of
 from ..tokenizer.spec import TokenizerSpec
@@ -96,13 +96,14 @@ def _checked(counts: Pretokens, config: str) -> Pretokens:
 
 
 def _batches(corpus: Iterable[str], config: str) -> Iterable[Batch]:
-    """The documents of a corpus in batches."""
+    """The documents of a corpus in batches, with a progress bar in a terminal."""
     batches = corpus.batches() if isinstance(corpus, Corpus) else None
-    return (
-        batches_of(weighted_documents(corpus, config, unchecked=True))
-        if batches is None
-        else batches
-    )
+    if batches is None:
+        batches = batches_of(weighted_documents(corpus, config, unchecked=True))
+    with progress("counting", unit="B", unit_scale=True) as shown:
+        for batch in batches:
+            shown.update(len(batch.text))
+            yield batch
 
 
 def _text_sizes(corpus: Iterable[str], config: str, sizes: np.ndarray) -> list[int]:
