@@ -194,3 +194,11 @@ def test_kinds_of_tokens_differ_without_colour():
     """Whether the colours can be read is seen on the site's pages, in tests/browser."""
     widths = {kind: re.search(r"border:(\w+ \w+)", style)[1] for kind, style in STYLES.items()}
     assert len({widths["even"], widths["added"], widths["new"]}) == 3
+
+
+def test_an_adaptbpe_encoder_is_shown_with_its_own_tokens(llama):
+    adapted = th.AdaptBPE(llama, ["ĠkyllÃ¤"])
+    text = " kyllästyä"
+    assert adapted.ids_and_overflow(text) == (adapted.ids(text), False)
+    assert adapted.ids(text) != llama.encode(text, add_special_tokens=False).ids
+    assert f"{len(adapted.ids(text))} tokens" in repr(th.show_tokens(text, adapted=adapted))

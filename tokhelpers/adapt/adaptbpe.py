@@ -85,7 +85,7 @@ class AdaptBPE(Encoder):
             )
         return self.ids_batch([text])[0]
 
-    def ids_and_rest(self, text: str) -> tuple[list[int], bool]:
+    def ids_and_overflow(self, text: str) -> tuple[list[int], bool]:
         return self.ids(text), False
 
     def ids_batch(self, texts: Iterable[str]) -> list[list[int]]:
