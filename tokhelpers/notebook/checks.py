@@ -13,6 +13,7 @@ import math
 import os
 from collections.abc import Callable
 from copy import deepcopy
+from functools import wraps
 from pathlib import Path
 from types import ModuleType
 
@@ -61,8 +62,8 @@ def check(function: Callable, *cases: tuple, keep: bool = False) -> Verdict:
 
     A case is (a description, the arguments, the expected result). The first case that fails is named
     together with what the function returned. Lists and tuples are interchangeable, floats are
-    compared to nine digits, and arguments are copied. With ``keep`` a correct function is saved for
-    ``mytok``.
+    compared to nine digits, and arguments are copied, so a function may change them as long as it
+    returns its result. With ``keep`` a correct function is saved for ``mytok``.
 
     >>> check(lambda word: list(word), ("a word is a list of its letters", ["at"], ["a", "t"]))
     Right: the case holds.
@@ -76,11 +77,15 @@ def check(function: Callable, *cases: tuple, keep: bool = False) -> Verdict:
     name = "the function" if function.__name__ == "<lambda>" else function.__name__
     for description, arguments, expected in cases:
         call = f"{name}({', '.join(map(_shortened, arguments))})"
+        copies = deepcopy(list(arguments))
         try:
-            result = function(*deepcopy(list(arguments)))
+            result = function(*copies)
         except Exception as error:
             problem = f"{call} raises {type(error).__name__}: {error}"
             return Verdict(False, f"Not right yet: {description}, but {problem}.")
+        if result is None and not _same(copies, list(arguments)):
+            problem = f"{name} changes its argument and returns None: return the result"
+            return Verdict(False, f"Not right yet: {problem}.")
         if result is None or result is ...:
             return Verdict(False, f"Not solved yet: {name} does not return a result.")
         if not _same(result, expected):
@@ -135,14 +140,16 @@ class MyTok:
 
     def __init__(self, functions: dict[str, Callable], faults: dict[str, str]):
         self.__dict__.update(functions)
-        self.faults = faults  # for each function of the textbook, why the reader's is not used
+        # for each function of the textbook, why the reader's is not used; "" if switched off
+        self.faults = faults
 
     def __repr__(self) -> str:
         own = [name for name in PROBES if name not in self.faults]
         lines = [f"yours: {', '.join(own)}"] if own else []
         for fault in dict.fromkeys(self.faults.values()):
             names = [name for name in self.faults if self.faults[name] == fault]
-            lines.append(f"the textbook's: {', '.join(names)} ({fault})")
+            reason = f" ({fault})" if fault else ""
+            lines.append(f"the textbook's: {', '.join(names)}{reason}")
         return "\n".join(lines)
 
 
@@ -159,9 +166,7 @@ def mytok(textbook: ModuleType, pasted: str = "") -> MyTok:
     source = pasted.strip() or (KEPT.read_text(encoding="utf-8") if KEPT.is_file() else "")
     result = MyTok({name: getattr(textbook, name) for name in PROBES}, {})
     if _switched_off() or not source:
-        reason = (
-            "mytok.py is switched off" if _switched_off() else "nothing is kept in mytok.py yet"
-        )
+        reason = "" if _switched_off() else "nothing is kept in mytok.py yet"
         result.faults = dict.fromkeys(PROBES, reason)
         return result
     source = source if source.startswith(HEADER) else HEADER + source
@@ -172,12 +177,31 @@ def mytok(textbook: ModuleType, pasted: str = "") -> MyTok:
     except Exception as error:
         result.faults = dict.fromkeys(PROBES, f"mytok.py raises {type(error).__name__}: {error}")
         return result
-    own = {name: namespace[name] for name in PROBES if name in namespace}
+    own = {name: _normalized(namespace[name]) for name in PROBES if callable(namespace.get(name))}
     result.__dict__.update(own)  # while they are checked, they call each other
     faults = {name: _fault(own.get(name), getattr(textbook, name)) for name in PROBES}
     result.faults = {name: fault for name, fault in faults.items() if fault}
     result.__dict__.update({name: getattr(textbook, name) for name in result.faults})
     return result
+
+
+def _normalized(function: Callable) -> Callable:
+    """A kept function that leaves its arguments unchanged and returns what the textbook's does.
+
+    It may work in place, and return tuples for lists or lists for pairs.
+    """
+
+    @wraps(function)
+    def call(first, *others):
+        if function.__name__ in ("merge", "encode"):
+            result = function(list(first), *others)
+            return list(result) if isinstance(result, (list, tuple)) else result
+        result = function([(list(tokens), count) for tokens, count in first], *others)
+        if function.__name__ == "learn" and isinstance(result, (list, tuple)):
+            return [tuple(pair) if isinstance(pair, list) else pair for pair in result]
+        return result
+
+    return call
 
 
 def _switched_off() -> bool:
