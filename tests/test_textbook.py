@@ -1,6 +1,6 @@
 """The textbook algorithms against other implementations and their definitions.
 
-The lecture's slides are computed anew in notebooks 01, 02 and 05.
+The lecture's slides on BPE and WordPiece are compared in `test_lecture.py`, on Unigram in notebook 05.
 """
 
 import itertools

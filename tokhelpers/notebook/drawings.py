@@ -70,7 +70,7 @@ def draw_pipeline(text: str, tokenizer, *, title: str = ""):
         for label, spans, kind in segmentations
     ]
     ids = zip(encoding.offsets, encoding.ids, strict=True)
-    rows.append(("ids", [(a, b, str(i), "special") for (a, b), i in ids]))
+    rows.append(("IDs", [(a, b, str(i), "special") for (a, b), i in ids]))
     return draw_boxes(rows, title=title)
 
 
