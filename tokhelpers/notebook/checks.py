@@ -101,7 +101,8 @@ def check_answer(answer, right, mistakes: dict | None = None) -> Verdict:
 
     ``right`` is the correct answer or a function that computes it, so that no file shows it. The
     function is called only if there is an answer, and before ``mistakes`` is read, to which it may
-    add. Of a tuple or list, the sentence names the first item that differs.
+    add. If it raises an error, as with an unsolved function of an earlier exercise, the sentence says
+    so. Of a tuple or list, the sentence names the first item that differs.
 
     >>> check_answer(..., 3)
     Not solved yet: put your answer in place of the dots.
@@ -113,7 +114,12 @@ def check_answer(answer, right, mistakes: dict | None = None) -> Verdict:
     is_sequence = isinstance(answer, (list, tuple))
     if any(item is ... or item is None for item in (answer if is_sequence else [answer])):
         return Verdict(False, "Not solved yet: put your answer in place of the dots.")
-    right = right() if callable(right) else right
+    try:
+        right = right() if callable(right) else right
+    except Exception as error:  # of a function from an earlier exercise, say
+        problem = f"{type(error).__name__}: {error}"
+        sentence = f"the check uses your functions of the exercises above, and raises {problem}"
+        return Verdict(False, f"Not checked yet: {sentence}.")
     if _same(answer, right):
         return Verdict(True, "Right.")
     for mistake, sentence in (mistakes or {}).items():
