@@ -50,13 +50,13 @@ def solve(*names):
 
 
 def test_what_is_right_is_kept_and_loaded_and_the_rest_is_the_textbooks():
-    assert repr(mytok(th.textbook)).endswith("(nothing is kept in mytok.py yet)")
+    assert repr(mytok(th.textbook)).endswith("(nothing is saved in mytok.py yet)")
     solve("count", "merge")
     some = mytok(th.textbook)
     assert some.count_pairs is not th.textbook.count_pairs and some.learn is th.textbook.learn
     assert repr(some).splitlines() == [
         "yours: count_pairs, merge",
-        "the textbook's: learn, encode (not kept yet)",
+        "the textbook's: learn, encode (not saved yet)",
     ]
     solve("learn", "encode", "encode")
     text = KEPT.read_text(encoding="utf-8")
@@ -70,7 +70,7 @@ def test_what_is_right_is_kept_and_loaded_and_the_rest_is_the_textbooks():
     [
         ("def learn(words, k):\n    return []", "yours is not right: learn("),
         ("def learn(words, k):\n    return found[:k]", "NameError: name 'found' is not defined"),
-        ("def learn(words, k):\n    raise SystemExit", "yours ends Python"),
+        ("def learn(words, k):\n    raise SystemExit", "yours exits Python"),
     ],
 )
 def test_a_function_that_is_wrong_or_looks_outside_is_not_used(learn, says):
@@ -110,7 +110,7 @@ def learn(words, k):
 def test_functions_that_work_in_place_or_return_tuples_are_used_as_the_textbooks_are():
     KEPT.write_text(IN_PLACE)
     own = mytok(th.textbook)
-    assert own.faults == {"count_pairs": "not kept yet"}
+    assert own.faults == {"count_pairs": "not saved yet"}
     words = [(list("cat"), 10), (list("bag"), 12)]
     assert own.learn(words, 2) == th.textbook.learn(words, 2) == [("b", "a"), ("ba", "g")]
     assert words == [(list("cat"), 10), (list("bag"), 12)]

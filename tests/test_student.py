@@ -54,7 +54,7 @@ def test_a_check_survives_what_a_stub_or_a_student_does():
 def test_an_answer_is_compared_by_its_parts_when_there_is_one():
     assert str(check_answer([1, ...], lambda: 1 / 0)).startswith("Not solved yet")
     assert check_answer([1, 2], (1, 2)).right and not check_answer(float("nan"), 1.0).right
-    assert "2 parts" in str(check_answer([1, 3], [1, 2, 3]))
+    assert "2 items" in str(check_answer([1, 3], [1, 2, 3]))
     assert str(check_answer(3, [1, 2])) == "Not right yet: it is not 3."
     told = str(check_answer([1, 2], lambda: sorted([..., ...])))
     assert told.startswith("Not checked yet: ") and "raises TypeError: " in told

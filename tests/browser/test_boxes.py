@@ -281,7 +281,7 @@ def test_what_a_check_keeps_is_there_on_another_page(open_page, address, path):
         return Box(page).run(f"import checks\nimport textbook\n{code}")
 
     said = run("01", f"{answer}\nprint({check})")
-    assert said == "Right: the case holds. It is kept in mytok.py, for the lessons that follow.\n"
+    assert said == "Right: the case holds. It is saved in mytok.py for later lessons.\n"
     printed = run("04", "print(checks.mytok(textbook))")
     assert (
         printed.startswith("the textbook's: ") and "NameError" in printed

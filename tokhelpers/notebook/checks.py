@@ -128,7 +128,7 @@ def check_answer(answer, right, mistakes: dict | None = None) -> Verdict:
     if not is_sequence or not isinstance(right, (list, tuple)):
         return Verdict(False, f"Not right yet: it is not {_shortened(answer)}.")
     if len(answer) != len(right):
-        sizes = f"your answer has {len(answer)} parts, the question asks for {len(right)}"
+        sizes = f"your answer has {len(answer)} items, and {len(right)} are expected"
         return Verdict(False, f"Not right yet: {sizes}.")
     pairs = enumerate(zip(answer, right, strict=True), start=1)
     number = next(i for i, pair in pairs if not _same(*pair))
@@ -172,7 +172,7 @@ def mytok(textbook: ModuleType, pasted: str = "") -> MyTok:
     source = pasted.strip() or (KEPT.read_text(encoding="utf-8") if KEPT.is_file() else "")
     result = MyTok({name: getattr(textbook, name) for name in PROBES}, {})
     if _switched_off() or not source:
-        reason = "" if _switched_off() else "nothing is kept in mytok.py yet"
+        reason = "" if _switched_off() else "nothing is saved in mytok.py yet"
         result.faults = dict.fromkeys(PROBES, reason)
         return result
     source = source if source.startswith(HEADER) else HEADER + source
@@ -219,25 +219,25 @@ def _keep(function: Callable) -> str:
     cell = "".join(linecache.getlines(function.__code__.co_filename))
     nodes = [node for node in ast.parse(cell).body if isinstance(node, KEPT_NODES)]
     if not any(getattr(node, "name", "") == function.__name__ for node in nodes):
-        return "It is not kept: write it with def, in a cell."
+        return "It is not saved: define it with def in a cell."
     sources = [ast.get_source_segment(cell, node) for node in nodes]
     text = "\n\n" + "\n".join(s for s in sources if s not in SITE_IMPORTS) + "\n"
     saved = KEPT.read_text(encoding="utf-8") if KEPT.is_file() else ""
     if not saved.endswith(text):
         KEPT.write_text((saved or HEADER) + text, encoding="utf-8")
-    return "It is kept in mytok.py, for the lessons that follow."
+    return "It is saved in mytok.py for later lessons."
 
 
 def _fault(function: Callable | None, reference: Callable) -> str:
     """What is wrong with a kept function, or an empty string."""
     if function is None:
-        return "not kept yet"
+        return "not saved yet"
     name = reference.__name__
     cases = [("", args, reference(*deepcopy(args))) for args in PROBES[name]]
     try:
         verdict = check(function, *cases)
     except SystemExit:
-        return "yours ends Python"
+        return "yours exits Python"
     problem = verdict.sentence.removeprefix("Not right yet: , but ").rstrip(".")
     return "" if verdict.right else f"yours is not right: {problem}"
 
