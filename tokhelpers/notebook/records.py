@@ -95,12 +95,14 @@ def load_table(folder: str, name: str, kind: str, suffix: str = ".csv") -> pd.Da
     return pd.read_csv(file)
 
 
-def record_measured(table: pd.DataFrame, name: str, *, command: str, seconds: float) -> None:
+def record_measured(
+    table: pd.DataFrame, name: str, *, command: str, seconds: float, accelerator: str | None = None
+) -> None:
     """Store a table as ``data/measured/NAME.csv``, and its provenance as ``NAME.json``.
 
     The provenance has the command, commit, profile, seed, versions, processor, cores, memory in GB,
-    the ``seconds`` it took, and the date. Numbers are rounded to six digits. ``TOKHELPERS_MEASURED``
-    names another folder. Raises ValueError for an empty table.
+    the ``seconds`` it took, the date, and the ``accelerator`` where one was used. Numbers are rounded
+    to six digits. ``TOKHELPERS_MEASURED`` names another folder. Raises ValueError for an empty table.
 
     >>> record_measured(pd.DataFrame(), "nothing", command="make full", seconds=0)
     Traceback (most recent call last):
@@ -121,7 +123,7 @@ def record_measured(table: pd.DataFrame, name: str, *, command: str, seconds: fl
         "memory_gb": round(psutil.virtual_memory().total / 1e9),
         "seconds": round(seconds),
         "date": datetime.now(UTC).date().isoformat(),
-    }
+    } | ({"accelerator": accelerator} if accelerator else {})
     numbers = table.to_csv(index=False, float_format="%.6g", lineterminator="\n").encode()
     about = (json.dumps(provenance, indent=1) + "\n").encode()
     folder.mkdir(parents=True, exist_ok=True)
