@@ -4,7 +4,7 @@ from collections import Counter
 from functools import cache
 
 from compared import Compared
-from compared_others import adaptbpe, lecture, nemotron, thesis
+from compared_others import adaptbpe, lecture, nemotron, superbpe, thesis
 from compared_paper import paper
 
 COMPARISONS = {
@@ -13,6 +13,7 @@ COMPARISONS = {
     "adaptbpe": adaptbpe,
     "nemotron": nemotron,
     "lecture": lecture,
+    "superbpe": superbpe,
 }
 TITLES = {
     "paper": "The paper: *Teaching Old Tokenizers New Words* (Purason et al., arXiv 2512.03989)",
@@ -21,6 +22,7 @@ TITLES = {
     "adaptbpe": "AdaptBPE (Balde et al. 2024)",
     "nemotron": "Nemotron's recipe for extending a tokenizer",
     "lecture": "The lecture *Tokenization Strategies* (Chakraborty)",
+    "superbpe": "SuperBPE (Liu et al. 2025, arXiv 2503.13423)",
 }
 VERDICTS = {
     "reproduced": "our number equals the published one or is within a tenth of it, or the claim holds",
@@ -45,7 +47,7 @@ html_theme.sidebar_secondary.remove: true
 
 # What is reproduced
 
-Every table, figure, algorithm and numerical claim of six documents: the published value, ours, and the
+Every table, figure, algorithm and numerical claim of seven documents: the published value, ours, and the
 reason for the difference. {items} items, {numbers} rows. This page is made from `data/reproduced.csv`
 when the site is built; in a notebook, `th.notebook.reproduced("08")` shows that notebook's rows.
 
