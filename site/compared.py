@@ -69,18 +69,6 @@ class Compared:
         return "in part" if kind == "in part" else "agrees"
 
     @property
-    def closeness(self):
-        """How near ours are: the median difference with its unit, and the rank correlation."""
-        if self.published is None:
-            return f"{self.what}: {self.ours.sum()} of {self.ours.size}"
-        away = np.median(np.abs(self.ours - self.published))
-        unit = next((name for sign, name in UNITS.items() if sign in self.what), "")
-        said = f"{self.what}: median difference {away:,.{self.digits}f} {unit}".strip()
-        if self.correlation is not None:
-            said += f", rank correlation {self.correlation:.2f}"
-        return said
-
-    @property
     def correlation(self):
         """The rank correlation of eight pairs or more, where both sides vary; otherwise None."""
         if self.published is None or len(self.ours) < 8:
@@ -88,21 +76,6 @@ class Compared:
         if not (np.ptp(self.ours) and np.ptp(self.published)):
             return None
         return pd.Series(self.ours).corr(pd.Series(self.published), method="spearman")
-
-
-UNITS = {"%": "points", "points": "points", "bytes per token": "bytes per token"}
-UNITS |= {"tokens": "tokens", "parameters": "parameters", "frequencies": "occurrences"}
-KINDS = {
-    "same": "equal to the last printed digit, every one",
-    "close": "the means differ by at most a tenth",
-    "larger": "same sign, ours further from zero by more than a tenth",
-    "smaller": "same sign, ours nearer to zero by more than a tenth",
-    "other sign": "one is a gain, the other a loss",
-    "differs": "one of the two is zero",
-    "holds": "a claim of the document, or a check of its own cells, true in every case",
-    "in part": "a claim or a check, true in some of the cases",
-    "does not hold": "a claim or a check, true in no case",
-}
 
 
 @cache

@@ -1,48 +1,77 @@
-"""The reproduction matrix as a page: each published table and figure, with ours and a verdict."""
+"""The index of what is reproduced, as a page: each published item with ours, a verdict and the reason."""
 
 from collections import Counter
 from functools import cache
 
-from compared import KINDS, Compared
-from compared_others import adaptbpe, lecture, nemotron, thesis
+from compared import Compared
+from compared_others import adaptbpe, lecture, nemotron, superbpe, thesis
 from compared_paper import paper
 
-DOCUMENTS = {
-    "paper": (paper, "The paper: *Teaching Old Tokenizers New Words*"),
-    "thesis": (thesis, "The thesis: *Tokenizer Extension on Domain-specific Finetuning*"),
-    "adaptbpe": (adaptbpe, "AdaptBPE"),
-    "nemotron": (nemotron, "Nemotron: extending a tokenizer"),
-    "lecture": (lecture, "The lecture: *Tokenization Strategies*"),
+COMPARISONS = {
+    "paper": paper,
+    "thesis": thesis,
+    "adaptbpe": adaptbpe,
+    "nemotron": nemotron,
+    "lecture": lecture,
+    "superbpe": superbpe,
 }
+TITLES = {
+    "paper": "The paper: *Teaching Old Tokenizers New Words* (Purason et al., arXiv 2512.03989)",
+    "summary": "A machine-written summary of the paper",
+    "thesis": "The thesis: *Tokenizer Extension on Domain-specific Finetuning* (Kim 2025)",
+    "adaptbpe": "AdaptBPE (Balde et al. 2024)",
+    "nemotron": "Nemotron's recipe for extending a tokenizer",
+    "lecture": "The lecture *Tokenization Strategies* (Chakraborty)",
+    "superbpe": "SuperBPE (Liu et al. 2025, arXiv 2503.13423)",
+}
+VERDICTS = {
+    "reproduced": "our number equals the published one or is within a tenth of it, or the claim holds",
+    "reproduced at smaller scale": "the same with a smaller model or less text",
+    "direction only": "the same sign, but another size; or a claim that holds in most cases",
+    "not reproduced": "the other sign, or a claim that does not hold",
+    "re-analysed": "statistics on the printed numbers; nothing is trained or measured",
+    "not attempted": "with the reason, or what it would take",
+}
+LOOKS = {"reproduced": "good", "reproduced at smaller scale": "good", "direction only": "near"}
+LOOKS |= {"not reproduced": "poor"}
 HEAD = """
 :::{table}
 :class: matrix
 
-| | compared | published | ours | verdict | notebook |
+| item | quantity | published | ours | verdict | reason, notebook |
 |---|---|--:|--:|---|---|
 """
-TEXTS = {"trained": "learned from", "measured": "measured on"}
-LOOKS = {"same": "good", "holds": "good", "close": "near"}
-LOOKS |= dict.fromkeys(["other sign", "differs", "does not hold"], "poor")
 PAGE = """---
 html_theme.sidebar_secondary.remove: true
 ---
 
-# Reproduction matrix
+# What is reproduced
 
-Every table and figure of four documents, and one recipe: what was published, what comes out here, and
-how the two compare. {items} tables and figures, {numbers} comparisons of numbers, {claims} claims and checks.
-This page is computed from `data/` and `figures/` when the site is built.
+Every table, figure, algorithm and numerical claim of seven documents: the published value, ours, and the
+reason for the difference. {items} items, {numbers} rows. This page is made from `data/reproduced.csv`
+when the site is built; in a notebook, `th.notebook.reproduced("08")` shows that notebook's rows.
+
+<input id="matrix-filter" type="search" placeholder="Filter: Table 12, unreachable, not reproduced ..."
+ aria-label="Filter the tables" style="width:100%;padding:.5em;margin:.5em 0">
 
 {tally}
 
-Published values are means over those rows of a table for which we have numbers, too. Where a document
-shows a figure without numbers, its *claim* is checked on our numbers, once for each case. *Its cells*
-means that printed numbers are checked against each other. Texts and sizes differ, as the last column
-says, so *larger* or *smaller* is not a mistake by itself; notebooks
-[16](notebooks/16_finetuning.ipynb) and [19](notebooks/19_audit.ipynb) say which differences are beyond
-chance. Where nothing is compared, the last column says why, or what the notebook does instead. Section 11
-of notebook 19 shows how the notebooks' stored numbers are checked.
+A value is the mean over the cases for which we have numbers, too. A claim is checked on our numbers, in as
+many cases as these have.
+"""
+FILTER = """
+<script>
+document.getElementById("matrix-filter").addEventListener("input", function () {
+  const wanted = this.value.toLowerCase().split(/\\s+/);
+  let item = "";
+  document.querySelectorAll("table.matrix tbody tr").forEach(function (row) {
+    const first = row.cells[0].textContent.trim();
+    item = first || item;
+    const text = (item + " " + row.textContent).toLowerCase();
+    row.hidden = !wanted.every(word => text.includes(word));
+  });
+});
+</script>
 """
 
 
@@ -50,78 +79,61 @@ of notebook 19 shows how the notebooks' stored numbers are checked.
 def comparisons():
     """All comparisons, by document and item."""
     found = {}
-    for document, (compare, _) in DOCUMENTS.items():
+    for document, compare in COMPARISONS.items():
         for row in compare():
             compared = Compared(document, *row)
             found.setdefault((document, compared.item), []).append(compared)
     return found
 
 
-def number(values, digits):
-    """The mean of some numbers, as text."""
-    return f"{values.mean():,.{digits}f}".replace("-", "−")
+def verdict(name):
+    """A verdict, as HTML."""
+    return f'<span class="verdict {LOOKS.get(name, "")}">{name}</span>'
 
 
-def mark(kind):
-    """The kind of a verdict, as HTML."""
-    return f'<span class="verdict {LOOKS.get(kind, "")}">{kind}</span>'
+def amount(text):
+    """A number of the file with separators of thousands; other text as it is."""
+    whole, dot, rest = text.partition(".")
+    if not whole.lstrip("-").isdigit():
+        return text
+    return f"{int(whole):,}{dot}{rest}".replace("-", "−", 1) if whole != "-0" else f"−0{dot}{rest}"
 
 
-def cells(compared):
-    """What was compared, published, ours and verdict: four cells."""
-    what, size, (kind, note) = compared.what, compared.ours.size, compared.verdict
-    if compared.published is None:
-        return [what, compared.asked, f"{compared.ours.sum()} of {size}", mark(kind)]
-    if size > 1:
-        what += f" (mean of {size})"
-    if compared.correlation is not None:
-        note += f"<br>rank correlation {compared.correlation:.2f}"
-    pair = [number(n, compared.digits) for n in (compared.published, compared.ours)]
-    return [what, *pair, f"{mark(kind)} {note}".strip()]
+def line(row, first, names):
+    """A row of the file as a line of the table; its item is named in the first of several."""
+    item = f"**{row['item']}** {row['what']}" if first else ""
+    quantity = row["quantity"] + (f" (mean of {row['cases']})" if is_mean(row) else "")
+    name = names.get(row["notebook"])
+    link = f'<a href="notebooks/{name}.html">{row["notebook"]}</a>' if name else ""
+    where = f"{link} §{row['section']}" if row["section"] else link
+    published, ours = amount(row["published"]), amount(row["ours"])
+    if row["cases"] == "claim":
+        published, ours = "claim", f"{ours} of {published}"
+    cells = [item, quantity, published, ours]
+    return [*cells, verdict(row["verdict"]), " · ".join(filter(None, [row["reason"], where]))]
 
 
-def where(rows, names):
-    """The notebooks of an item, linked to their figures: how much of it each has, from which texts."""
-    parts = []
-    for row in rows:
-        name = names.get(row["notebook"])
-        anchor = f"#{row['figure']}" if row["figure"] else ""
-        link = f'<a href="notebooks/{name}.html{anchor}">{row["notebook"]}</a> ' if name else ""
-        texts = [f"{how} {row[key]}" for key, how in TEXTS.items() if row[key]]
-        said = [row["extent"], *texts, row["covers"]]
-        verdict = f" **{row['verdict']}**" if row["direction"] else ""
-        parts.append(f"{link}{'; '.join(filter(None, said)) or 'all of it'}{verdict}")
-    return "<br>".join(parts)
+def is_mean(row):
+    return row["cases"] not in ("", "1", "claim")
 
 
-def matrix(listed, sources, names):
-    """The page, in Markdown.
+def matrix(rows, names):
+    """The page, in Markdown: `rows` of reproduced.csv, `names` of the notebooks by their two digits.
 
-    listed: the rows of reproduced.csv; sources: those of paper/sources.csv; names: of the notebooks,
-    by their two digits. Raises ValueError for a comparison with an item that is not listed.
+    Raises ValueError for a comparison with an item that is not listed.
     """
-    items, found = {}, comparisons()
-    for row in listed:
-        items.setdefault((row["document"], row["item"]), []).append(row)
-    if unknown := found.keys() - items.keys():
+    listed = {(row["document"], row["item"]) for row in rows}
+    if unknown := comparisons().keys() - listed:
         raise ValueError(f"reproduced.csv does not list what is compared: {sorted(unknown)}")
-    said = {(row["file"].split("_")[0], row["table"]): row["what"] for row in sources}
     tables = []
-    for document, (_, title) in DOCUMENTS.items():
-        lines = []
-        for key, rows in items.items():
-            if key[0] == document:
-                what = rows[0]["what"] or said.get(key, "")
-                first, *others = [cells(some) for some in found.get(key, [])] or [["", "", "", "–"]]
-                lines.append([f"**{key[1]}** {what}".strip(), *first, where(rows, names)])
-                lines += [["", *other, ""] for other in others]
-        body = "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    for document, title in TITLES.items():
+        lines, before = [], None
+        for row in (row for row in rows if row["document"] == document):
+            lines.append(line(row, row["item"] != before, names))
+            before = row["item"]
+        body = "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
         tables.append(f"\n## {title}\n{HEAD}{body}\n:::\n")
-    every = [compared for some in found.values() for compared in some]
-    kinds = Counter(compared.verdict[0] for compared in every)
-    tally = [
-        f"- {kinds[kind]} {mark(kind)} {means}" for kind, means in KINDS.items() if kinds[kind]
-    ]
-    claims = sum(compared.published is None for compared in every)
-    counted = {"items": len(items), "numbers": len(every) - claims, "claims": claims}
-    return PAGE.format(**counted, tally="\n".join(tally)) + "".join(tables)
+    kinds = Counter(row["verdict"] for row in rows)
+    tally = "\n".join(f"- {n} {verdict(name)}: {VERDICTS[name]}" for name, n in kinds.most_common())
+    page = PAGE.format(items=len(listed), numbers=len(rows), tally=tally)
+    return page + "".join(tables) + FILTER

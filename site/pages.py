@@ -238,9 +238,7 @@ def pages():
         **galleries(listed, shows),
         "source/try.md": trial(),
         "source/playground.md": playground(),
-        "source/matrix.md": matrix(
-            rows("data/reproduced.csv"), rows("data/paper/sources.csv"), names
-        ),
+        "source/matrix.md": matrix(rows("data/reproduced.csv"), names),
     }
     found["source/package.md"] = package()
     for name in ("GLOSSARY.md", "TEACHING.md"):

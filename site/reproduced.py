@@ -1,75 +1,67 @@
-"""The columns of data/reproduced.csv that are computed: run it to write them anew."""
+"""The numbers of data/reproduced.csv, which are computed: run it to write them anew.
+
+A row with a `quantity` has the comparison of that name (`compared_paper.py`, `compared_others.py`):
+`published` and `ours` are the means over its `cases`. For a claim of a document (`cases` is `claim`),
+`published` is the number of cases in which it was checked, and `ours` the number in which it holds. All
+other columns are written by hand; a verdict may claim no more than the numbers bear.
+"""
 
 import csv
 from pathlib import Path
 
-from matrix import comparisons
-
-import tokhelpers as th
+from matrix import VERDICTS, comparisons
 
 FILE = Path(__file__).parents[1] / "data" / "reproduced.csv"
-COMPUTED = ["covers", "direction", "closeness", "verdict"]
+GOOD = {"same", "close", "holds"}
 
 
-def of_row(row, listed):
-    """The comparisons that belong to a row: its notebook's, or the item's where it has but one."""
-    alone = sum(
-        (other["document"], other["item"]) == (row["document"], row["item"]) for other in listed
-    )
-    found = comparisons().get((row["document"], row["item"]), [])
-    if alone > 1 and any(not compared.notebook for compared in found):
-        raise ValueError(
-            f"{row['item']} stands in several notebooks: say whose with {row['item']}@NN"
-        )
-    return [c for c in found if alone == 1 or c.notebook == row["notebook"]]
+def compared_of(row):
+    """The comparison that a row stands for; None for a row without a quantity."""
+    if not row["quantity"]:
+        return None
+    found = [
+        compared
+        for compared in comparisons().get((row["document"], row["item"]), [])
+        if compared.what == row["quantity"] and compared.notebook in ("", row["notebook"])
+    ]
+    if len(found) != 1:
+        raise ValueError(f"{row['item']}: {len(found)} comparisons are called {row['quantity']!r}")
+    return found[0]
 
 
-def covers(row, found):
-    """How many of the printed rows of a table are compared; empty for figures and claims."""
-    number = row["item"].removeprefix("Table ")
-    sizes = [compared.ours.size for compared in found if compared.published is not None]
-    if not sizes or not number.isdigit():
-        return ""
-    printed = len(th.notebook.load_published(f"{row['document']}_table_{int(number):02}"))
-    return f"{max(sizes)} of {printed} printed rows" if max(sizes) <= printed else ""
+def numbers(row):
+    """The columns published, ours and cases of a row."""
+    compared = compared_of(row)
+    if compared is None:
+        return {"published": row["published"], "ours": row["ours"], "cases": row["cases"]}
+    size = compared.ours.size
+    if compared.published is None:
+        return {"published": str(size), "ours": str(int(compared.ours.sum())), "cases": "claim"}
+    pair = (f"{n.mean():.{max(compared.digits, 0)}f}" for n in (compared.published, compared.ours))
+    return dict(zip(("published", "ours", "cases"), [*pair, str(size)], strict=True))
 
 
-def computed(row, listed):
-    """What a row's comparisons say, as the columns of COMPUTED."""
-    found = of_row(row, listed)
-    if not found:
-        return dict.fromkeys(COMPUTED, "") | {"verdict": "not compared"}
-    directions = {compared.direction for compared in found}
-    direction = directions.pop() if len(directions) == 1 else "in part"
-    covered = covers(row, found)
-    closeness = "; ".join(compared.closeness for compared in found)
-    verdict = judge(row, found, direction, covered)
-    return dict(zip(COMPUTED, [covered, direction, closeness, verdict], strict=True))
-
-
-def judge(row, found, direction, covered):
-    """The verdict in two words or so: no more than the row's comparisons bear."""
-    if direction != "agrees":
-        return {"disagrees": "contradicted", "in part": "in part"}[direction]
-    if "in small" in row["extent"]:
-        return "in small"
-    if all(compared.published is None for compared in found):
-        return "claims hold"
-    if covered and int(covered.split()[0]) < int(covered.split()[2]) / 2:
-        return "agrees where covered"
-    near = {compared.verdict[0] for compared in found} <= {"same", "close", "holds"}
-    return "reproduced" if near else "same direction"
+def is_borne(row):
+    """Whether a row's numbers bear its verdict."""
+    compared, verdict = compared_of(row), row["verdict"]
+    if compared is None:
+        return verdict in VERDICTS
+    if verdict.startswith("reproduced"):
+        return compared.direction == "agrees" and compared.verdict[0] in GOOD
+    if verdict == "re-analysed":
+        return compared.asked == "its cells"
+    return (compared.direction == "disagrees") == (verdict == "not reproduced")
 
 
 def main():
     """Write the computed columns of reproduced.csv anew; the others stay as they are."""
     with open(FILE, newline="", encoding="utf-8") as file:
-        listed = list(csv.DictReader(file))
-    filled = [row | computed(row, listed) for row in listed]
+        rows = list(csv.DictReader(file))
+    rows = [row | numbers(row) for row in rows]
     with open(FILE, "w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, list(listed[0]), lineterminator="\n")
+        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
         writer.writeheader()
-        writer.writerows(filled)
+        writer.writerows(rows)
 
 
 if __name__ == "__main__":

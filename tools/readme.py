@@ -16,6 +16,7 @@ HEAD = (
 )
 SHORT = {
     "paper": "",
+    "summary": "summary: ",
     "thesis": "thesis: ",
     "adaptbpe": "AdaptBPE: ",
     "lecture": "lecture: ",
@@ -28,7 +29,7 @@ def regenerated(number):
     items = {}
     for row in rows("data/reproduced.csv"):
         kind, _, which = row["item"].partition(" ")
-        if row["notebook"] == number and "nothing to compute" not in row["extent"]:
+        if row["notebook"] == number and row["verdict"] not in ("not attempted", "re-analysed"):
             items.setdefault(row["document"], {}).setdefault(kind, []).append(which)
     said = []
     for document, kinds in items.items():

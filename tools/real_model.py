@@ -35,8 +35,12 @@ RUNS = PLACE / "runs"
 MODEL, LEARNED = "smollm2-135m", 3_000_000  # characters from which tokens are learned
 END = 0  # <|endoftext|>, which stands before each text
 STEP, CHUNK = 8, 128  # chunks a step, and old tokens that a chunk has at least
-RATE, KEPT_EVERY = 1e-4, 25  # chosen beforehand; not searched for
+RATE = 1e-4  # chosen beforehand; not searched for
 BEGAN, MOST = time.monotonic(), 15 * 60  # seconds after which a call stops as soon as it can
+DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+ON_GPU = DEVICE.type == "cuda"
+POSITIONS, ROWS = (16_384, STEP) if ON_GPU else (1_024, 2)  # of one pass through the model
+KEPT_EVERY = 1_000 if ON_GPU else 25  # steps
 POINTS = (0, 10, 25, 50, 80, 120)  # steps after which a reading is measured
 
 PREDICTIONS = {
@@ -157,25 +161,28 @@ def scored(model, rows: list[list[int]], *, new=(), kept=None) -> pd.DataFrame:
     for part in batches(rows):
         ids = torch.nn.utils.rnn.pad_sequence([torch.tensor(rows[i]) for i in part], True)
         real = torch.nn.utils.rnn.pad_sequence([torch.ones(len(rows[i]) - 1) for i in part], True)
+        ids, real = ids.to(model.device), real.to(model.device)
         states = model.base_model(ids[:, :-1], attention_mask=real, use_cache=False)
         logits = model.lm_head(states.last_hidden_state[real.bool()])
         targets, total = ids[:, 1:][real.bool()], logits.logsumexp(1)
         picked = logits.gather(1, targets[:, None])[:, 0]
-        place = real.nonzero()[:, 0]
+        place = real.nonzero()[:, 0].cpu()
         values = {"nats": total - picked}
         if len(new):
             values["new"] = (logits[:, new[0] : new[-1] + 1].logsumexp(1) - total).exp()
         if kept is not None:
             values["kept"] = logits[:, kept].logsumexp(1) - picked
         for name, value in values.items():
-            sums = torch.zeros(len(part), dtype=torch.float64).index_add_(0, place, value.double())
+            sums = torch.zeros(len(part), dtype=torch.float64).index_add_(
+                0, place, value.double().cpu()
+            )
             found.setdefault(name, {}).update(zip(part, sums.tolist(), strict=True))
     table = pd.DataFrame(found).sort_index()
     table["tokens"] = [len(row) - 1 for row in rows]
     return table
 
 
-def batches(rows: list[list[int]], places: int = 1_024) -> Iterator[list[int]]:
+def batches(rows: list[list[int]], places: int = POSITIONS) -> Iterator[list[int]]:
     """Numbers of rows of like lengths, so many that they have about `places` ids."""
     some = []
     for i in sorted(range(len(rows)), key=lambda i: len(rows[i])):
@@ -238,12 +245,12 @@ def read_on(
     done = pd.read_csv(table) if table.exists() else pd.DataFrame({"step": []})
     if set(points) <= set(done.step):
         return done
-    model = make()
+    model = make().to(DEVICE)
     learned = list(model.parameters())
     if only is not None:
         model.requires_grad_(False)
         learned = [model.get_input_embeddings().weight.requires_grad_()]
-        one = torch.zeros(len(learned[0]), 1)
+        one = torch.zeros(len(learned[0]), 1, device=DEVICE)
         one[only] = 1
         learned[0].register_hook(lambda gradient: gradient * one)
     kind = {"adamw": torch.optim.AdamW, "sgd": torch.optim.SGD}[optimiser]
@@ -283,8 +290,8 @@ def one_step(model, optimiser, tokenizer, some, *, warm: float, rate: float) -> 
     n, total = sum(len(row) - 1 for row in rows), 0.0
     model.train()
     rows.sort(key=len)  # chunks of like lengths go through the model together: less padding
-    for some_rows in (rows[i : i + 2] for i in range(0, len(rows), 2)):
-        ids = torch.nn.utils.rnn.pad_sequence(some_rows, True, padding_value=-1)
+    for some_rows in (rows[i : i + ROWS] for i in range(0, len(rows), ROWS)):
+        ids = torch.nn.utils.rnn.pad_sequence(some_rows, True, padding_value=-1).to(model.device)
         real = ids >= 0
         states = model.base_model(ids.clamp(min=0)[:, :-1], attention_mask=real[:, :-1].long(),
                                   use_cache=False).last_hidden_state  # fmt: skip

@@ -24,6 +24,7 @@ from .records import (
     load_published as load_published,
     profile as profile,
     record_measured as record_measured,
+    reproduced as reproduced,
 )
 from .tokens import show_tokens as show_tokens
 from .widgets import widget as widget

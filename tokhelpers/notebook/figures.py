@@ -52,12 +52,15 @@ THEME = {
 def set_style() -> None:
     """Set the seaborn theme of all figures: colour-blind-safe, light, readable at column width.
 
+    Tables show their texts whole.
+
     >>> set_style()
     """
     with requires("notebooks"):
         import seaborn
 
     seaborn.set_theme(style="ticks", palette=COLOURS, rc=THEME)
+    pd.set_option("display.max_colwidth", None)
     # FacetGrid replaces the constrained layout by its own; save_figure restores it
     warnings.filterwarnings("ignore", "The figure layout has changed to tight", UserWarning)
 

@@ -67,6 +67,52 @@ def load_published(table: str) -> pd.DataFrame:
     return load_table("paper", table, "published table")
 
 
+def reproduced(notebook: str) -> pd.DataFrame:
+    """List what a notebook reproduces: published values, ours, and why they differ.
+
+    ``notebook`` is its two digits. The rows are those of ``data/reproduced.csv``: a quantity, where it
+    was published, the published value and ours (means over ``cases``), their difference in the unit of
+    the quantity, a verdict, the reason for a difference, and the section that computes it. For a claim,
+    ``ours`` is in how many of the cases it holds. Raises ValueError for a notebook that reproduces
+    nothing.
+
+    >>> reproduced("06")[["source", "published", "ours", "verdict"]].iloc[0].tolist()
+    ['paper, Table 8', '588', '588', 'reproduced']
+    """
+    index = load_table(".", "reproduced", "index").astype({"notebook": "string"})
+    numbers = index.notebook.str.removesuffix(".0").str.zfill(2)
+    rows = index[numbers == notebook]
+    if rows.empty:
+        known = ", ".join(sorted(set(numbers.dropna())))
+        raise ValueError(f"notebook {notebook!r} reproduces nothing; those that do: {known}")
+    table = pd.DataFrame(
+        {
+            "quantity": rows.quantity.fillna(rows.what),
+            "source": rows.document + ", " + rows.item,
+            "published": [_number(value) for value in rows.published],
+            "ours": [_number(value) for value in rows.ours],
+            "difference": [_number(value, "+") for value in rows.ours - rows.published],
+            "verdict": rows.verdict,
+            "reason": rows.reason.fillna(""),
+            "section": rows.section.fillna("").astype(str).str.removesuffix(".0"),
+        }
+    )
+    is_claim = rows.cases == "claim"
+    table.loc[is_claim, "ours"] += " of " + table.published[is_claim]
+    table.loc[is_claim, "published"] = "claim"
+    table.loc[is_claim, "difference"] = ""
+    return table.set_index("quantity")
+
+
+def _number(value: float, sign: str = "") -> str:
+    """Write a number with up to four significant digits; nothing for a gap."""
+    if pd.isna(value):
+        return ""
+    if value == 0:
+        return "0"
+    return f"{value:{sign},.0f}" if value == round(value) else f"{value:{sign},.4g}"
+
+
 def load_measured(table: str) -> pd.DataFrame:
     """Load a table of our own that takes too long to compute in a notebook.
 
@@ -95,12 +141,14 @@ def load_table(folder: str, name: str, kind: str, suffix: str = ".csv") -> pd.Da
     return pd.read_csv(file)
 
 
-def record_measured(table: pd.DataFrame, name: str, *, command: str, seconds: float) -> None:
+def record_measured(
+    table: pd.DataFrame, name: str, *, command: str, seconds: float, accelerator: str | None = None
+) -> None:
     """Store a table as ``data/measured/NAME.csv``, and its provenance as ``NAME.json``.
 
     The provenance has the command, commit, profile, seed, versions, processor, cores, memory in GB,
-    the ``seconds`` it took, and the date. Numbers are rounded to six digits. ``TOKHELPERS_MEASURED``
-    names another folder. Raises ValueError for an empty table.
+    the ``seconds`` it took, the date, and the ``accelerator`` where one was used. Numbers are rounded
+    to six digits. ``TOKHELPERS_MEASURED`` names another folder. Raises ValueError for an empty table.
 
     >>> record_measured(pd.DataFrame(), "nothing", command="make full", seconds=0)
     Traceback (most recent call last):
@@ -121,7 +169,7 @@ def record_measured(table: pd.DataFrame, name: str, *, command: str, seconds: fl
         "memory_gb": round(psutil.virtual_memory().total / 1e9),
         "seconds": round(seconds),
         "date": datetime.now(UTC).date().isoformat(),
-    }
+    } | ({"accelerator": accelerator} if accelerator else {})
     numbers = table.to_csv(index=False, float_format="%.6g", lineterminator="\n").encode()
     about = (json.dumps(provenance, indent=1) + "\n").encode()
     folder.mkdir(parents=True, exist_ok=True)
