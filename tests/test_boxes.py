@@ -57,7 +57,7 @@ def test_what_a_box_keeps_a_later_box_loads(tmp_path):
     for name, known in {"count": None, "merge": None, "learn": "count_pairs, merge"}.items():
         box = boxes[f"01-ex-{name}"]["code"]
         before, after = box.split("def ")[0], box.split("# your lines come here")[1]
-        code = f"from collections import Counter\n{before}{answers[f'ex-{name}']}\n{after}"
+        code = f"{before}{answers[f'ex-{name}']}\n{after}"
         said = cpython(code, tmp_path)
         assert "It is kept in mytok.py" in said and (known is None or f"yours: {known}" in said)
     text = (tmp_path / "mytok.py").read_text(encoding="utf-8")

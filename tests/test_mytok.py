@@ -39,12 +39,12 @@ def run_cell(source, space):
 
 def solve(*names):
     """Solves exercises of lesson 01, and checks them as its cells do."""
-    space = {"th": th, "Counter": None}
+    space = {"th": th}
     answers = solved(read(SOLUTION))
     for cell in code(SOLUTION):
         if "check" in tags(cell) and cell["id"].removeprefix("check-") in names:
             space["mytok"] = mytok(th.textbook)
-            exec("from collections import Counter", space)
+            exec("from collections import Counter\nfrom itertools import pairwise", space)
             run_cell(answers[cell["id"].replace("check-", "ex-")], space)
             assert run_cell("\n" + cell["source"], space).right
 
@@ -78,6 +78,44 @@ def test_a_function_that_is_wrong_or_looks_outside_is_not_used(learn, says):
     made = mytok(th.textbook)
     assert says in made.faults["learn"] and "merge" not in made.faults
     assert made.learn is th.textbook.learn
+
+
+IN_PLACE = """
+def merge(tokens, pair):
+    k = 0
+    while k < len(tokens) - 1:
+        if tokens[k : k + 2] == list(pair):
+            tokens[k : k + 2] = ["".join(pair) if isinstance(pair[0], str) else b"".join(pair)]
+        k += 1
+    return tokens
+
+def encode(tokens, ranks):
+    while True:
+        ranked = [(ranks[p], k) for k, p in enumerate(zip(tokens, tokens[1:])) if p in ranks]
+        if not ranked:
+            return tuple(tokens)
+        k = min(ranked)[1]
+        tokens[k : k + 2] = [tokens[k] + tokens[k + 1]]
+
+def learn(words, k):
+    merges = []
+    while len(merges) < k and (pairs := mytok.count_pairs(words)):
+        merges.append(list(max(pairs, key=pairs.get)))
+        for tokens, _ in words:
+            tokens[:] = mytok.merge(tokens, tuple(merges[-1]))
+    return merges
+"""
+
+
+def test_functions_that_work_in_place_or_return_tuples_are_used_as_the_textbooks_are():
+    KEPT.write_text(IN_PLACE)
+    own = mytok(th.textbook)
+    assert own.faults == {"count_pairs": "not kept yet"}
+    words = [(list("cat"), 10), (list("bag"), 12)]
+    assert own.learn(words, 2) == th.textbook.learn(words, 2) == [("b", "a"), ("ba", "g")]
+    assert words == [(list("cat"), 10), (list("bag"), 12)]
+    assert own.merge(words[0][0], ("a", "t")) == ["c", "at"] and words[0][0] == list("cat")
+    assert own.encode("cat", {("a", "t"): 0}) == ["c", "at"]
 
 
 def test_a_broken_file_is_not_used_at_all():

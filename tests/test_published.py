@@ -5,7 +5,6 @@ in slips.csv with the value recomputed here, and nothing else may stand there. T
 what is printed is tested in test_second_reading.py.
 """
 
-import math
 import re
 from decimal import ROUND_HALF_UP, Decimal
 from functools import partial
@@ -259,27 +258,3 @@ def test_slips_of_the_lecture():
         "bpe funny split": (printed, split),
         "stated probability of hu": ("15/155", f"{seed['su']}/{sum(seed.values())}"),
     }
-
-
-def test_the_lectures_unigram_is_reproduced():
-    """Every number of its slides, with the seed's counts in place of an E-step."""
-    words = where(rows("lecture_unigram_words.csv"), iteration="1")
-    corpus, trace = {r["word"]: int(r["frequency"]) for r in words}, []
-    options = {"e_step": "substrings", "log": math.log10, "digits": 4, "drop": 0}
-    textbook.train_unigram(corpus, 8, trace=trace, **options)
-    for i, step in enumerate(trace[:2], start=1):
-        printed = where(rows("lecture_unigram_tokens.csv"), iteration=str(i))
-        assert {r["token"]: float(r["probability"]) for r in printed} == step["p"]
-        for r in where(rows("lecture_unigram_words.csv"), iteration=str(i)):
-            tokens, log_p = step["segmentation"][r["word"]]
-            assert ", ".join(tokens) == r["split"]
-            assert math.exp(log_p) == pytest.approx(float(r["score"]), abs=1e-8)
-        for r in where(rows("lecture_unigram_losses.csv"), iteration=str(i)):
-            loss = step["losses"].get(r["removed"], step["loss"])
-            assert loss == pytest.approx(float(r["loss"]), abs=1e-3)
-    for r in rows("lecture_unigram_segmentations.csv"):
-        probability = math.prod(trace[0]["p"][token] for token in r["split"].split(", "))
-        assert probability == pytest.approx(float(r["probability"]), abs=1e-9)
-    with_em = []
-    textbook.train_unigram(corpus, 8, trace=with_em, drop=0)
-    assert [step["removed"] for step in trace] == [step["removed"] for step in with_em]

@@ -47,6 +47,8 @@ def test_a_check_survives_what_a_stub_or_a_student_does():
     assert str(check(lambda tokens: None, case)).startswith("Not solved yet: ")
     assert "raises IndexError: list" in str(check(lambda tokens: tokens[9], case))
     assert check(lambda tokens: tokens.pop() and tokens, case, case).right  # arguments are copies
+    told = str(check(lambda tokens: tokens.pop() and None, case))
+    assert told.endswith("the function changes its argument and returns None: return the result.")
 
 
 def test_an_answer_is_compared_by_its_parts_when_there_is_one():
@@ -54,6 +56,8 @@ def test_an_answer_is_compared_by_its_parts_when_there_is_one():
     assert check_answer([1, 2], (1, 2)).right and not check_answer(float("nan"), 1.0).right
     assert "2 parts" in str(check_answer([1, 3], [1, 2, 3]))
     assert str(check_answer(3, [1, 2])) == "Not right yet: it is not 3."
+    told = str(check_answer([1, 2], lambda: sorted([..., ...])))
+    assert told.startswith("Not checked yet: ") and "raises TypeError: " in told
     mistakes = {}
 
     def right():

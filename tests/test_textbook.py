@@ -1,6 +1,6 @@
 """The textbook algorithms against other implementations and their definitions.
 
-The lecture's slides are computed anew in notebooks 01 and 02, those on Unigram in test_published.
+The lecture's slides are compared in `test_lecture.py`.
 """
 
 import itertools

@@ -1,18 +1,18 @@
 # Counted twice, merged once
 # In `aaa` the pair `a a` is counted twice, but only one of the two can be merged. What is the
-# smallest count of `ba` with which `b a` is merged first?
+# smallest count of `ba` for which `b a` is merged first?
 
 from textbook import tokenize_bpe, train_bpe
 
-corpus = {"aaa": 5, "ba": 8}
+word_counts = {"aaa": 5, "ba": 8}
 
 trace = []
-V, M = train_bpe(corpus, vocab_size=3, trace=trace)
-for (a, b), count in trace[0]["counts"].items():
-    print(a, b, "counted", count, "times")
+vocabulary, merges = train_bpe(word_counts, vocab_size=3, trace=trace)
+for (first, second), count in trace[0]["counts"].items():
+    print(f"{first} {second}: count {count}")
 
-print("merged:", *M[0])
-for word, count in corpus.items():
-    tokens = tokenize_bpe(word, V, M)
+print("merge:", *merges[0])
+for word, count in word_counts.items():
+    tokens = tokenize_bpe(word, vocabulary, merges)
     saved = count * (len(word) - len(tokens))
-    print(word, "->", *tokens, "| saved:", saved)
+    print(word, "->", *tokens, "| tokens saved:", saved)

@@ -1,14 +1,14 @@
 # Which words are unknown?
-# Say it before you run it: which of these words are `[UNK]`, and for which letter? Then add
-# `"owl": 1` to the corpus and say it again.
+# Before you run the code, predict which of these words become `[UNK]`, and because of which letter.
+# Then add `"owl": 1` to the training text and predict again.
 
 from textbook import tokenize_wordpiece, train_wordpiece
 
-corpus = {"sunflower": 1, "sun": 2, "flower": 1, "flow": 1}
-corpus |= {"flowers": 1, "flowing": 2, "flows": 2, "flowed": 1}
+word_counts = {"sunflower": 1, "sun": 2, "flower": 1, "flow": 1}
+word_counts |= {"flowers": 1, "flowing": 2, "flows": 2, "flowed": 1}
 
-V = train_wordpiece(corpus, 40, special_tokens=["[UNK]"])
-tokens = list(V)
+vocabulary = train_wordpiece(word_counts, 40, special_tokens=["[UNK]"])
+tokens = list(vocabulary)
 for word in ["fused", "funny", "user", "owl", "flown", "wolf"]:
-    ids = tokenize_wordpiece(word, V)
-    print(word, "->", *[tokens[i] for i in ids])
+    token_ids = tokenize_wordpiece(word, vocabulary)
+    print(word, "->", *[tokens[token_id] for token_id in token_ids])

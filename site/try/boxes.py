@@ -25,6 +25,10 @@ TEXTBOOK = ROOT / "tokhelpers" / "textbook.py"
 CHECKS = ROOT / "tokhelpers" / "notebook" / "checks.py"
 MODULES = [TEXTBOOK, CHECKS]
 PYODIDE = HERE.parent / "node_modules" / "pyodide"
+TOOLS = {  # imported where an exercise or its hint names them
+    "Counter": "from collections import Counter",
+    "pairwise": "from itertools import pairwise",
+}
 RUNTIME = ["pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip"]
 
 BOX = """<div class="try-box" role="group" aria-label="{title}">
@@ -81,8 +85,9 @@ def read_exercises(number):
             if "mytok." in text(asks):  # the hint speaks of the functions of lesson 01
                 code = f"mytok = checks.mytok(textbook)\nprint(mytok)\n\n\n{code}"
             used = ("checks", "math", "re", "textbook")
-            used = [name for name in used if re.search(rf"\b{name}\b", code)]
-            imports = "\n".join(f"import {name}" for name in used)
+            imports = [f"import {name}" for name in used if re.search(rf"\b{name}\b", code)]
+            imports += [line for name, line in TOOLS.items() if name in text(asks) + code]
+            imports = "\n".join(imports)
             says = re.sub(r"\(\d+ minutes\)\.?|\[([^]]*)\]\([^)]*\)", r"\1", says)
             intro = f"{says} Complete it, and run: the check's sentence says what is wrong.".strip()
             box = {"title": title, "intro": intro, "code": f"{imports}\n\n\n{code}"}

@@ -14,6 +14,7 @@ import numbers
 import os
 from collections.abc import Callable
 from copy import deepcopy
+from functools import wraps
 from pathlib import Path
 from types import ModuleType
 
@@ -62,8 +63,8 @@ def check(function: Callable, *cases: tuple, keep: bool = False) -> Verdict:
 
     A case is (a description, the arguments, the expected result). The first case that fails is named
     together with what the function returned. Lists and tuples are interchangeable, floats are
-    compared to nine digits, and arguments are copied. With ``keep`` a correct function is saved for
-    ``mytok``.
+    compared to nine digits, and arguments are copied, so a function may change them as long as it
+    returns its result. With ``keep`` a correct function is saved for ``mytok``.
 
     >>> check(lambda word: list(word), ("a word is a list of its letters", ["at"], ["a", "t"]))
     Right: the case holds.
@@ -77,11 +78,15 @@ def check(function: Callable, *cases: tuple, keep: bool = False) -> Verdict:
     name = "the function" if function.__name__ == "<lambda>" else function.__name__
     for description, arguments, expected in cases:
         call = f"{name}({', '.join(map(_shortened, arguments))})"
+        copies = deepcopy(list(arguments))
         try:
-            result = function(*deepcopy(list(arguments)))
+            result = function(*copies)
         except Exception as error:
             problem = f"{call} raises {type(error).__name__}: {error}"
             return Verdict(False, f"Not right yet: {description}, but {problem}.")
+        if result is None and not _same(copies, list(arguments)):
+            problem = f"{name} changes its argument and returns None: return the result"
+            return Verdict(False, f"Not right yet: {problem}.")
         if result is None or result is ...:
             return Verdict(False, f"Not solved yet: {name} does not return a result.")
         if not _same(result, expected):
@@ -99,7 +104,8 @@ def check_answer(
 
     ``right`` is the correct answer or a function that computes it, so that no file shows it. The
     function is called only if there is an answer, and before ``mistakes`` is read, to which it may
-    add. Of a tuple or list, the sentence names the first item that differs. With ``digits`` numbers
+    add. If it raises an error, as with an unsolved function of an earlier exercise, the sentence says
+    so. Of a tuple or list, the sentence names the first item that differs. With ``digits`` numbers
     are compared after rounding to that many decimals.
 
     >>> check_answer(..., 3)
@@ -114,7 +120,12 @@ def check_answer(
     is_sequence = isinstance(answer, (list, tuple))
     if any(item is ... or item is None for item in (answer if is_sequence else [answer])):
         return Verdict(False, "Not solved yet: put your answer in place of the dots.")
-    right = right() if callable(right) else right
+    try:
+        right = right() if callable(right) else right
+    except Exception as error:  # of a function from an earlier exercise, say
+        problem = f"{type(error).__name__}: {error}"
+        sentence = f"the check uses your functions of the exercises above, and raises {problem}"
+        return Verdict(False, f"Not checked yet: {sentence}.")
     given, answer, right = answer, _rounded(answer, digits), _rounded(right, digits)
     if _same(answer, right):
         return Verdict(True, "Right.")
@@ -179,12 +190,31 @@ def mytok(textbook: ModuleType, pasted: str = "") -> MyTok:
     except Exception as error:
         result.faults = dict.fromkeys(PROBES, f"mytok.py raises {type(error).__name__}: {error}")
         return result
-    own = {name: namespace[name] for name in PROBES if name in namespace}
+    own = {name: _normalized(namespace[name]) for name in PROBES if callable(namespace.get(name))}
     result.__dict__.update(own)  # while they are checked, they call each other
     faults = {name: _fault(own.get(name), getattr(textbook, name)) for name in PROBES}
     result.faults = {name: fault for name, fault in faults.items() if fault}
     result.__dict__.update({name: getattr(textbook, name) for name in result.faults})
     return result
+
+
+def _normalized(function: Callable) -> Callable:
+    """A kept function that leaves its arguments unchanged and returns what the textbook's does.
+
+    It may work in place, and return tuples for lists or lists for pairs.
+    """
+
+    @wraps(function)
+    def call(first, *others):
+        if function.__name__ in ("merge", "encode"):
+            result = function(list(first), *others)
+            return list(result) if isinstance(result, (list, tuple)) else result
+        result = function([(list(tokens), count) for tokens, count in first], *others)
+        if function.__name__ == "learn" and isinstance(result, (list, tuple)):
+            return [tuple(pair) if isinstance(pair, list) else pair for pair in result]
+        return result
+
+    return call
 
 
 def _switched_off() -> bool:

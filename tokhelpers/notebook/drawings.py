@@ -70,7 +70,7 @@ def draw_pipeline(text: str, tokenizer, *, title: str = ""):
         for label, spans, kind in segmentations
     ]
     ids = zip(encoding.offsets, encoding.ids, strict=True)
-    rows.append(("ids", [(a, b, str(i), "special") for (a, b), i in ids]))
+    rows.append(("IDs", [(a, b, str(i), "special") for (a, b), i in ids]))
     return draw_boxes(rows, title=title)
 
 
@@ -93,8 +93,11 @@ def draw_merges(
     """
     size, height = sum(map(len, states[0])), len(states) + bool(ghosts)
     tall = (0.55 if height < 9 else 0.42) * height + 0.6
-    right = max(size, 8.4)  # a short word leaves room at the right, so that boxes keep their size
-    figure, axes = _axes(7, tall, (-0.1, right + 0.1), (-0.5, height - 0.5), title)
+    room = max(0, 8.4 - size)  # beside a short word, so that boxes keep their size
+    left = min(room, room / 2 + 0.9)  # the labels, which stand at the left, are part of the picture
+    figure, axes = _axes(
+        7, tall, (-0.1 - left, size + room - left + 0.1), (-0.5, height - 0.5), title
+    )
     rows, below = [], []
     for y, tokens in enumerate(states):
         spans = list(pairwise(accumulate(map(len, tokens), initial=0)))
