@@ -1,4 +1,8 @@
-"""Every number on the lecture's slides on BPE and WordPiece, against what the textbook computes."""
+"""Every number on the lecture's slides, against what the textbook computes."""
+
+import math
+
+import pytest
 
 from tokhelpers import textbook as tb
 from tokhelpers.notebook import load_published
@@ -45,3 +49,27 @@ def test_wordpiece_has_the_scores_merges_and_segmentation_of_the_slides():
     )
     examples = slide("wordpiece_examples").set_index(["tokenization", "word"]).split
     assert examples["wordpiece", "fused"] == "f, ##u, ##s, ##ed"
+
+
+def test_unigram_has_the_probabilities_losses_and_segmentations_of_the_slides():
+    """With the seed's counts in place of an E-step, as the lecture simplifies it."""
+    words = slide("unigram_words")
+    corpus = dict(words[words.iteration == 1][["word", "frequency"]].itertuples(index=False))
+    trace, with_em = [], []
+    options = {"e_step": "substrings", "log": math.log10, "digits": 4, "drop": 0}
+    tb.train_unigram(corpus, 8, trace=trace, **options)
+    tokens, losses = slide("unigram_tokens"), slide("unigram_losses")
+    for iteration in (1, 2):
+        printed = tokens[tokens.iteration == iteration].set_index("token").probability
+        assert printed.to_dict() == trace[iteration - 1]["p"]
+    for row in words.itertuples():
+        segmentation, log_p = trace[row.iteration - 1]["segmentation"][row.word]
+        assert (", ".join(segmentation), round(math.exp(log_p), 8)) == (row.split, row.score)
+    for row in losses.itertuples():
+        step = trace[row.iteration - 1]
+        assert step["losses"].get(row.removed, step["loss"]) == pytest.approx(row.loss, abs=1e-3)
+    for row in slide("unigram_segmentations").itertuples():
+        probability = math.prod(trace[0]["p"][token] for token in row.split.split(", "))
+        assert round(probability, 9) == row.probability
+    tb.train_unigram(corpus, 8, drop=0, trace=with_em)
+    assert [step["removed"] for step in trace] == [step["removed"] for step in with_em]

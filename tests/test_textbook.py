@@ -1,6 +1,6 @@
 """The textbook algorithms against other implementations and their definitions.
 
-The lecture's slides on BPE and WordPiece are compared in `test_lecture.py`, on Unigram in notebook 05.
+The lecture's slides are compared in `test_lecture.py`.
 """
 
 import itertools
@@ -360,6 +360,21 @@ def test_wordpiece_refuses_the_prefix_and_unknown_ties():
     assert list(tb.train_wordpiece(["ba", "ab"], 5, tie="first"))[-1] == "ba"
     with pytest.raises(ValueError, match="tie='last' is unknown: give 'ids' or 'first'"):
         tb.train_wordpiece(["ab"], 10, tie="last")
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_bpe_and_unigram_differ_whatever_the_tie_break(seed):
+    """Lesson 05: BPE keeps an intermediate token of `tie`, Unigram the prefix `un`."""
+    order = random.Random(seed).sample("deinotu", 7)  # letters renamed, so that other ties win
+    name = dict(zip("deinotu", order, strict=True))
+    words = {"do": 12, "undo": 6, "tie": 8, "untie": 5}
+    items = [("".join(map(name.get, word)), count) for word, count in words.items()]
+    words = dict(random.Random(seed).sample(items, 4))
+    do, tie, un, ti, ie = ("".join(map(name.get, t)) for t in ("do", "tie", "un", "ti", "ie"))
+    kept = tb.train_unigram(words, 10, drop=random.Random(seed).choice([0, 0.1, 0.25]))
+    assert {token for token in kept if len(token) > 1} == {do, tie, un}
+    merges = tb.learn([(list(word), count) for word, count in words.items()], 3)
+    assert {"".join(pair) for pair in merges} in ({do, tie, ti}, {do, tie, ie})
 
 
 def test_unigram_refuses_what_lacks_a_character():

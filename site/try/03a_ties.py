@@ -1,6 +1,6 @@
 # Merged tokens and ties
-# At the third step three merged tokens occur four times each. The rule takes the shortest, and of
-# equally short ones the first. Add one word to the text so that `▁se` is made third.
+# In the third step three merged tokens are tied at four. `sentencepiece` takes the shortest, and of
+# equally short ones the first by code point. Add one word to the text so that `▁se` comes third.
 
 from collections import Counter
 
@@ -13,5 +13,5 @@ trace = []
 train_sentencepiece_bpe(words, 19, byte_tokens=(), trace=trace)
 for step in trace:
     best = step["counts"][step["token"]]
-    level = [t for t, n in step["counts"].items() if n == best]
-    print(f"{step['token']:7} {best} times, chosen from", *level)
+    tied = [token for token, count in step["counts"].items() if count == best]
+    print(f"{step['token']:7} {best} times, chosen from", *tied)

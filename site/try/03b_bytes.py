@@ -1,6 +1,6 @@
-# Bytes for the rest
-# How many tokens has `▁shells🐚`, and how many `▁naïve`? Count before you run. Then cut words of
-# your own, in any script.
+# Byte fallback
+# Into how many tokens is `▁shells🐚` segmented, and `▁naïve`? Count before you run. Then try words
+# of your own, in any script.
 
 from textbook import (
     BYTE_TOKENS,
@@ -10,10 +10,10 @@ from textbook import (
 
 words = {"▁she": 2, "▁sells": 2, "▁shells": 1, "▁seashells": 1}
 
-V, M = train_sentencepiece_bpe(words, 256 + 7 + 10)
-tokens = list(V)
+vocabulary, merges = train_sentencepiece_bpe(words, 256 + 7 + 10)
+tokens = list(vocabulary)
 for word in ["▁shells", "▁shells🐚", "▁naïve", "▁ракушка"]:
-    ids = tokenize_sentencepiece_bpe(word, V, M)
+    ids = tokenize_sentencepiece_bpe(word, vocabulary, merges)
     n_bytes = sum(tokens[i] in BYTE_TOKENS for i in ids)
     print(word, len(ids), "tokens,", n_bytes, "of them bytes")
     print("   ", *[tokens[i] for i in ids])

@@ -1,6 +1,6 @@
-# How a text is stored
+# How bytes are written
 # Each byte is written as one visible character. How is a line break written, and how many
-# characters does `한` need? Add both to the list. And which text is stored as `cafÃ©`?
+# characters does `한` need? Add both to the list. And which text is written as `cafÃ©`?
 
 from textbook import BYTE_CHARS
 
@@ -9,5 +9,5 @@ for text in [" the", "né", "кот", "🙂"]:
     print(repr(text), "->", written, "|", *text.encode())
 
 written = "cafÃ©"
-stored = bytes(BYTE_CHARS.index(char) for char in written)
-print(written, "->", repr(stored.decode(errors="replace")))
+data = bytes(BYTE_CHARS.index(char) for char in written)
+print(written, "->", repr(data.decode(errors="replace")))

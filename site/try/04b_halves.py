@@ -1,6 +1,6 @@
-# Half a letter
-# The first token joins the end of one letter with the beginning of the next, which is the same in
-# `о` and `и`. Is it still so when `" кит"` becomes `" кат"`? And when it becomes `" кшт"`?
+# Incomplete UTF-8 sequences
+# The first merge joins the last byte of one letter with the first byte of the next, which `о` and `и`
+# share. Is it still the first if `" кит"` becomes `" кат"`? And if it becomes `" кшт"`?
 
 from textbook import (
     BYTE_CHARS,
@@ -8,17 +8,17 @@ from textbook import (
     train_byte_level_bpe,
 )
 
-corpus = {" кот": 5, " кит": 3}
+words = {" кот": 5, " кит": 3}
 
 trace = []
-V, M = train_byte_level_bpe(corpus, 256 + 8, trace=trace)
+vocabulary, merges = train_byte_level_bpe(words, 256 + 8, trace=trace)
 for step in trace:
     data = bytes(BYTE_CHARS.index(char) for char in step["token"])
     text = data.decode(errors="replace")
     count = step["counts"][step["merge"]]
     print(step["token"], "|", text, "|", count, "times")
 
-tokens = list(V)
+tokens = list(vocabulary)
 for word in [" кот", " ток", " кош"]:
-    ids = tokenize_byte_level_bpe(word, V, M)
+    ids = tokenize_byte_level_bpe(word, vocabulary, merges)
     print(word, "->", *[tokens[i] for i in ids])

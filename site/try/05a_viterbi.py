@@ -1,6 +1,6 @@
-# The best way to cut a word
-# `ru n` and `r un` are equally probable, and the longer first token wins. Change the last digit of
-# one probability so that `r un` wins. Can a larger `u` alone make `r u n` win?
+# The most probable segmentation
+# `ru n` and `r un` are tied, and the longer first token wins. Change the last digit of one
+# probability so that `r un` wins. Can a larger probability of `u` alone make `r u n` win?
 
 from math import exp
 

@@ -1,23 +1,24 @@
-# A push decides
-# Fifteen rounds of EM leave `ru n` and `r un` at one half each. Set `push` to 1.01: which of them
-# wins, and by which round? And with 0.99?
+# EM depends on its initialisation
+# Fifteen rounds of EM leave `ru n` and `r un` tied at one half each. Set `factor` to 1.01, so that
+# `n` begins with a probability 1 % higher: which of them wins, and by which round? And with 0.99?
 
 from textbook import unigram_expected_counts, unigram_seed
 
-corpus = {"run": 3, "bug": 5, "fun": 13, "sun": 10}
-push = 1.0
+words = {"run": 3, "bug": 5, "fun": 13, "sun": 10}
+factor = 1.0
 
-counts = unigram_seed(corpus)
-p = {token: n / sum(counts.values()) for token, n in counts.items()}
-p["n"] *= push
-for k in range(16):
-    ways = {"ru n": p["ru"] * p["n"], "r un": p["r"] * p["un"]}
-    ways["r u n"] = p["r"] * p["u"] * p["n"]
-    if k % 3 == 0:
-        print(f"round {k:2}", end="")
-        for way, probability in ways.items():
-            share = 100 * probability / sum(ways.values())
-            print(f" | {way} {share:5.1f} %", end="")
+counts = unigram_seed(words)
+p = {token: count / sum(counts.values()) for token, count in counts.items()}
+p["n"] *= factor
+for number in range(16):
+    candidates = {"ru n": p["ru"] * p["n"], "r un": p["r"] * p["un"]}
+    candidates["r u n"] = p["r"] * p["u"] * p["n"]
+    if number % 3 == 0:
+        print(f"round {number:2}", end="")
+        for segmentation, probability in candidates.items():
+            share = 100 * probability / sum(candidates.values())
+            print(f" | {segmentation} {share:5.1f} %", end="")
         print()
-    c, _ = unigram_expected_counts(corpus, p)
-    p = {token: n / sum(c.values()) for token, n in c.items()}
+    expected, _ = unigram_expected_counts(words, p)
+    total = sum(expected.values())
+    p = {token: count / total for token, count in expected.items()}

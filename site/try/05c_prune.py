@@ -1,22 +1,22 @@
-# Which token may go?
-# The lecture's pruning, with exact fractions. A loss that does not grow means that other tokens
-# stand in. Which one stays to the end, and why that one? Give `sun` a count of 20 and say which
-# one stays now.
+# Which token is pruned?
+# The lecture's pruning, without rounding. Where the loss without a token is no larger, other tokens
+# take its place. Which one remains at the end, and why? Give `sun` a count of 20 and see which one
+# remains then.
 
 from math import log10
 
 from textbook import train_unigram
 
-corpus = {"run": 3, "bug": 5, "fun": 13, "sun": 10}
+words = {"run": 3, "bug": 5, "fun": 13, "sun": 10}
 
 trace = []
-slides = {"e_step": "substrings", "drop": 0, "log": log10}
-p = train_unigram(corpus, 8, **slides, trace=trace)
+as_taught = {"e_step": "substrings", "drop": 0, "log": log10}
+p = train_unigram(words, 8, **as_taught, trace=trace)
 for step in trace[:-1]:
     print(f"loss {step['loss']:.2f} | without", end="")
     for token, loss in step["losses"].items():
         print(f" {token} {loss:.2f}", end="")
     print()
-    print("  goes:", *step["removed"])
+    print("  pruned:", *step["removed"])
 
-print("stay:", *p)
+print("vocabulary:", *p)

@@ -54,7 +54,7 @@ def read_boxes(number):
     Raises ValueError for a file that does not begin with a title and what to try.
 
     >>> [box["title"] for box in read_boxes("04")]
-    ['How a text is stored', 'Half a letter']
+    ['How bytes are written', 'Incomplete UTF-8 sequences']
     """
     boxes = []
     for path in sorted(HERE.glob(f"{number}[a-z]_*.py")):

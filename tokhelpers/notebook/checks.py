@@ -10,6 +10,7 @@ Only the standard library is imported: the site runs this file in the reader's b
 import ast
 import linecache
 import math
+import numbers
 import os
 from collections.abc import Callable
 from copy import deepcopy
@@ -96,13 +97,16 @@ def check(function: Callable, *cases: tuple, keep: bool = False) -> Verdict:
     return Verdict(True, f"Right: {summary}.{saved}")
 
 
-def check_answer(answer, right, mistakes: dict | None = None) -> Verdict:
+def check_answer(
+    answer, right, mistakes: dict | None = None, *, digits: int | None = None
+) -> Verdict:
     """Say in a sentence whether an answer is right; ``mistakes`` maps likely mistakes to sentences.
 
     ``right`` is the correct answer or a function that computes it, so that no file shows it. The
     function is called only if there is an answer, and before ``mistakes`` is read, to which it may
     add. If it raises an error, as with an unsolved function of an earlier exercise, the sentence says
-    so. Of a tuple or list, the sentence names the first item that differs.
+    so. Of a tuple or list, the sentence names the first item that differs. With ``digits`` numbers
+    are compared after rounding to that many decimals.
 
     >>> check_answer(..., 3)
     Not solved yet: put your answer in place of the dots.
@@ -110,6 +114,8 @@ def check_answer(answer, right, mistakes: dict | None = None) -> Verdict:
     Not right yet: look at number 2 of 2.
     >>> check_answer(4, 3, {4: "The two a's of aaa overlap."})
     Not right yet: The two a's of aaa overlap.
+    >>> check_answer(0.67, 2 / 3, digits=2)
+    Right.
     """
     is_sequence = isinstance(answer, (list, tuple))
     if any(item is ... or item is None for item in (answer if is_sequence else [answer])):
@@ -120,13 +126,14 @@ def check_answer(answer, right, mistakes: dict | None = None) -> Verdict:
         problem = f"{type(error).__name__}: {error}"
         sentence = f"the check uses your functions of the exercises above, and raises {problem}"
         return Verdict(False, f"Not checked yet: {sentence}.")
+    given, answer, right = answer, _rounded(answer, digits), _rounded(right, digits)
     if _same(answer, right):
         return Verdict(True, "Right.")
     for mistake, sentence in (mistakes or {}).items():
-        if _same(answer, mistake):
+        if _same(answer, _rounded(mistake, digits)):
             return Verdict(False, f"Not right yet: {sentence}")
     if not is_sequence or not isinstance(right, (list, tuple)):
-        return Verdict(False, f"Not right yet: it is not {_shortened(answer)}.")
+        return Verdict(False, f"Not right yet: it is not {_shortened(given)}.")
     if len(answer) != len(right):
         sizes = f"your answer has {len(answer)} items, and {len(right)} are expected"
         return Verdict(False, f"Not right yet: {sizes}.")
@@ -242,8 +249,22 @@ def _fault(function: Callable | None, reference: Callable) -> str:
     return "" if verdict.right else f"yours is not right: {problem}"
 
 
+def _rounded(value, digits: int | None):
+    """A number, or the numbers of a list or tuple, rounded; unchanged if digits is None."""
+    if digits is None:
+        return value
+    if isinstance(value, (list, tuple)):
+        return [_rounded(item, digits) for item in value]
+    is_number = isinstance(value, numbers.Real) and math.isfinite(value)
+    return round(float(value), digits) if is_number else value
+
+
 def _same(answer, expected) -> bool:
     """Compare by value: lists equal tuples, and floats are compared to nine digits."""
+    if isinstance(expected, dict) and isinstance(answer, dict):
+        return answer.keys() == expected.keys() and all(
+            _same(answer[key], expected[key]) for key in expected
+        )
     if isinstance(expected, float) and isinstance(answer, (int, float)):
         return math.isclose(answer, expected, rel_tol=1e-9, abs_tol=1e-12)
     if isinstance(expected, (list, tuple)) and isinstance(answer, (list, tuple)):
