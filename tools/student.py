@@ -1,8 +1,8 @@
 """Write the notebooks as students get them: `make student`, and for nbgrader `make student NBGRADER=1`.
 
 `build/student` holds the chapters without outputs and without links to the solutions, beside the
-glossary, the figures that they open with and the tables that they read, as a folder and as `build/student.zip`: with the installed
-package it runs.
+glossary, the figures that they open with and the tables that they read, as a folder and as
+`build/student.zip`: with the installed package it runs.
 `build/nbgrader/source` holds nbgrader's source version: each exercise with its solution between
 `### BEGIN SOLUTION` and `### END SOLUTION`, and checks that raise; a student's mytok.py plays no part.
 """
