@@ -1,5 +1,7 @@
 """The patterns by which real tokenizers split text, and which of them the fast path applies."""
 
+import numpy as np
+
 LLAMA_3 = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}"
     r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
@@ -32,3 +34,26 @@ LETTERS = {"Lu", "Ll", "Lt"} | WITHOUT_CASE
 PATTERNS = dict.fromkeys((LLAMA_3, QWEN, GPT_2, GPT_4, SMOLLM2), LETTERS)
 PATTERNS |= dict.fromkeys((TEKKEN, GPT_4O), {"Ll"} | WITHOUT_CASE)
 LINES = {LLAMA_3, QWEN, TEKKEN}  # with these, the last newline in white space ends a pre-token
+
+# --- where text may be split first ------------------------------------------------------------------
+# Classes of characters. MARK is punctuation and symbols except QUOTE, the apostrophe.
+SPACE, META, OTHER, LETTER, MARK, DIGIT, QUOTE = range(7)
+NEVER, ALWAYS, AFTER_TWO = range(3)  # AFTER_TWO: if all before is a space or mark, and marks
+APART = {GPT_2, SMOLLM2}  # with these, a mark and the letters behind it are never one pre-token
+SINGLE_DIGITS = {QWEN, TEKKEN, SMOLLM2}
+
+
+def cuts_of(pattern: str | None) -> np.ndarray:
+    """Where a pattern always ends a pre-token, by the classes of the characters before and after.
+
+    No alternative of a pattern goes on from a letter or digit to the other, nor from either to a mark,
+    nor from a mark to a digit; and no pattern looks back, so the rest is split as if it stood alone.
+    """
+    cuts = np.full((7, 7), NEVER, np.uint8)
+    if pattern is None:
+        return cuts
+    cuts[LETTER, [MARK, DIGIT]] = cuts[DIGIT, [LETTER, MARK, QUOTE]] = cuts[MARK, DIGIT] = ALWAYS
+    cuts[LETTER, QUOTE] = NEVER if pattern == GPT_4O else ALWAYS
+    cuts[MARK, LETTER] = ALWAYS if pattern in APART else AFTER_TWO
+    cuts[DIGIT, DIGIT] = ALWAYS if pattern in SINGLE_DIGITS else NEVER
+    return cuts
