@@ -19,13 +19,14 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from ..tokenizer.compiled import compiled, grown
+from ..tokenizer.compiled import compiled
 from ..tokenizer.patterns import AFTER_TWO, ALWAYS, LETTER, MARK, META, OTHER, SPACE, cuts_of
 from ..tokenizer.pretokenization import classes
 from ..tokenizer.token_bytes import character_at
 
 THREADS = os.cpu_count() or 1  # compiled code releases the GIL
 TABLES = 16
+HIGHEST, LOWER = np.uint64(60), np.uint64(24)  # the first bits of a hash that choose table and slot
 PRIME, MIXER = np.uint64(0x100000001B3), np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -154,138 +155,130 @@ def _end_chunk(chunks, n, begin, end, number, weight):
     """Note a chunk unless it is empty; returns the new number of chunks."""
     if begin < end:
         number = (number ^ number >> np.uint64(32)) * MIXER
-        chunks[n].begin, chunks[n].end, chunks[n].hash = begin, end, number
-        chunks[n].weight = weight
+        chunks[n].begin, chunks[n].end, chunks[n].place = begin, end, begin
+        chunks[n].hash, chunks[n].count = number, weight
         n += 1
     return n
 
 
-CHUNK = [(name, np.int64) for name in ("begin", "end", "weight", "place")] + [("hash", np.uint64)]
-CHUNK = np.dtype((np.record, CHUNK))  # `place` is its number in its batch
+CHUNK = [(name, np.int64) for name in ("begin", "end", "count", "place")] + [("hash", np.uint64)]
+CHUNK = np.dtype((np.record, CHUNK))  # its bytes are those from `begin` on; `place` orders chunks
 
 
 class Split(NamedTuple):
-    """A batch that has been split: the chunks of table t are those from ``first[t]`` to ``first[t + 1]``.
+    """The unique chunks of a batch: those of table t are from ``first[t]`` to ``first[t + 1]``.
 
-    ``room`` is how many bytes they have, ``sizes`` are as in `Counts`.
+    ``size`` is the batch's in bytes, ``sizes`` are as in `Counts`.
     """
 
     text: np.ndarray
     chunks: np.ndarray
     first: np.ndarray
-    room: np.ndarray
+    size: int
     sizes: np.ndarray
 
 
 def _split_batch(batch: Batch | Block, rules: np.ndarray, spaces: bool, lines: bool) -> Split:
-    batch = batch.opened()
+    batch, unique = batch.opened(), _Table()
     chunks = np.empty(len(batch.text), CHUNK)
     n, sizes = _split(*batch, classes(), rules, spaces, lines, chunks)
-    by_table = np.empty(n, CHUNK)
-    return Split(batch.text, by_table, *_by_table(chunks, by_table), sizes)
-
-
-@compiled(inline="always")
-def _table_of(number):
-    """The table that has the chunks with a hash, by its highest bits."""
-    return number >> np.uint64(60)
+    unique.add(batch.text, chunks[:n], 0)
+    chunks = np.empty(unique.n, CHUNK)
+    first = _by_table(unique.chunks, chunks)
+    return Split(unique.text[: unique.used].copy(), chunks, first, len(batch.text), sizes)
 
 
 @compiled
 def _by_table(chunks, by_table):
-    """Sort chunks by their tables; returns where each table's begin, and how many bytes they have."""
-    first, room = np.zeros(TABLES + 2, np.int64), np.zeros(TABLES, np.int64)
+    """Sort chunks by their tables, the highest bits of their hashes; returns where each table's begin."""
+    first = np.zeros(TABLES + 2, np.int64)
     for k in range(len(by_table)):
-        table = _table_of(chunks[k].hash)
-        first[table + np.uint64(2)] += 1
-        room[table] += chunks[k].end - chunks[k].begin
+        first[(chunks[k].hash >> HIGHEST) + np.uint64(2)] += 1
     for table in range(TABLES):
         first[table + 1] += first[table]
     for k in range(len(by_table)):
-        chunk, at = chunks[k], _table_of(chunks[k].hash) + np.uint64(1)
-        other = by_table[first[at]]
-        other.begin, other.end, other.weight = chunk.begin, chunk.end, chunk.weight
-        other.hash, other.place = chunk.hash, k
+        at = (chunks[k].hash >> HIGHEST) + np.uint64(1)
+        by_table[first[at]] = chunks[k]
         first[at] += 1
-    return first[: TABLES + 1], room
+    return first[: TABLES + 1]
 
 
 # --- hash tables ----------------------------------------------------------------------------------
-ENTRY = [(name, np.int64) for name in ("begin", "end", "count")] + [("hash", np.uint64)]
-ENTRY = np.dtype((np.record, ENTRY))
-
-
 class _Table:
-    """Unique chunks: their entries, their bytes one after the other, and slots by their hashes.
+    """Unique chunks, the bytes of all of them, and slots by their hashes."""
 
-    ``places`` are the numbers of their first occurrences.
-    """
+    def __init__(self):
+        self.n = self.used = 0
+        self.chunks, self.text = np.empty(0, CHUNK), np.empty(0, np.uint8)
+        self.slots = np.full(1024, -1, np.int32)
 
-    def __init__(self, number: int):
-        self.number, self.n, self.used = number, 0, 0
-        self.entries, self.places = np.empty(0, ENTRY), np.empty(0, np.int64)
-        self.text, self.slots = np.empty(0, np.uint8), np.full(1024, -1, np.int32)
+    def add(self, text: np.ndarray, chunks: np.ndarray, place: int) -> None:
+        """Add chunks of a text; the text begins at ``place``."""
+        size, used = self.n + len(chunks), self.used + (chunks["end"] - chunks["begin"]).sum()
+        if size > len(self.chunks):
+            self.chunks = _grown(self.chunks, 2 * size)
+        if used > len(self.text):
+            self.text = _grown(self.text, 2 * used)
+        if 2 * size > len(self.slots):
+            self.slots = np.full(1 << int(2 * size).bit_length(), -1, np.int32)
+            _write_slots(self.slots, self.chunks, self.n)
+        state = self.slots, self.chunks, self.text, self.n, self.used
+        self.n, self.used = _add(text, chunks, place, *state)
 
-    def add(self, batches: list[Split], place: int) -> None:
-        """Add the chunks of batches; ``place`` is the number of their first chunk."""
+    def add_all(self, number: int, batches: list[Split], place: int) -> None:
+        """Add the chunks of batches that belong into the table with this number."""
         for batch in batches:
-            chunks = batch.chunks[slice(*batch.first[self.number : self.number + 2])]
-            size, used = self.n + len(chunks), self.used + batch.room[self.number]
-            if size > len(self.entries):
-                self.entries = grown(self.entries, 2 * size)
-                self.places = grown(self.places, 2 * size)
-            if used > len(self.text):
-                self.text = grown(self.text, 2 * used)
-            if 2 * size > len(self.slots):
-                self.slots = _slots_of(self.entries, self.n, 2 * size)
-            state = self.slots, self.entries, self.places, self.text, self.n, self.used
-            self.n, self.used = _add(batch.text, chunks, place, *state)
-            place += len(batch.chunks)
+            begin, end = batch.first[number : number + 2]
+            self.add(batch.text, batch.chunks[begin:end], place)
+            place += batch.size
 
     def strings(self) -> pa.Array:
-        ends = np.append(0, self.entries["end"][: self.n])
+        ends = np.append(0, self.chunks["end"][: self.n])
         buffers = pa.py_buffer(ends), pa.py_buffer(self.text)
         return pa.LargeStringArray.from_buffers(self.n, *buffers)
 
 
+def _grown(array: np.ndarray, size: int) -> np.ndarray:
+    """A larger copy, allocated by numpy, which asks for huge pages; compiled code does not."""
+    larger = np.empty(size, array.dtype)
+    larger[: len(array)] = array
+    return larger
+
+
 @compiled
-def _slots_of(entries, n, least):
-    """Slots of the first `n` entries, a power of two but not fewer than `least`."""
-    size = 1024
-    while size < least:
-        size *= 2
-    slots, mask = np.full(size, -1, np.int32), np.uint64(size - 1)
+def _write_slots(slots, chunks, n):
+    """Enter the first `n` chunks into empty slots."""
+    mask = np.uint64(len(slots) - 1)
     for e in range(n):
-        slot = entries[e].hash >> np.uint64(24) & mask
+        slot = chunks[e].hash >> LOWER & mask
         while slots[slot] >= 0:
             slot = slot + np.uint64(1) & mask
         slots[slot] = e
-    return slots
 
 
 @compiled
-def _add(text, chunks, place, slots, entries, places, known, n, used):
-    """Count chunks in a table; returns the new numbers of its entries and of their bytes."""
+def _add(text, chunks, place, slots, known, known_text, n, used):
+    """Count chunks in a table; returns the new numbers of its chunks and of their bytes."""
     mask = np.uint64(len(slots) - 1)
     for k in range(len(chunks)):
         chunk = chunks[k]
-        begin, size, slot = chunk.begin, chunk.end - chunk.begin, chunk.hash >> np.uint64(24) & mask
+        begin, size, slot = chunk.begin, chunk.end - chunk.begin, chunk.hash >> LOWER & mask
         while slots[slot] >= 0:
-            entry = entries[slots[slot]]
-            if entry.hash == chunk.hash and entry.end - entry.begin == size:
-                other, j = entry.begin, 0
-                while j < size and known[other + j] == text[begin + j]:
+            other = known[slots[slot]]
+            if other.hash == chunk.hash and other.end - other.begin == size:
+                i, j = other.begin, 0
+                while j < size and known_text[i + j] == text[begin + j]:
                     j += 1
                 if j == size:
-                    entry.count += chunk.weight
+                    other.count += chunk.count
                     break
             slot = slot + np.uint64(1) & mask
         if slots[slot] < 0:
-            slots[slot], places[n], entry = n, place + chunk.place, entries[n]
-            entry.begin, entry.end = used, used + size
-            entry.hash, entry.count = chunk.hash, chunk.weight
+            slots[slot], other = n, known[n]
+            other.begin, other.end, other.place = used, used + size, place + chunk.place
+            other.hash, other.count = chunk.hash, chunk.count
             for j in range(size):
-                known[used + j] = text[begin + j]
+                known_text[used + j] = text[begin + j]
             n, used = n + 1, used + size
     return n, used
 
@@ -311,31 +304,24 @@ def count_chunks(
     >>> chunks.to_pylist(), counts.tolist(), sizes.tolist()
     (['a', 'cat', 'a  cat'], [1, 1, 2], [17, 17, 6, 3])
     """
-    batches, tables, sizes, place = (
-        iter(batches),
-        [*map(_Table, range(TABLES))],
-        np.zeros(4, int),
-        0,
-    )
+    batches, tables = iter(batches), [_Table() for _ in range(TABLES)]
     groups = iter(lambda: list(islice(batches, THREADS)), [])
     split = partial(_split_batch, rules=rules, spaces=spaces, lines=lines)
+    sizes, place, being_split, being_added = np.zeros(4, int), 0, [], []
     with ThreadPoolExecutor(THREADS) as pool:
-        being_split, being_added = [], []
-        for group in chain(groups, [[]]):  # the next group is read while threads work
+        for group in chain(groups, [[], []]):  # the next group is read while threads work
             for future in being_added:
                 future.result()
             done = [future.result() for future in being_split]
-            being_added = [pool.submit(table.add, done, place) for table in tables]
+            added = enumerate(tables) if done else ()
+            being_added = [pool.submit(t.add_all, number, done, place) for number, t in added]
             being_split = [pool.submit(split, batch) for batch in group]
             sizes += sum((batch.sizes for batch in done), np.zeros(4, int))
-            place += sum(len(batch.chunks) for batch in done)
-        for future in being_added:
-            future.result()
-    counts = np.concatenate([table.entries["count"][: table.n] for table in tables])
-    places = np.concatenate([table.places[: table.n] for table in tables])
-    strings, order = pa.concat_arrays([table.strings() for table in tables]), np.argsort(places)
-    counts, strings = counts[order], strings.take(pa.array(order))
-    del tables, places, order
+            place += sum(batch.size for batch in done)
+    chunks = np.concatenate([table.chunks[["count", "place"]][: table.n] for table in tables])
+    strings, order = pa.concat_arrays([t.strings() for t in tables]), np.argsort(chunks["place"])
+    counts, strings = chunks["count"][order], strings.take(pa.array(order))
+    del tables, chunks, order
     release_memory()
     return Counts(strings, counts, sizes)
 

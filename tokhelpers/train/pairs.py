@@ -21,7 +21,9 @@ WEIGHT_BITS = 26  # bits of a weight in each of the header's two numbers
 WEIGHT_MASK = (1 << WEIGHT_BITS) - 1
 # An occurrence is the place of its left symbol in the array: 32 bits as long as these suffice.
 MAX_PLACES = 2**28  # symbols of a word
-STRIDE_BITS = 6  # of 64 places, the first one's word is noted, so that no search for a word is longer
+STRIDE_BITS = (
+    6  # of 64 places, the first one's word is noted, so that no search for a word is longer
+)
 
 PAIR = np.dtype(
     [
