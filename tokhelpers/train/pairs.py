@@ -50,20 +50,22 @@ Pairs = namedtuple("Pairs", "table rows blocks occurrences filled begins")
 
 
 # --- words ----------------------------------------------------------------------------------------
-def text_of(symbols: np.ndarray, offsets: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """Write words, given flat with offsets, and their counts into one array with headers.
+def text_of(
+    symbols: np.ndarray, offsets: np.ndarray, counts: np.ndarray, order: np.ndarray
+) -> np.ndarray:
+    """Write words, given flat with offsets, and their counts into one array with headers, in an order.
 
     Allocated by numpy, which asks for huge pages; compiled code does not.
     """
     text = np.empty(len(symbols) + HEADER * len(offsets), np.int32)
-    _write_words(text, symbols, offsets, counts)
+    _write_words(text, symbols, offsets, counts, order)
     return text
 
 
 @compiled
-def _write_words(text, symbols, offsets, counts):
+def _write_words(text, symbols, offsets, counts, order):
     at = 0
-    for w in range(len(counts)):
+    for w in order:
         text[at] = BOUNDARY - (counts[w] >> WEIGHT_BITS)
         text[at + 1] = BOUNDARY - (counts[w] & WEIGHT_MASK)
         at += HEADER
