@@ -4,8 +4,9 @@ The text is in ten languages by turns, a megabyte each: lines of 20 words drawn 
 by frequency, with punctuation; 3 % of the words are joined to the next, so that the number of word
 types keeps growing, as it does in text. Each contender reads the file in a process of its own, with
 two threads where it has the choice, and learns 8,000 tokens from 24 MB and 32,000 from more: from
-scratch with GPT-2's pattern, or continued on Llama-3. More than 250 MB are read once. What is not installed is left out:
-`pip install -r requirements.txt`. With --record the numbers go to data/measured/scale.csv.
+scratch with GPT-2's pattern, or continued on Llama-3. More than 250 MB are read once. What is not
+installed is left out: `pip install -r requirements.txt`. With --record the numbers go to
+data/measured/scale.csv.
 
     python benchmarks/scale.py [--megabytes 24,250,1000] [--runs 1] [--record 0]
 """
@@ -13,7 +14,6 @@ scratch with GPT-2's pattern, or continued on Llama-3. More than 250 MB are read
 import os
 import time
 import warnings
-from functools import partial
 from itertools import cycle
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -103,6 +103,7 @@ def _measured(train) -> dict[str, float]:
 
 def main() -> None:
     options = asked(__doc__, megabytes="24,250,1000", runs=1, record=0)
+    command = f"python benchmarks/scale.py --megabytes {options.megabytes} --runs {options.runs}"
     rows, began = [], time.perf_counter()
     contenders = {
         "from scratch": from_scratch,
@@ -129,13 +130,11 @@ def main() -> None:
                            ("continued", "sentencepiece")):  # fmt: skip
             if peer in result:
                 print_ratio(result, mine, peer)
-    if options.record:
-        command = (
-            f"python benchmarks/scale.py --megabytes {options.megabytes} --runs {options.runs}"
-        )
-        seconds = time.perf_counter() - began
-        table = pd.DataFrame(rows)
-        th.notebook.record_measured(table, "scale", command=command, seconds=seconds)
+        if options.record:  # after each size, as the next one may take long
+            seconds = time.perf_counter() - began
+            th.notebook.record_measured(
+                pd.DataFrame(rows), "scale", command=command, seconds=seconds
+            )
 
 
 if __name__ == "__main__":
