@@ -26,6 +26,7 @@ from ..tokenizer.token_bytes import character_at
 
 THREADS = os.cpu_count() or 1  # compiled code releases the GIL
 TABLES = 16
+MUCH = 1 << 24  # bytes of text, after which memory is worth releasing
 HIGHEST, LOWER = np.uint64(60), np.uint64(24)  # the first bits of a hash that choose table and slot
 PRIME, MIXER = np.uint64(0x100000001B3), np.uint64(0x9E3779B97F4A7C15)
 
@@ -77,10 +78,11 @@ def add_up(parts: Iterable[Counts]) -> Counts:
     return Counts(encoded.dictionary, totals.astype(np.int64), sum(sizes))
 
 
-def release_memory() -> None:
-    """Give memory that is no longer used back to the system, Arrow's and that of compiled code."""
-    for pool in (pa.default_memory_pool(), pa.system_memory_pool()):
-        pool.release_unused()
+def release_memory(counted: int) -> None:
+    """Give unused memory back to the system after so many bytes of text, unless they are few."""
+    if counted > MUCH:
+        pa.default_memory_pool().release_unused()
+        pa.system_memory_pool().release_unused()  # that of numpy and of compiled code
 
 
 # --- one pass over the text ---------------------------------------------------------------------
@@ -313,8 +315,11 @@ def count_chunks(
             for future in being_added:
                 future.result()
             done = [future.result() for future in being_split]
-            added = enumerate(tables) if done else ()
-            being_added = [pool.submit(t.add_all, number, done, place) for number, t in added]
+            being_added = [
+                pool.submit(table.add_all, number, done, place)
+                for number, table in enumerate(tables)
+                if any(batch.first[number] < batch.first[number + 1] for batch in done)
+            ]
             being_split = [pool.submit(split, batch) for batch in group]
             sizes += sum((batch.sizes for batch in done), np.zeros(4, int))
             place += sum(batch.size for batch in done)
@@ -322,7 +327,7 @@ def count_chunks(
     strings, order = pa.concat_arrays([t.strings() for t in tables]), np.argsort(chunks["place"])
     counts, strings = chunks["count"][order], strings.take(pa.array(order))
     del tables, chunks, order
-    release_memory()
+    release_memory(sizes[1])
     return Counts(strings, counts, sizes)
 
 

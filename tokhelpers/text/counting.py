@@ -77,7 +77,7 @@ def count_pretokens(
         units, counts, sizes = count_units(_batches(corpus, config), config)
     words, counts = pretokens_of_units(units, counts, config)
     del units
-    release_memory()
+    release_memory(sizes[1])
     return Pretokens(words, counts, *_text_sizes(corpus, config, sizes), config).at_least(min_count)
 
 

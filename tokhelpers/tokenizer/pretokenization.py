@@ -364,8 +364,9 @@ def _have_letters(
 ) -> np.ndarray:
     """Which chunks consist of letters, behind at most one character that ``begins`` a chunk."""
     raw, offsets = bytes_of(chunks)
-    allowed = characters_of(raw).astype(np.uint8)
-    for code in np.flatnonzero(allowed).tolist():
+    occurs = characters_of(raw)
+    allowed = occurs.view(np.uint8)
+    for code in np.flatnonzero(occurs).tolist():
         allowed[code] = 2 if is_letter(chr(code)) else begins(chr(code))
     return have_only(raw, offsets, allowed)
 
