@@ -20,14 +20,24 @@ import numpy as np
 import pyarrow as pa
 
 from ..tokenizer.compiled import compiled
-from ..tokenizer.patterns import AFTER_TWO, ALWAYS, LETTER, MARK, META, OTHER, SPACE, cuts_of
-from ..tokenizer.pretokenization import classes
+from ..tokenizer.patterns import (
+    AFTER_TWO,
+    ALWAYS,
+    LETTER,
+    MARK,
+    META,
+    OTHER,
+    SPACE,
+    classes,
+    cuts_of,
+)
 from ..tokenizer.token_bytes import character_at
+from .chunk_tables import CHUNK, Table
 
 THREADS = os.cpu_count() or 1  # compiled code releases the GIL
 TABLES = 16
 MUCH = 1 << 24  # bytes of text, after which memory is worth releasing
-HIGHEST, LOWER = np.uint64(60), np.uint64(24)  # the first bits of a hash that choose table and slot
+HIGHEST = np.uint64(60)  # bits of a hash choose the table
 PRIME, MIXER = np.uint64(0x100000001B3), np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -163,10 +173,6 @@ def _end_chunk(chunks, n, begin, end, number, weight):
     return n
 
 
-CHUNK = [(name, np.int64) for name in ("begin", "end", "count", "place")] + [("hash", np.uint64)]
-CHUNK = np.dtype((np.record, CHUNK))  # its bytes are those from `begin` on; `place` orders chunks
-
-
 class Split(NamedTuple):
     """The unique chunks of a batch: those of table t are from ``first[t]`` to ``first[t + 1]``.
 
@@ -181,7 +187,7 @@ class Split(NamedTuple):
 
 
 def _split_batch(batch: Batch | Block, rules: np.ndarray, spaces: bool, lines: bool) -> Split:
-    batch, unique = batch.opened(), _Table()
+    batch, unique = batch.opened(), Table()
     chunks = np.empty(len(batch.text), CHUNK)
     n, sizes = _split(*batch, classes(), rules, spaces, lines, chunks)
     unique.add(batch.text, chunks[:n], 0)
@@ -205,84 +211,13 @@ def _by_table(chunks, by_table):
     return first[: TABLES + 1]
 
 
-# --- hash tables ----------------------------------------------------------------------------------
-class _Table:
-    """Unique chunks, the bytes of all of them, and slots by their hashes."""
-
-    def __init__(self):
-        self.n = self.used = 0
-        self.chunks, self.text = np.empty(0, CHUNK), np.empty(0, np.uint8)
-        self.slots = np.full(1024, -1, np.int32)
-
-    def add(self, text: np.ndarray, chunks: np.ndarray, place: int) -> None:
-        """Add chunks of a text; the text begins at ``place``."""
-        size, used = self.n + len(chunks), self.used + (chunks["end"] - chunks["begin"]).sum()
-        if size > len(self.chunks):
-            self.chunks = _grown(self.chunks, 2 * size)
-        if used > len(self.text):
-            self.text = _grown(self.text, 2 * used)
-        if 2 * size > len(self.slots):
-            self.slots = np.full(1 << int(2 * size).bit_length(), -1, np.int32)
-            _write_slots(self.slots, self.chunks, self.n)
-        state = self.slots, self.chunks, self.text, self.n, self.used
-        self.n, self.used = _add(text, chunks, place, *state)
-
-    def add_all(self, number: int, batches: list[Split], place: int) -> None:
-        """Add the chunks of batches that belong into the table with this number."""
-        for batch in batches:
-            begin, end = batch.first[number : number + 2]
-            self.add(batch.text, batch.chunks[begin:end], place)
-            place += batch.size
-
-    def strings(self) -> pa.Array:
-        ends = np.append(0, self.chunks["end"][: self.n])
-        buffers = pa.py_buffer(ends), pa.py_buffer(self.text)
-        return pa.LargeStringArray.from_buffers(self.n, *buffers)
-
-
-def _grown(array: np.ndarray, size: int) -> np.ndarray:
-    """A larger copy, allocated by numpy, which asks for huge pages; compiled code does not."""
-    larger = np.empty(size, array.dtype)
-    larger[: len(array)] = array
-    return larger
-
-
-@compiled
-def _write_slots(slots, chunks, n):
-    """Enter the first `n` chunks into empty slots."""
-    mask = np.uint64(len(slots) - 1)
-    for e in range(n):
-        slot = chunks[e].hash >> LOWER & mask
-        while slots[slot] >= 0:
-            slot = slot + np.uint64(1) & mask
-        slots[slot] = e
-
-
-@compiled
-def _add(text, chunks, place, slots, known, known_text, n, used):
-    """Count chunks in a table; returns the new numbers of its chunks and of their bytes."""
-    mask = np.uint64(len(slots) - 1)
-    for k in range(len(chunks)):
-        chunk = chunks[k]
-        begin, size, slot = chunk.begin, chunk.end - chunk.begin, chunk.hash >> LOWER & mask
-        while slots[slot] >= 0:
-            other = known[slots[slot]]
-            if other.hash == chunk.hash and other.end - other.begin == size:
-                i, j = other.begin, 0
-                while j < size and known_text[i + j] == text[begin + j]:
-                    j += 1
-                if j == size:
-                    other.count += chunk.count
-                    break
-            slot = slot + np.uint64(1) & mask
-        if slots[slot] < 0:
-            slots[slot], other = n, known[n]
-            other.begin, other.end, other.place = used, used + size, place + chunk.place
-            other.hash, other.count = chunk.hash, chunk.count
-            for j in range(size):
-                known_text[used + j] = text[begin + j]
-            n, used = n + 1, used + size
-    return n, used
+# --- all batches ----------------------------------------------------------------------------------
+def _add_all(table: Table, number: int, batches: list[Split], place: int) -> None:
+    """Add those chunks of batches to a table that belong into the one with this number."""
+    for batch in batches:
+        begin, end = batch.first[number : number + 2]
+        table.add(batch.text, batch.chunks[begin:end], place)
+        place += batch.size
 
 
 NO_RULES = cuts_of(None)
@@ -306,7 +241,7 @@ def count_chunks(
     >>> chunks.to_pylist(), counts.tolist(), sizes.tolist()
     (['a', 'cat', 'a  cat'], [1, 1, 2], [17, 17, 6, 3])
     """
-    batches, tables = iter(batches), [_Table() for _ in range(TABLES)]
+    batches, tables = iter(batches), [Table() for _ in range(TABLES)]
     groups = iter(lambda: list(islice(batches, THREADS)), [])
     split = partial(_split_batch, rules=rules, spaces=spaces, lines=lines)
     sizes, place, being_split, being_added = np.zeros(4, int), 0, [], []
@@ -316,7 +251,7 @@ def count_chunks(
                 future.result()
             done = [future.result() for future in being_split]
             being_added = [
-                pool.submit(table.add_all, number, done, place)
+                pool.submit(_add_all, table, number, done, place)
                 for number, table in enumerate(tables)
                 if any(batch.first[number] < batch.first[number + 1] for batch in done)
             ]

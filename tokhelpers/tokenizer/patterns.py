@@ -1,5 +1,8 @@
 """The patterns by which real tokenizers split text, and which of them the fast path applies."""
 
+import unicodedata
+from functools import lru_cache
+
 import numpy as np
 
 LLAMA_3 = (
@@ -57,3 +60,32 @@ def cuts_of(pattern: str | None) -> np.ndarray:
     cuts[MARK, LETTER] = ALWAYS if pattern in APART else AFTER_TWO
     cuts[DIGIT, DIGIT] = ALWAYS if pattern in SINGLE_DIGITS else NEVER
     return cuts
+
+
+@lru_cache
+def classes() -> np.ndarray:
+    """The class of each character below U+10000; the others are `OTHER`.
+
+    Letters and marks are those that all Unicode versions know as such, and that composition (NFC)
+    leaves as they are.
+    """
+    table = np.full(1 << 16, OTHER, np.uint8)
+    for code, char in enumerate(map(chr, range(1 << 16))):
+        kind = unicodedata.category(char)[0]
+        if char.isspace():
+            table[code] = SPACE
+        elif kind in "LPS" and not is_doubtful(char) and unicodedata.is_normalized("NFC", char):
+            table[code] = LETTER if kind == "L" else MARK
+    table[ord("0") : ord("9") + 1] = DIGIT
+    table[ord("'")], table[ord("▁")] = QUOTE, META
+    return table
+
+
+def is_doubtful(text: str) -> bool:
+    """Say whether the ``regex`` module and the library may class a character of the text differently.
+
+    They do for characters newer than this Python's Unicode version, and for U+0295, which Unicode 17
+    moved from the lowercase letters to those without case.
+    """
+    unassigned = not text.isprintable() and any(unicodedata.category(c) == "Cn" for c in text)
+    return unassigned or "ʕ" in text

@@ -19,21 +19,7 @@ from pyarrow import compute
 from tokenizers import AddedToken, Tokenizer, models
 from tokenizers.normalizers import NFC
 
-from .patterns import (
-    APART,
-    DIGIT,
-    GPT_2,
-    LETTER,
-    LINES,
-    MARK,
-    META as META_CLASS,
-    OTHER,
-    PATTERNS,
-    QUOTE,
-    SMOLLM2,
-    SPACE,
-    cuts_of,
-)
+from .patterns import APART, GPT_2, LINES, MARK, PATTERNS, SMOLLM2, classes, cuts_of, is_doubtful
 from .token_bytes import byte_of, bytes_of, characters_of, have_only, token_strings
 
 EMPTY_MODEL = {"type": "BPE", "vocab": {}, "merges": []}
@@ -85,35 +71,6 @@ def proven_pattern(config: str) -> str | None:
         } if pattern in PATTERNS:  # fmt: skip
             return pattern
     return None
-
-
-def is_doubtful(text: str) -> bool:
-    """Say whether the ``regex`` module and the library may class a character of the text differently.
-
-    They do for characters newer than this Python's Unicode version, and for U+0295, which Unicode 17
-    moved from the lowercase letters to those without case.
-    """
-    unassigned = not text.isprintable() and any(unicodedata.category(c) == "Cn" for c in text)
-    return unassigned or "ʕ" in text
-
-
-@lru_cache
-def classes() -> np.ndarray:
-    """The class of each character below U+10000; the others are `OTHER`.
-
-    Letters and marks are those that all Unicode versions know as such, and that composition (NFC)
-    leaves as they are.
-    """
-    table = np.full(1 << 16, OTHER, np.uint8)
-    for code, char in enumerate(map(chr, range(1 << 16))):
-        kind = unicodedata.category(char)[0]
-        if char.isspace():
-            table[code] = SPACE
-        elif kind in "LPS" and not is_doubtful(char) and unicodedata.is_normalized("NFC", char):
-            table[code] = LETTER if kind == "L" else MARK
-    table[ord("0") : ord("9") + 1] = DIGIT
-    table[ord("'")], table[ord("▁")] = QUOTE, META_CLASS
-    return table
 
 
 # --- splitting --------------------------------------------------------------------------------------
