@@ -237,7 +237,7 @@ def count_chunks(
     last newline in white space. With ``spaces`` that space is the beginning of the next chunk,
     otherwise it is dropped.
 
-    >>> chunks, counts, sizes = count_chunks([batch_of_lines(b"a cat\na  cat\na  cat")])
+    >>> chunks, counts, sizes = count_chunks([batch_of_lines(b"a cat\\na  cat\\na  cat")])
     >>> chunks.to_pylist(), counts.tolist(), sizes.tolist()
     (['a', 'cat', 'a  cat'], [1, 1, 2], [17, 17, 6, 3])
     """
@@ -290,7 +290,7 @@ def _find_lines(text, begins, ends, classes):
 def batch_of_lines(block: bytes) -> Batch:
     """Make each line of a block a document, without its end and without blank lines.
 
-    >>> batch = batch_of_lines(b"a cat\r\n \nb")
+    >>> batch = batch_of_lines(b"a cat\\r\\n \\nb")
     >>> batch.begins.tolist(), batch.ends.tolist()
     ([0, 9], [5, 10])
     """

@@ -60,7 +60,7 @@ def count_pretokens(
     >>> tokenizer = Tokenizer(models.BPE())
     >>> tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     >>> dict(count_pretokens(["a cat, a dog"], tokenizer))
-    {'a': 1, 'Ġa': 1, 'Ġdog': 1, 'Ġcat': 1, ',': 1}
+    {'a': 1, 'Ġcat': 1, 'Ġa': 1, 'Ġdog': 1, ',': 1}
     """
     positive("min_count", min_count)
     config = pretokenizer_config_of(tokenizer)
