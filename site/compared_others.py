@@ -107,7 +107,7 @@ def adaptbpe():
         )
         change = 100 * (score.adaptbpe / score.bpe - 1).mean()
         for words in ("hard", "all"):
-            ours = 100 * (most[words]["adapt"] / most[words]["append"] - 1)
+            ours = 100 * (most[words]["AdaptBPE"] / most[words]["append"] - 1)
             what = f"change of the fragment score by AdaptBPE, %; ours: {words} words"
             yield item, what, change, ours
     yield follows("Table 4", "AdaptBPE, text")
