@@ -76,6 +76,9 @@ def costs():
     time = figure("15_time").groupby("model")[["added", "processor"]]
     rank = time.apply(lambda rows: rows.corr("spearman").iloc[0, 1])
     yield "Figure 3", "time grows with the added tokens (rank correlation over ½)", None, rank > 0.5
+    lines = [np.polyfit(rows.added, rows.processor, 1) for _, rows in time]
+    slopes = [100 * slope / start for slope, start in lines]
+    yield "Figure 3", "longer training per added token, %", [0.0025], [np.mean(slopes)], 4
     memory = figure("15_batches").pivot(
         index=["stage", "model", "batch"], columns="added", values="gib"
     )

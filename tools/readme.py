@@ -17,6 +17,7 @@ HEAD = (
 SHORT = {
     "paper": "",
     "summary": "summary: ",
+    "superbpe": "SuperBPE: ",
     "thesis": "thesis: ",
     "adaptbpe": "AdaptBPE: ",
     "lecture": "lecture: ",
