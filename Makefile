@@ -77,6 +77,7 @@ bench: $(READY)  ## speed and memory against the peers, as ratios in one run
 	$(BIN)/python benchmarks/embeddings.py
 	$(BIN)/python benchmarks/accelerator.py
 	$(BIN)/python benchmarks/counting.py
+	$(BIN)/python benchmarks/scale.py
 
 soak: $(READY)  ## hostile input for half an hour, shared evenly by all targets
 	$(BIN)/python tests/hostile.py --keep

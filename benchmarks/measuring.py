@@ -11,7 +11,12 @@ from multiprocessing import get_context
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-PEERS = {"rustbpe": "0.1.0", "ffbpe": "0.1.10"}  # needed for nothing else, so in no requirements
+PEERS = {
+    "rustbpe": "0.1.0",
+    "ffbpe": "0.1.10",
+    "gigabpe": "0.1.0",
+    "bpe-continue": "0.1.0",
+}  # needed for nothing else, so in no requirements
 
 
 def asked(about: str, **defaults) -> argparse.Namespace:
@@ -38,9 +43,13 @@ def timed(work: Callable[[], object]) -> dict[str, float]:
     return {"seconds": time.perf_counter() - began, "processor seconds": time.process_time() - used}
 
 
+def _is_there(name: str) -> bool:
+    return find_spec(name.replace("-", "_")) is not None
+
+
 def without_missing(contenders: dict) -> dict:
     """The contenders that can run; says which peers are not installed."""
-    missing = [name for name in PEERS if name in contenders and find_spec(name) is None]
+    missing = [name for name in PEERS if name in contenders and not _is_there(name)]
     for name in missing:
         print(f"{name} is not installed and left out: pip install -r requirements.txt")
     return {name: run for name, run in contenders.items() if name not in missing}

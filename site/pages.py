@@ -18,6 +18,7 @@ HERE = Path(__file__).parent
 ROOT = HERE.parent
 FIGURES = ROOT / "figures"
 NAME = re.compile(r'"(\d\d_[a-z0-9_]+)"')  # under which a notebook's cell saves its figure
+OPENING = re.compile(r"!\[([^]]*)\]\(\.\./figures/(\w+)\.svg\)")
 SMALL, STYLE = re.compile(r"\d+\.\d{3,}"), re.compile(r'style="([^"]*)"')  # in an SVG
 PATH = re.compile(r"<td>([^<]*/[^<]*)</td>")
 
@@ -96,6 +97,8 @@ def notebook(path, shows):
     """A stored notebook, as text, with its pictures replaced by the figures that its cells save."""
     stored = json.loads(path.read_text(encoding="utf-8"))
     for cell in stored["cells"]:
+        if cell["cell_type"] == "markdown":
+            cell["source"] = OPENING.sub(opening, "".join(cell["source"]))
         for output in cell.get("outputs", []):
             data = output.get("data", {})
             if "image/png" in data:
@@ -107,6 +110,12 @@ def notebook(path, shows):
     if path.parent.name == "solutions":
         stored["metadata"]["orphan"] = True  # linked from its notebook, not in the row of pages
     return json.dumps(stored, ensure_ascii=False, indent=1)
+
+
+def opening(image):
+    """The figure that a study opens with, found by `OPENING`, linked to the cell that draws it."""
+    shows, name = image.groups()
+    return f'<a href="#{name}"><img src="../figures/{name}.svg" alt="{escape(shows)}"></a>'
 
 
 def breakable(cell):

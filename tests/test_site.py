@@ -81,6 +81,15 @@ def test_landing_page_has_the_computed_gain_and_the_two_commands(site):
     assert "make figures" in page and "make test" in page and "$" not in page
 
 
+def test_the_figure_that_a_study_opens_with_is_shown_on_its_page():
+    page = pages.notebook(
+        ROOT / "notebooks" / "23_superwords.ipynb", {"23_gain": "a", "23_model": "b"}
+    )
+    assert (
+        "![" not in page and '<a href=\\"#23_gain\\"><img src=\\"../figures/23_gain.svg\\"' in page
+    )
+
+
 # --- the index of what is reproduced ---------------------------------------------------------------
 @pytest.mark.long
 def test_the_page_has_every_row_of_the_index(site):

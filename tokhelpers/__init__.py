@@ -13,7 +13,7 @@ train: learn merges and pieces
     train_wordpiece, train_sentencepiece_bpe, train_byte_level_bpe, train_parity_bpe, train_unigram
 adapt: change a tokenizer
     Extension, continue_bpe, continue_parity_bpe, naive_extension, extend,
-    extend_unigram, AdaptBPE, pruning_order, prune
+    AdaptBPE, pruning_order, prune
 measure: evaluate a tokenizer
     evaluate, evaluate_sizes, unreachable_tokens, reachability, compare_vocabularies,
     explain, fragment_score

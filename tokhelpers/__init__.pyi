@@ -14,7 +14,6 @@ from .adapt import (
     continue_bpe as continue_bpe,
     continue_parity_bpe as continue_parity_bpe,
     extend as extend,
-    extend_unigram as extend_unigram,
     naive_extension as naive_extension,
     prune as prune,
     pruning_order as pruning_order,

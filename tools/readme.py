@@ -1,8 +1,9 @@
-"""Write the README's tables, of the notebooks and of what is promised, from data/: `make readme`."""
+"""Write the tables of README.md and CONTRIBUTING.md from data/: `make readme`."""
 
 import re
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -11,55 +12,29 @@ sys.path.insert(0, str(ROOT / "site"))
 from pages import rows, series  # noqa: E402
 
 START, END = "<!-- %s: made by `make readme` -->", "<!-- end -->"
-HEAD = (
-    "| | notebook | what it shows | regenerates | minutes | figures |\n|---|---|---|---|---|---|\n"
-)
-SHORT = {
-    "paper": "",
-    "summary": "summary: ",
-    "thesis": "thesis: ",
-    "adaptbpe": "AdaptBPE: ",
-    "lecture": "lecture: ",
-    "nemotron": "Nemotron: ",
-}
-
-
-def regenerated(number):
-    """The tables and figures that a notebook shows beside the published ones, document by document."""
-    items = {}
-    for row in rows("data/reproduced.csv"):
-        kind, _, which = row["item"].partition(" ")
-        if row["notebook"] == number and row["verdict"] not in ("not attempted", "re-analysed"):
-            items.setdefault(row["document"], {}).setdefault(kind, []).append(which)
-    said = []
-    for document, kinds in items.items():
-        parts = [plural(kind, sorted(set(which), key=order)) for kind, which in kinds.items()]
-        said.append(SHORT[document] + "; ".join(parts))
-    return "; ".join(said)
-
-
-def order(which):
-    """By number, then by letter or name."""
-    return int(which) if which.isdigit() else 99, which
-
-
-def plural(kind, which):
-    return f"{kind}s {', '.join(which)}" if len(which) > 1 else f"{kind} {which[0]}"
+HEAD = "| | notebook | finding |\n|---|---|---|\n"
+DOCUMENTS = "the paper, its summary, a thesis, AdaptBPE, Nemotron's recipe, a lecture and SuperBPE"
 
 
 def table():
-    """The table as Markdown: a row a notebook, with the minutes it took and its figures."""
-    seconds = {row["notebook"]: int(row["seconds"]) for row in rows("data/measured/notebooks.csv")}
-    figures = [row["figure"][:2] for row in rows("data/figures.csv")]
+    """The notebooks as a Markdown table: number, name, and what each finds or teaches."""
     lines = []
     for row in series():
         number, _, name = row["notebook"].partition("_")
-        took = seconds.get(row["notebook"])  # none for one that is newer than the last `make times`
-        minutes = max(1, round(took / 60)) if took else ""
-        link = f"[{name}](notebooks/{row['notebook']}.ipynb)"
-        cells = [number, link, row["teaches"], regenerated(number), minutes]
-        lines.append("| " + " | ".join(map(str, [*cells, figures.count(number) or ""])) + " |\n")
+        link = f"[{name.replace('_', ' ')}](notebooks/{row['notebook']}.ipynb)"
+        lines.append(f"| {number} | {link} | {row['teaches']} |\n")
     return HEAD + "".join(lines)
+
+
+def reproduced():
+    """How many published items and quantities stand where, in one line."""
+    verdicts = Counter(row["verdict"] for row in rows("data/reproduced.csv"))
+    counts = ", ".join(f"{n} {verdict}" for verdict, n in verdicts.most_common())
+    return (
+        f"**What is reproduced:** of {verdicts.total()} published quantities of seven documents "
+        f"({DOCUMENTS}): {counts}. [data/reproduced.csv](data/reproduced.csv) has each of them, with "
+        "the published value, ours and the reason for the difference.\n"
+    )
 
 
 def collected():
@@ -91,22 +66,22 @@ def promises():
     return "".join(lines)
 
 
-TABLES = {"notebooks": table, "promises": promises}
+TABLES = {"notebooks": table, "reproduced": reproduced, "promises": promises}
+FILES = {"README.md": ("notebooks", "reproduced"), "CONTRIBUTING.md": ("promises",)}
 
 
-def readme(text, names=tuple(TABLES)):
-    """The README with its tables, or those of these names, put where they stand."""
+def filled(text, names):
+    """A text with the tables of these names put where they stand."""
     for name in names:
         start = START % name
         found = re.findall(f"(?s){start}.*?{END}", text)
         if (n := len(found)) != 1:
-            raise ValueError(
-                f"the README has {n} places for {name}: give it one, {start} ... {END}"
-            )
+            raise ValueError(f"there are {n} places for {name}: give it one, {start} ... {END}")
         text = text.replace(found[0], f"{start}\n\n{TABLES[name]()}\n{END}")
     return text
 
 
 if __name__ == "__main__":
-    file = ROOT / "README.md"
-    file.write_text(readme(file.read_text(encoding="utf-8")), encoding="utf-8")
+    for name, tables in FILES.items():
+        file = ROOT / name
+        file.write_text(filled(file.read_text(encoding="utf-8"), tables), encoding="utf-8")

@@ -1,8 +1,8 @@
 """Write the notebooks as students get them: `make student`, and for nbgrader `make student NBGRADER=1`.
 
 `build/student` holds the chapters without outputs and without links to the solutions, beside the
-glossary and the tables that they read, as a folder and as `build/student.zip`: with the installed
-package it runs.
+glossary, the figures that they open with and the tables that they read, as a folder and as
+`build/student.zip`: with the installed package it runs.
 `build/nbgrader/source` holds nbgrader's source version: each exercise with its solution between
 `### BEGIN SOLUTION` and `### END SOLUTION`, and checks that raise; a student's mytok.py plays no part.
 """
@@ -25,6 +25,7 @@ WELCOME = """The notebooks of tokhelpers, for students.
 4. Begin with 00_start_here. A cell with dots (...) is yours to complete; the cell below it says in a
    sentence what is still wrong.
 """
+LINKED_FIGURE = re.compile(r"\]\(\.\./(figures/[\w.]+)\)")
 TO_SOLUTIONS = re.compile(r"\n*(?:Solutions: )?\[[^]]*\]\(solutions/[^)]*\)\.?")
 TO_TEACHERS = re.compile(r" \(\[TEACHING\.md\]\(TEACHING\.md\)[^)]*\)")  # it has the exam's answers
 
@@ -113,6 +114,9 @@ def write_student(target: Path) -> list[Path]:
     for path in sorted((ROOT / "notebooks").glob("[0-9]*.ipynb")):
         made.append(target / "notebooks" / path.name)
         write(made[-1], without_outputs(read(path)))
+        for name in LINKED_FIGURE.findall(path.read_text(encoding="utf-8")):
+            (target / "figures").mkdir(exist_ok=True)
+            shutil.copy(ROOT / name, target / name)
     shutil.copy(ROOT / "notebooks" / "GLOSSARY.md", target / "notebooks")
     for name in READ:
         place = ROOT / "data" / name

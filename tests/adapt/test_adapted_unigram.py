@@ -92,7 +92,7 @@ def test_pruned_pieces_leave_their_ids_behind(base, tmp_path):
 def test_new_pieces_are_used_and_old_text_stays(base, tmp_path):
     other = th.train_unigram(MEDICAL, vocab_size=None)
     new = [p for p in UnigramParts.from_tokenizer(other).prunable() if p not in base.get_vocab()]
-    longer = th.extend_unigram(base, new, MEDICAL)
+    longer = th.extend(base, th.Extension(new), corpus=MEDICAL)
     assert [longer.token_to_id(p) for p in new] == [
         base.get_vocab_size() + i for i in range(len(new))
     ]
@@ -105,8 +105,8 @@ def test_new_pieces_are_used_and_old_text_stays(base, tmp_path):
         longer, tmp_path, texts(300, [*new, *UnigramParts.from_tokenizer(base).prunable()])
     )
     counts = th.count_pretokens(MEDICAL, base)
-    assert th.extend_unigram(base, new, counts).to_str() == longer.to_str()
-    assert th.extend_unigram(base, [], MEDICAL).to_str() == base.to_str()
+    assert th.extend(base, th.Extension(new), corpus=counts).to_str() == longer.to_str()
+    assert th.extend(base, th.Extension([]), corpus=MEDICAL).to_str() == base.to_str()
 
 
 def test_scores_can_be_interpolated(base):
@@ -115,7 +115,7 @@ def test_scores_can_be_interpolated(base):
     here, there = (UnigramParts.from_tokenizer(t) for t in (base, other))
     new = [p for p in there.prunable() if p not in base.get_vocab()]
     scores = UnigramParts.from_tokenizer(
-        th.extend_unigram(base, new, supplement=other, alpha=0.25)
+        th.extend(base, th.Extension(new), supplement=other, alpha=0.25)
     ).scores
     assert list(scores) == [*here.scores, *new]
     for piece, score in scores.items():
@@ -159,31 +159,32 @@ def _occurrences(token: str, word: str) -> int:
 def test_added_tokens_behind_the_vocabulary_keep_their_ids(base):
     longer = Tokenizer.from_str(base.to_str())
     longer.add_tokens([AddedToken("<note>", normalized=False)])
-    extended = th.extend_unigram(longer, ["▁zz"], ["zz"])
+    extended = th.extend(longer, th.Extension(["▁zz"]), corpus=["zz"])
     n = base.get_vocab_size()
     assert (extended.token_to_id("<note>"), extended.token_to_id("▁zz")) == (n, n + 1)
     assert extended.encode("a<note>b").tokens == longer.encode("a<note>b").tokens
 
 
 @pytest.mark.parametrize(
-    ("arguments", "options", "message"),
+    ("tokens", "options", "message"),
     [
-        ((["▁zz"],), {}, "scores come from a corpus or from a supplement"),
-        ((["a"], ["a"]), {}, "'a': leave them out"),
-        ((["zz", "zz"], ["a"]), {}, "'zz' is given more than once"),
-        ((["▁qqq"],), {"supplement": "base"}, "the supplement lacks '▁qqq'"),
-        ((["▁qqq"],), {"supplement": "base", "alpha": 1.5}, "alpha=1.5"),
+        (["▁zz"], {}, "scores come from a corpus or from a supplement"),
+        (["a"], {"corpus": ["a"]}, "'a': leave them out"),
+        (["zz", "zz"], {"corpus": ["a"]}, "'zz' is given more than once"),
+        (["▁qqq"], {"supplement": "base"}, "the supplement lacks '▁qqq'"),
+        (["▁qqq"], {"supplement": "base", "alpha": 1.5}, "alpha=1.5"),
+        (["▁qqq"], {"corpus": ["a"], "how": "prepend"}, "Unigram has no merges, got how='prepend'"),
     ],
 )
-def test_what_cannot_be_added_is_refused(base, arguments, options, message):
+def test_what_cannot_be_added_is_refused(base, tokens, options, message):
     options = {k: base if v == "base" else v for k, v in options.items()}
     with pytest.raises(ValueError, match=message):
-        th.extend_unigram(base, *arguments, **options)
+        th.extend(base, th.Extension(tokens), **options)
 
 
 def test_other_models_and_criteria_are_refused(base, mistral, tmp_path):
-    with pytest.raises(ValueError, match="a Unigram tokenizer is needed, this one's model is BPE"):
-        th.extend_unigram(mistral, ["▁zz"], ["zz"])
+    with pytest.raises(ValueError, match="corpus and supplement give scores to Unigram's pieces"):
+        th.extend(mistral, th.Extension(["▁zz"]), corpus=["zz"])
     with pytest.raises(ValueError, match="needs merges, which Unigram does not have"):
         th.pruning_order(base, by="leaf-id")
     with pytest.raises(ValueError, match="'a' must stay"):

@@ -136,6 +136,49 @@ def test_blocks_and_threads_do_not_change_counts(folder, llama, monkeypatch, spl
     assert everything_in_order(counted) == everything_in_order(expected)
 
 
+LINES = st.lists(
+    st.lists(
+        st.sampled_from([*"aé漢Я١7 ,.-('", "\t", "\x85", "\r", "e\u0301", "▁", "🎉", " x2"])
+    ).map("".join)
+)
+
+
+@pytest.mark.parametrize("kind", ["byte-level", "wordpiece"])
+@given(
+    lines=LINES,
+    ends=st.lists(st.sampled_from(["\n", "\r\n"]), min_size=1, max_size=3),
+    start=st.sampled_from([b"", b"\xef\xbb\xbf"]),
+    has_end=st.booleans(),
+    bad=st.none() | st.integers(0, 200),
+    block=st.integers(1, 64),
+    threads=st.integers(1, 4),
+    split=st.sampled_from(["all", "train", "test"]),
+)
+@examples(60)
+def test_any_file_is_counted_as_its_lines(
+    tmp_path_factory, kind, lines, ends, start, has_end, bad, block, threads, split
+):
+    """Byte order mark, line ends, blank lines, lines longer than a block; and the same errors."""
+    content = "".join(line + ends[i % len(ends)] for i, line in enumerate(lines)).encode()
+    content = start + (content if has_end else content.rstrip(b"\r\n"))
+    if bad is not None:
+        content = content[:bad] + b"\xff" + content[bad:]
+    file = tmp_path_factory.mktemp("any") / "a.txt"
+    file.write_bytes(content)
+    if not content:
+        return
+    corpus, outcomes = th.load_corpus(f"text:{file}", split=split), []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(readers, "BLOCK", block)
+        patch.setattr(chunks, "THREADS", threads)
+        for documents in (corpus, map(str, corpus)):  # in blocks of bytes, and as strings
+            try:
+                outcomes.append(everything_in_order(th.count_pretokens(documents, encoder(kind))))
+            except ValueError as error:
+                outcomes.append(str(error))
+    assert outcomes[0] == outcomes[1]
+
+
 def test_all_of_a_folder_of_text(folder, llama, expected):
     counted = th.count_pretokens(th.load_corpus(f"text:{folder}", split="all"), llama)
     assert everything_in_order(counted) == expected

@@ -341,7 +341,6 @@ def test_counts_do_not_depend_on_batches_and_threads(tokenizer, texts, size, thr
         expected = pretokens.count_units(pretokens.batches_of(weighted), config)
         patch.setattr(pretokens, "BATCH_BYTES", size)
         patch.setattr(chunks, "THREADS", threads)
-        patch.setattr(chunks, "ROWS", size)
         counted = pretokens.count_units(pretokens.batches_of(weighted), config)
     for one, other in zip(counted, expected, strict=True):
         assert one.tolist() == other.tolist()

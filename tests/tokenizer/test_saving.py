@@ -332,8 +332,10 @@ def test_card(tmp_path):
         f"| tokens | {th.evaluate(new, TEXT)['tokens']:,.0f} | ",
         "|  | value |\n| --- | --- |\n| copied | 265 |\n\n",
         f"tokhelpers {th.__version__}, tokenizers ",
+        "## Converting\n\nllama.cpp's converter to GGUF recognizes a pre-tokenizer by a hash",
     ):
         assert said in card
+    assert "GGUF" not in (tmp_path / "base" / "README.md").read_text(encoding="utf-8")
     assert re.search(r"- counted: \d+ pre-tokens, hash `[0-9a-f]{64}`\n", card)
 
 

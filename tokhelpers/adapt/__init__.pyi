@@ -12,4 +12,3 @@ from .pruning import (
     pruning_order as pruning_order,
     splits as splits,
 )
-from .unigram import extend_unigram as extend_unigram

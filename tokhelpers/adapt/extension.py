@@ -11,11 +11,13 @@ from tokenizers import Tokenizer
 from ..text.counting import count_pretokens, ensure_counts
 from ..text.pretokens import Pretokens
 from ..tokenizer.checks import positive
+from ..tokenizer.library import as_encoder
 from ..tokenizer.pretokenization import pretokenizer, splits_text
 from ..tokenizer.spec import TokenizerSpec
 from ..tokenizer.token_bytes import completions
 from ..train.merges import learn_tokens
-from .methods import extended_by_sizes
+from .methods import extended_by_sizes, tokens_of
+from .unigram import extended_unigram
 
 
 @dataclass(frozen=True, repr=False)
@@ -208,7 +210,14 @@ def _family(spec: TokenizerSpec) -> str:
 
 
 def extend(
-    tokenizer: Tokenizer, extension: Extension, n_tokens: int | None = None, *, how: str = "append"
+    tokenizer: Tokenizer,
+    extension: Extension,
+    n_tokens: int | None = None,
+    *,
+    how: str = "append",
+    corpus: Iterable[str] | Pretokens | None = None,
+    supplement: Tokenizer | None = None,
+    alpha: float = 0.5,
 ) -> Tokenizer:
     """Add the first ``n_tokens`` tokens of an extension (default: all) to a copy of a tokenizer.
 
@@ -222,21 +231,36 @@ def extend(
     - ``add_tokens``: no merges; the library splits raw text at the tokens, inside words as well
       (its byte-level decoder misreads accented letters without a space before them).
 
-    WordPiece has no merges and takes ``append`` only. A ``TokenizerSpec`` gives a ``TokenizerSpec``
-    at a fraction of the cost. Warns of tokens that the normalizer or pre-tokenizer breaks up in
-    every text, whose bytes are not UTF-8, of a plain list those that no merges lead to, and with
-    ``add_tokens`` those that cannot be added tokens, such as ``ė``, the string of a byte (none for a
-    ``TokenizerSpec``). Raises ValueError for more tokens than there are,
-    tokens that the vocabulary has already, duplicates, strings that cannot be tokens, an added token
-    (``single_word``) whose place in the vocabulary would change old segmentations, and an unknown
-    ``how``; TypeError for anything but an ``Extension``.
+    WordPiece has no merges and takes ``append`` only. Unigram takes ``append``, too; there the new
+    pieces need scores, either from a ``corpus`` (documents or counts: by EM over all segmentations,
+    with the old scores fixed, so that text without a new piece is segmented as before) or from a
+    ``supplement`` (a Unigram tokenizer that has all of them: old and new pieces get the logarithm of
+    ``alpha * exp(score there) + (1 - alpha) * exp(score here)``).
 
-    Source: Purason et al. 2025, section 3.1 and Appendix F.
+    A ``TokenizerSpec`` gives a ``TokenizerSpec`` at a fraction of the cost. Warns of tokens that the
+    normalizer or pre-tokenizer breaks up in every text, whose bytes are not UTF-8, of a plain list those
+    that no merges lead to, and with ``add_tokens`` those that cannot be added tokens, such as ``ė``, the
+    string of a byte (none for a ``TokenizerSpec``). Raises ValueError for more tokens than there are,
+    tokens that the vocabulary has already, duplicates, strings that cannot be tokens, an added token
+    (``single_word``) whose place in the vocabulary would change old segmentations, an unknown ``how``,
+    and for Unigram unless one of ``corpus`` and ``supplement`` is given; TypeError for anything but an
+    ``Extension``.
+
+    Source: Purason et al. 2025, section 3.1 and Appendix F; Unigram: Kudo 2018, section 3.2, and the
+    interpolation of google/sentencepiece issue 822.
 
     >>> base = th.train_byte_level_bpe(["bag bat bat"], vocab_size=258)
     >>> extend(base, Extension(tokens=["bat"])).encode("bat bag").tokens
     ['bat', 'Ġba', 'g']
+    >>> base = th.train_unigram(["hug pug hugs"] * 3, vocab_size=11, byte_fallback=False)
+    >>> extend(base, Extension(["▁gush"]), corpus=["gush gush"]).encode("gush").tokens
+    ['▁gush']
     """
+    if (encoder := as_encoder(tokenizer)).kind == "Unigram":
+        tokens = tokens_of(encoder, extension, [n_tokens], how)
+        return extended_unigram(tokenizer, tokens, corpus, supplement, alpha)
+    if corpus is not None or supplement is not None:
+        raise ValueError("corpus and supplement give scores to Unigram's pieces: leave them out")
     spec = TokenizerSpec.from_tokenizer(tokenizer, wordpiece=True)
     extended = next(extended_by_sizes(spec, extension, [n_tokens], how=how))
     result = extended.to_type_of(tokenizer)

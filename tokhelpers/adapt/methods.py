@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import numpy as np
 
 from ..tokenizer.checks import whole_number
+from ..tokenizer.encoder import Encoder
 from ..tokenizer.merge_rows import all_splits, merge_ids
 from ..tokenizer.pretokenization import pretokenizer
 from ..tokenizer.segmentation import NO_MERGE, MergeTable, merge_table, ranks_of
@@ -23,8 +24,7 @@ def extended_by_sizes(
 
     Tokens are checked, and their splits found, once for all sizes. Raises as ``extend`` does.
     """
-    _check_method(spec, extension, how)
-    tokens = _tokens_of(spec, extension, sizes)
+    tokens = tokens_of(spec, extension, sizes, how)
     if tokens and how != "add_tokens":
         _check_added_tokens(spec)
     add = _method(spec, extension, tokens, how)
@@ -65,8 +65,8 @@ def _with_merges(
     return extended.with_(merges=np.concatenate(both))
 
 
-def _check_method(spec: TokenizerSpec, extension, how: str) -> None:
-    """Raise ValueError or TypeError for an unknown method, a non-extension, and merges for WordPiece."""
+def _check_method(encoder: Encoder, extension, how: str) -> None:
+    """Raise ValueError or TypeError for an unknown method, a non-extension, and merges for other models."""
     if how not in METHODS:
         raise ValueError(f"how={how!r}: use one of {', '.join(METHODS)}")
     if not hasattr(extension, "merges"):
@@ -74,15 +74,16 @@ def _check_method(spec: TokenizerSpec, extension, how: str) -> None:
             f"an Extension is needed, got {type(extension).__name__}: make one of a list of tokens "
             "with Extension(tokens=[...])"
         )
-    if spec.wordpiece and (how != "append" or extension.merges):
+    if encoder.kind != "BPE" and (how != "append" or extension.merges):
         raise ValueError(
-            f"WordPiece has no merges, got how={how!r} and {len(extension.merges):,} merges: use "
-            "how='append' and the tokens of a WordPiece supplement"
+            f"{encoder.kind} has no merges, got how={how!r} and {len(extension.merges):,} merges: use "
+            f"how='append' and the tokens of a {encoder.kind} supplement"
         )
 
 
-def _tokens_of(spec, extension, sizes) -> list[str]:
-    """Check the sizes, and return the tokens of an extension that the largest of them needs."""
+def tokens_of(encoder: Encoder, extension, sizes: Sequence[int | None], how: str) -> list[str]:
+    """Check the arguments of ``extend``, and return the tokens that the largest of the sizes needs."""
+    _check_method(encoder, extension, how)
     available = len(extension.tokens)
     numbers = [available if n is None else whole_number("n_tokens", n) for n in sizes]
     if wrong := [n for n in numbers if not 0 <= n <= available]:
@@ -90,8 +91,8 @@ def _tokens_of(spec, extension, sizes) -> list[str]:
             f"asked for {wrong[0]:,} new tokens; the extension has {available:,}: ask for at most "
             "these, or learn more"
         )
-    tokens = checked_tokens(spec, extension.tokens[: max(numbers, default=0)])
-    if existing := [t for t in tokens if t in spec.all_ids]:
+    tokens = checked_tokens(encoder, extension.tokens[: max(numbers, default=0)])
+    if existing := [t for t in tokens if t in encoder.all_ids]:
         raise ValueError(
             f"{len(existing):,} of the {len(tokens):,} tokens are in the vocabulary already, first "
             f"{existing[0]!r}: leave them out"

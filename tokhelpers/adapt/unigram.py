@@ -14,7 +14,6 @@ from ..tokenizer.library import LibraryEncoder, as_encoder
 from ..tokenizer.renumbering import placeholder, renumbered
 from ..tokenizer.token_bytes import BYTE_TOKENS
 from ..train.unigram import learn_scores
-from .methods import checked_tokens
 
 DIGITS = (
     10  # decimals of scores: the library's JSON reader may change the last digit of longer numbers
@@ -98,45 +97,15 @@ class UnigramParts:
         return replace(self, scores=self.scores | behind | scores)
 
 
-def extend_unigram(
+def extended_unigram(
     tokenizer: Tokenizer,
-    tokens: Iterable[str],
-    corpus: Iterable[str] | Pretokens | None = None,
-    *,
-    supplement: Tokenizer | None = None,
-    alpha: float = 0.5,
+    tokens: list[str],
+    corpus: Iterable[str] | Pretokens | None,
+    supplement: Tokenizer | None,
+    alpha: float,
 ) -> Tokenizer:
-    """Add pieces to a copy of a Unigram tokenizer, with scores that fit those of the old pieces.
-
-    ``tokens`` are piece strings such as ``▁word``; they get the next free IDs in this order. Their scores
-    come from a ``corpus`` (documents, or counts by this tokenizer's rules) or from a ``supplement``:
-
-    - ``corpus``: by EM over all segmentations of its pre-tokens. Old scores are fixed, and the score of
-      a new piece is the logarithm of its share of all expected counts (of a piece that is expected
-      less than once: of one). Text in which no
-      new piece occurs is segmented as before (but for unknown characters).
-    - ``supplement``: from another Unigram tokenizer, which has all ``tokens``. Each old and new piece
-      gets the logarithm of ``alpha * exp(score there) + (1 - alpha) * exp(score here)``, 0 standing for
-      a piece that a tokenizer lacks. Old scores change, and so does the segmentation of old text.
-
-    Raises TypeError for anything but tokenizers and strings; ValueError for a tokenizer that is not
-    Unigram, for tokens that the vocabulary has already or the supplement lacks, duplicates, ``alpha``
-    outside of 0 to 1 (both excluded), and if not one of ``corpus`` and ``supplement`` is given.
-
-    Source: Kudo 2018, section 3.2, for EM; the interpolation: google/sentencepiece issue 822.
-
-    >>> base = th.train_unigram(["hug pug hugs"] * 3, vocab_size=11, byte_fallback=False)
-    >>> extended = extend_unigram(base, ["▁gush"], ["gush gush"])
-    >>> base.encode("gush").tokens, extended.encode("gush").tokens
-    (['▁', 'g', 'u', 's', 'h'], ['▁gush'])
-    """
+    """Add pieces to a copy of a Unigram tokenizer, as ``extend`` describes."""
     parts = UnigramParts.from_tokenizer(tokenizer)
-    tokens = checked_tokens(parts.encoder, tokens)
-    if existing := [token for token in tokens if token in parts.encoder.all_ids]:
-        raise ValueError(
-            f"{len(existing):,} of the {len(tokens):,} tokens are in the vocabulary already, first "
-            f"{existing[0]!r}: leave them out"
-        )
     if (corpus is None) == (supplement is None):
         raise ValueError("scores come from a corpus or from a supplement: give one of the two")
     if supplement is not None:

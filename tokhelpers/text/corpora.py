@@ -17,7 +17,7 @@ import numpy as np
 
 from ..extras import requires
 from ..tokenizer.checks import whole_number
-from .chunks import Batch, batch_of_lines
+from .chunks import Batch, Block, batch_of_lines
 from .documents import ChunkCounts, Content, digest, weighted_documents
 from .packaged_texts import packaged_text, python_source
 from .readers import (
@@ -91,10 +91,10 @@ class Corpus:
                 reason += " (one per line)"
             raise ValueError(f"{self.name} has no document in the split {self.split!r}: {reason}")
 
-    def batches(self) -> Iterator[Batch] | None:
-        """Read the documents of text files without a Python string for each; None for other corpora."""
+    def batches(self) -> Iterator[Block] | None:
+        """Read text files in blocks, without a Python string for each line; None for other corpora."""
         is_text = self.chars is None and self.content.blocks is not None
-        return (self._batch_of(block) for block in self.content.blocks()) if is_text else None
+        return (Block(text, self._batch_of) for text in self.content.blocks()) if is_text else None
 
     def _batch_of(self, block: bytes) -> Batch:
         """The lines of a block that are in this split."""

@@ -15,7 +15,7 @@ from ..tokenizer.checks import positive, progress
 from ..tokenizer.files import destination
 from ..tokenizer.library import pretokenizer_config_of
 from ..tokenizer.spec import TokenizerSpec
-from .chunks import Batch, Counts, add_up
+from .chunks import Batch, Block, Counts, add_up, release_memory
 from .corpora import Corpus, opened_corpus
 from .count_files import (
     SCHEMA,
@@ -60,7 +60,7 @@ def count_pretokens(
     >>> tokenizer = Tokenizer(models.BPE())
     >>> tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     >>> dict(count_pretokens(["a cat, a dog"], tokenizer))
-    {'a': 1, 'Ġa': 1, 'Ġdog': 1, 'Ġcat': 1, ',': 1}
+    {'a': 1, 'Ġcat': 1, 'Ġa': 1, 'Ġdog': 1, ',': 1}
     """
     positive("min_count", min_count)
     config = pretokenizer_config_of(tokenizer)
@@ -76,6 +76,8 @@ def count_pretokens(
     else:
         units, counts, sizes = count_units(_batches(corpus, config), config)
     words, counts = pretokens_of_units(units, counts, config)
+    del units
+    release_memory(sizes[1])
     return Pretokens(words, counts, *_text_sizes(corpus, config, sizes), config).at_least(min_count)
 
 
@@ -95,7 +97,7 @@ def _checked(counts: Pretokens, config: str) -> Pretokens:
     return counts
 
 
-def _batches(corpus: Iterable[str], config: str) -> Iterable[Batch]:
+def _batches(corpus: Iterable[str], config: str) -> Iterable[Batch | Block]:
     """The documents of a corpus in batches, with a progress bar in a terminal."""
     batches = corpus.batches() if isinstance(corpus, Corpus) else None
     if batches is None:
@@ -147,11 +149,11 @@ def _count_into(folder: Path, corpus: Iterable[str], config: str, min_count: int
     return load_counts(result, min_count=min_count)
 
 
-def _parts(batches: Iterable[Batch]) -> Iterator[list[Batch]]:
+def _parts(batches: Iterable[Batch | Block]) -> Iterator[list[Batch]]:
     """Batches in groups of about `PART_BYTES`."""
     part, size = [], 0
     for batch in batches:
-        part.append(batch)
+        part.append(batch.opened())
         size += len(batch.text)
         if size >= PART_BYTES:
             yield part

@@ -15,9 +15,9 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import compute
 
-from ..tokenizer.pretokenization import LINES, Pretokenizer, pretokenizer
+from ..tokenizer.pretokenization import Pretokenizer, pretokenizer
 from ..tokenizer.token_bytes import bytes_of, strings_of_bytes
-from .chunks import Batch, Counts, count_chunks
+from .chunks import Batch, Block, Counts, count_chunks
 from .documents import wrong_document
 
 BATCH_BYTES = 1 << 22  # of documents that are counted together
@@ -103,17 +103,17 @@ def _with_pieces(words: pa.Array, counts: np.ndarray, pieces: Counter) -> tuple:
 
 
 # --- from documents to counts ------------------------------------------------------------------------
-def count_units(batches: Iterable[Batch], pretokenizer_config: str) -> Counts:
+def count_units(batches: Iterable[Batch | Block], pretokenizer_config: str) -> Counts:
     """Count what `pretokens_of_units` turns into pre-tokens: chunks, or the library's pre-tokens.
 
     The result does not depend on how the documents are batched.
     """
     splitter = pretokenizer(pretokenizer_config)
     if splitter.at_spaces:
-        pattern = splitter.pattern
-        return count_chunks(batches, spaces=pattern is not None, lines=pattern in LINES)
+        return count_chunks(batches, **splitter.chunk_options)
     counts, sizes = Counter(), np.zeros(4, int)
     for batch in batches:
+        batch = batch.opened()
         raw = batch.text.tobytes()
         for begin, end, n in zip(*(column.tolist() for column in batch[1:]), strict=True):
             text = raw[begin:end].decode()

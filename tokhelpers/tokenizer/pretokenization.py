@@ -19,7 +19,7 @@ from pyarrow import compute
 from tokenizers import AddedToken, Tokenizer, models
 from tokenizers.normalizers import NFC
 
-from .patterns import GPT_2, LINES as LINES, PATTERNS, SMOLLM2
+from .patterns import APART, GPT_2, LINES, MARK, PATTERNS, SMOLLM2, classes, cuts_of, is_doubtful
 from .token_bytes import byte_of, bytes_of, characters_of, have_only, token_strings
 
 EMPTY_MODEL = {"type": "BPE", "vocab": {}, "merges": []}
@@ -73,16 +73,6 @@ def proven_pattern(config: str) -> str | None:
     return None
 
 
-def is_doubtful(text: str) -> bool:
-    """Say whether the ``regex`` module and the library may class a character of the text differently.
-
-    They do for characters newer than this Python's Unicode version, and for U+0295, which Unicode 17
-    moved from the lowercase letters to those without case.
-    """
-    unassigned = not text.isprintable() and any(unicodedata.category(c) == "Cn" for c in text)
-    return unassigned or "ʕ" in text
-
-
 # --- splitting --------------------------------------------------------------------------------------
 class Pretokenizer:
     """Split text by one normalizer and pre-tokenizer; made by ``pretokenizer``.
@@ -110,6 +100,19 @@ class Pretokenizer:
         if self._added.contents:
             self.split = self._added.splitter(self.split, plain=self.pattern is not None)
 
+    @property
+    def chunk_options(self) -> dict:
+        """How text may be split into chunks first: the options of ``count_chunks``."""
+        is_proven = self.pattern is not None
+        cuts = self.pattern if is_proven and not self._added.contents else None
+        return {"rules": cuts_of(cuts), "spaces": is_proven, "lines": self.pattern in LINES}
+
+    def _begins(self, character: str) -> bool:
+        """Whether a proven pattern keeps a character and the letters behind it together."""
+        code = min(ord(character), 0xFFFF)
+        is_mark = classes()[code] == MARK and self.pattern not in APART
+        return character == " " or is_mark
+
     def __call__(self, texts: list[str]) -> Iterator[list[str]]:
         """Yield the pre-tokens of each text as the model gets them."""
         if self.pattern is None:
@@ -133,7 +136,7 @@ class Pretokenizer:
             def allowed(character: str) -> bool:
                 return unicodedata.category(character) in kinds and not is_doubtful(character)
 
-            return _have_letters(chunks, allowed, spaces=True) & _are_normalised(chunks, *form)
+            return _have_letters(chunks, allowed, self._begins) & _are_normalised(chunks, *form)
         if self.prefix and not self._forms and not self._types:
             return ~compute.match_substring_regex(chunks, "[ ▁]|<0x").to_numpy(zero_copy_only=False)
         if self.prefix and len(self._forms) < 2 and self._types <= AT_MARKS:
@@ -312,14 +315,17 @@ def _word_rules(config: str) -> tuple[str, list[str], set[str]] | None:
 
 
 def _have_letters(
-    chunks: pa.Array, is_letter: Callable[[str], bool], *, spaces: bool = False
+    chunks: pa.Array,
+    is_letter: Callable[[str], bool],
+    begins: Callable[[str], bool] = frozenset().__contains__,
 ) -> np.ndarray:
-    """Which chunks consist of letters, behind at most one space if ``spaces`` is set."""
+    """Which chunks consist of letters, behind at most one character that ``begins`` a chunk."""
     raw, offsets = bytes_of(chunks)
-    letter = characters_of(raw)
-    for code in np.flatnonzero(letter).tolist():
-        letter[code] = is_letter(chr(code))
-    return have_only(raw, offsets, letter, 32 * spaces)
+    occurs = characters_of(raw)
+    allowed = occurs.view(np.uint8)
+    for code in np.flatnonzero(occurs).tolist():
+        allowed[code] = 2 if is_letter(chr(code)) else begins(chr(code))
+    return have_only(raw, offsets, allowed)
 
 
 def _are_normalised(chunks: pa.Array, form: str | None = None) -> np.ndarray:

@@ -23,6 +23,11 @@ from .packaged_roles import packaged_roles
 from .vendors import NAMES
 
 CARD_MARK = "<!-- written by tokhelpers.save_pretrained, which replaces this file -->"
+CONVERTING = """\
+llama.cpp's converter to GGUF recognizes a pre-tokenizer by a hash of the IDs of a test text. New or pruned
+tokens can change these IDs; it then stops with "BPE pre-tokenizer was not recognized". If the pre-tokenizer
+is that of the base model (superwords change it), map the printed hash to the base model's name in
+`get_vocab_base_pre`, convert, and compare the IDs of texts of your own with those of tokenizer.json."""
 HASH_EXPLAINED = (
     "The hash of a text is the sum modulo 2^256 of the SHA-256 digests of its documents (UTF-8), "
     "each as often as it occurs, so the order of the documents does not matter."
@@ -287,6 +292,7 @@ def _card(tokenizer: Tokenizer, content: bytes, base, texts, calls, measures, ro
         "## Calls": [f"    {line}" for call in calls for line in call.splitlines()],
         "## Measures": _table(measures),
         "## Embeddings of the model": _table(rows),
+        "## Converting": [CONVERTING] if as_encoder(tokenizer).kind == "BPE" and base else [],
         "## Made with": [", ".join(made_with)],
     }
     written = ["\n".join([title, "", *lines]) for title, lines in sections.items() if lines]

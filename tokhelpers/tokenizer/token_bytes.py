@@ -131,7 +131,7 @@ def _decode(raw, offsets, table, values, ends):
     for w in range(len(offsets) - 1):
         k, end = offsets[w], offsets[w + 1]
         while k < end:
-            code, k = _character_at(raw, k)
+            code, k = character_at(raw, k)
             if table is not None:
                 code = np.int64(table[code]) if code < len(table) else -1
             values[n] = code
@@ -141,7 +141,7 @@ def _decode(raw, offsets, table, values, ends):
 
 
 @compiled(inline="always")
-def _character_at(raw, k):
+def character_at(raw, k):
     """The code point of the character that starts at byte `k`, and the start of the next one."""
     code = np.int64(raw[k])
     if code < 0x80:
@@ -159,24 +159,22 @@ def characters_of(raw):
     """Say which code points occur in UTF-8: one bool per code point."""
     occurs, k = np.zeros(0x110000, np.bool_), 0
     while k < len(raw):
-        code, k = _character_at(raw, k)
+        code, k = character_at(raw, k)
         occurs[code] = True
     return occurs
 
 
 @compiled
-def have_only(raw, offsets, allowed, initial):
-    """Say which words have allowed characters only; the first byte may also be `initial`, unless 0."""
+def have_only(raw, offsets, allowed):
+    """Say which words have characters of which `allowed` is 2; of the first it may also be 1."""
     fits = np.zeros(len(offsets) - 1, np.bool_)
     for w in range(len(fits)):
-        k, end = offsets[w], offsets[w + 1]
-        if initial and k < end and raw[k] == initial:
-            k += 1
+        k, end, least = offsets[w], offsets[w + 1], 1
         while k < end:
-            code, after = _character_at(raw, k)
-            if not allowed[code]:
+            code, after = character_at(raw, k)
+            if allowed[code] < least:
                 break
-            k = after
+            k, least = after, 2
         fits[w] = k == end
     return fits
 

@@ -20,9 +20,8 @@ import numpy as np
 from ..tokenizer.compiled import both_symbols, compiled, grown, no_numbers, pair_key, slot_of
 from .pairs import (
     BOUNDARY,
-    PLACE_BITS,
-    PLACE_MASK,
     REFUSED,
+    begin_of,
     is_candidate,
     occurrences_of,
     open_block,
@@ -135,7 +134,7 @@ def _best(heap, pairs, scores, spelling, min_frequency, limit):
 
 # --- one merge ------------------------------------------------------------------------------------
 @compiled
-def _replace(text, matches, merge, stats, neighbours, neighbour_ids, occurrences):
+def _replace(text, begins, matches, merge, stats, neighbours, neighbour_ids, occurrences):
     """Replace a pair at its occurrences, and note the neighbours there.
 
     Returns the numbers of neighbours and of new pairs' occurrences that were noted, and the weight
@@ -143,14 +142,15 @@ def _replace(text, matches, merge, stats, neighbours, neighbour_ids, occurrences
     """
     t, n, replaced, last_word = 0, 0, np.int64(0), np.int64(-1)
     for k in range(len(matches)):
-        match = matches[k]
+        at = np.int64(matches[k])
         # 1. Find the two symbols, at `at` and `middle`, unless they have been replaced; `after` follows.
-        begin = match >> PLACE_BITS
-        at = begin + (match & PLACE_MASK)
-        if text[at] != merge.left or (merge.single and begin == last_word):
+        if text[at] != merge.left:
             continue
         middle = _next(text, at)
         if text[middle] != merge.right:
+            continue
+        begin = begin_of(text, begins, at)
+        if merge.single and begin == last_word:
             continue
         after = _next(text, middle)
         weight = weight_of(text, begin)
@@ -159,12 +159,12 @@ def _replace(text, matches, merge, stats, neighbours, neighbour_ids, occurrences
             before = at + text[at - 1] if text[at - 1] < 0 else at - 1
             neighbour = 2 * np.int64(text[before]) + LEFT
             t = _note(stats, neighbours, t, neighbour, weight)
-            neighbour_ids[n], occurrences[n] = neighbour, begin << PLACE_BITS | (before - begin)
+            neighbour_ids[n], occurrences[n] = neighbour, before
             n += 1
         if text[after] > BOUNDARY:
             neighbour = 2 * np.int64(text[after]) + RIGHT
             t = _note(stats, neighbours, t, neighbour, weight)
-            neighbour_ids[n], occurrences[n] = neighbour, match
+            neighbour_ids[n], occurrences[n] = neighbour, at
             n += 1
         # 3. Write the merged symbol and the length of its gap.
         text[middle] = text[at + 1] = text[after - 1] = at - after
@@ -198,7 +198,7 @@ def _recount(pairs, merge, stats, neighbours, neighbour_ids, new_occurrences):
 
     In `neighbours` the rows of the new pairs take the neighbours' place.
     """
-    table, rows, blocks, occurrences, filled = pairs
+    table, rows, blocks, occurrences, filled, _ = pairs
     for t in range(len(neighbours)):
         neighbour = neighbours[t]
         symbol, side = neighbour >> 1, neighbour & 1
@@ -227,7 +227,7 @@ def _with_room(notes, new, n_matches):
             stats[i].count = stats[i].size = 0
     if 2 * n_matches > len(neighbour_ids):  # one on either side
         neighbours = np.empty(3 * n_matches, np.int64)
-        occurrences = np.empty(3 * n_matches, np.int64)
+        occurrences = np.empty(3 * n_matches, occurrences.dtype)
         neighbour_ids = np.empty(3 * n_matches, np.int32)
     return Notes(stats, neighbours, neighbour_ids, occurrences)
 
@@ -239,7 +239,9 @@ def _merge_pair(pairs, text, scores, spelling, base_merges, notes, merge, min_fr
     matches = occurrences_of(pairs, merge.row)
     notes = _with_room(notes, merge.new, len(matches))
     stats, neighbours, neighbour_ids, occurrences = notes
-    t, n, replaced = _replace(text, matches, merge, stats, neighbours, neighbour_ids, occurrences)
+    t, n, replaced = _replace(
+        text, pairs.begins, matches, merge, stats, neighbours, neighbour_ids, occurrences
+    )
     pairs = reserve(pairs, 2 * t, n)
     _recount(pairs, merge, stats, neighbours[:t], neighbour_ids[:n], occurrences)
     raised = no_numbers()
@@ -306,7 +308,7 @@ def merge_loop(pairs, text, spelling, base_merges, scored, new_from, min_frequen
     scores = _complete(pairs, start_scores(text, scored), spelling, base_merges, 0)
     stats = np.zeros(2 * max(1, 1 + text.max()), NEIGHBOUR)
     empty = np.empty(0, np.int64)
-    notes = Notes(stats, empty, np.empty(0, np.int32), empty)
+    notes = Notes(stats, empty, np.empty(0, np.int32), np.empty(0, pairs.occurrences.dtype))
     heap = [(0.0, np.int64(0), np.int64(0)) for _ in range(0)]
     rank, newest = np.int64(len(base_merges.results)), np.int64(new_from - 1)
     i, limit = _best(heap, pairs, scores, spelling, min_frequency, np.inf)

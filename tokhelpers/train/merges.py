@@ -110,7 +110,7 @@ def start_loop(
             f"a word has {longest:,} symbols, and {MAX_PLACES:,} are allowed: split the text into "
             "shorter words, or leave this one out"
         )
-    text = text_of(symbols, offsets, counts)
+    text = text_of(symbols, offsets, counts, prefix_order(symbols, offsets))
     table = merge_table(np.empty((0, 3), np.int32) if base_merges is None else base_merges)
     answer, min_frequency = np.zeros(1, ANSWER), max(1, min_frequency)
     loop = merge_loop(

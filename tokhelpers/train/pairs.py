@@ -19,11 +19,11 @@ BOUNDARY = -(2**30)
 HEADER = 2
 WEIGHT_BITS = 26  # bits of a weight in each of the header's two numbers
 WEIGHT_MASK = (1 << WEIGHT_BITS) - 1
-# An occurrence is one number: the start of a word, and in the low bits a place in this word. It
-# sorts by both.
-PLACE_BITS = 28
-PLACE_MASK = (1 << PLACE_BITS) - 1
-MAX_PLACES = PLACE_MASK  # symbols of a word
+# An occurrence is the place of its left symbol in the array: 32 bits as long as these suffice.
+MAX_PLACES = 2**28  # symbols of a word
+STRIDE_BITS = (
+    6  # of 64 places, the first one's word is noted, so that no search for a word is longer
+)
 
 PAIR = np.dtype(
     [
@@ -44,25 +44,28 @@ BLOCK = np.dtype((np.record, [("begin", np.int64), ("end", np.int64), ("previous
 SPARE = 4  # capacity of new arrays, in multiples of their size; pages not written take no memory
 REFUSED = -(2**62)  # as a count: the pair is never merged
 
-# `table` maps keys to rows; `filled` has the numbers of rows, blocks and occurrences in use.
-Pairs = namedtuple("Pairs", "table rows blocks occurrences filled")
+# `table` maps keys to rows; `filled` has the numbers of rows, blocks and occurrences in use; `begins`
+# says where the word begins that is at each 64th place.
+Pairs = namedtuple("Pairs", "table rows blocks occurrences filled begins")
 
 
 # --- words ----------------------------------------------------------------------------------------
-def text_of(symbols: np.ndarray, offsets: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """Write words, given flat with offsets, and their counts into one array with headers.
+def text_of(
+    symbols: np.ndarray, offsets: np.ndarray, counts: np.ndarray, order: np.ndarray
+) -> np.ndarray:
+    """Write words, given flat with offsets, and their counts into one array with headers, in an order.
 
     Allocated by numpy, which asks for huge pages; compiled code does not.
     """
     text = np.empty(len(symbols) + HEADER * len(offsets), np.int32)
-    _write_words(text, symbols, offsets, counts)
+    _write_words(text, symbols, offsets, counts, order)
     return text
 
 
 @compiled
-def _write_words(text, symbols, offsets, counts):
+def _write_words(text, symbols, offsets, counts, order):
     at = 0
-    for w in range(len(counts)):
+    for w in order:
         text[at] = BOUNDARY - (counts[w] >> WEIGHT_BITS)
         text[at + 1] = BOUNDARY - (counts[w] & WEIGHT_MASK)
         at += HEADER
@@ -77,6 +80,17 @@ def weight_of(text, begin):
     """The count of the word that starts at `begin`."""
     high, low = BOUNDARY - np.int64(text[begin - 2]), BOUNDARY - np.int64(text[begin - 1])
     return high << WEIGHT_BITS | low
+
+
+@compiled(inline="always")
+def begin_of(text, begins, at):
+    """Where the word begins that has a symbol, or a gap, at `at`."""
+    begin, known = at, at >> STRIDE_BITS << STRIDE_BITS
+    while begin > known:
+        if text[begin - 1] <= BOUNDARY:
+            return begin
+        begin -= 1
+    return np.int64(begins[at >> STRIDE_BITS])
 
 
 @compiled(inline="always")
@@ -101,7 +115,7 @@ def _table_for(keys, n, size):
 @compiled
 def reserve(pairs, n, n_occurrences):
     """The same pairs, in arrays with room for `n` more rows and blocks and for more occurrences."""
-    table, rows, blocks, occurrences, filled = pairs
+    table, rows, blocks, occurrences, filled, begins = pairs
     if filled[0] + n > len(rows):
         rows = grown(rows, 2 * (filled[0] + n))
     if 2 * (filled[0] + n) > len(table):
@@ -110,7 +124,7 @@ def reserve(pairs, n, n_occurrences):
         blocks = grown(blocks, 2 * (filled[1] + n))
     if filled[2] + n_occurrences > len(occurrences):
         occurrences = grown(occurrences[: filled[2]], 2 * (filled[2] + n_occurrences))
-    return Pairs(table, rows, blocks, occurrences, filled)
+    return Pairs(table, rows, blocks, occurrences, filled, begins)
 
 
 @compiled
@@ -153,7 +167,7 @@ def occurrences_of(pairs, i):
     newest = blocks[pairs.rows[i].block]
     if newest.previous < 0:
         return occurrences[newest.begin : newest.end]
-    block, joined = np.int64(pairs.rows[i].block), np.empty(0, np.int64)
+    block, joined = np.int64(pairs.rows[i].block), np.empty(0, occurrences.dtype)
     while block >= 0:
         part = occurrences[blocks[block].begin : blocks[block].end]
         joined = np.concatenate((joined, part))
@@ -203,15 +217,17 @@ def _init_rows(rows, blocks, filled, keys, counts, sizes):
 
 
 @compiled
-def _write_occurrences(text, places, next_free, occurrences):
+def _write_occurrences(text, places, next_free, occurrences, begins):
     """Write occurrences into the pairs' blocks; `next_free` is where each pair's next one goes."""
     begin = HEADER
     while begin < len(text):
         end = end_of(text, begin)
         for j in range(begin, end - 1):
             i = places[j]
-            occurrences[next_free[i]] = np.int64(begin) << PLACE_BITS | (j - begin)
+            occurrences[next_free[i]] = j
             next_free[i] += 1
+        for k in range(begin + (1 << STRIDE_BITS) - 1 >> STRIDE_BITS, (end - 1 >> STRIDE_BITS) + 1):
+            begins[k] = begin
         begin = end + HEADER
 
 
@@ -228,6 +244,8 @@ def all_pairs(text: np.ndarray) -> Pairs:
     size = min(SPARE * n, len(text))
     rows, blocks, filled = np.empty(size, PAIR), np.empty(size, BLOCK), np.array((n, 0, 0))
     _init_rows(rows, blocks, filled, keys, counts, sizes[:n])
-    occurrences = np.empty(SPARE * filled[2], np.int64)
-    _write_occurrences(text, places, sizes, occurrences)
-    return Pairs(table, rows, blocks, occurrences, filled)
+    place = np.int32 if len(text) < 2**31 else np.int64
+    occurrences = np.empty(SPARE * filled[2], place)
+    begins = np.empty((len(text) >> STRIDE_BITS) + 1, place)
+    _write_occurrences(text, places, sizes, occurrences, begins)
+    return Pairs(table, rows, blocks, occurrences, filled, begins)

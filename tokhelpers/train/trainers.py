@@ -304,6 +304,7 @@ def _learn(
     vocab = {token: i for i, token in enumerate(dict.fromkeys([*initial, *characters]))}
     symbols, offsets = look_up(words, {c: vocab[prefix + c] for c in inner})
     symbols[offsets[:-1]], _ = look_up(first_characters, {c: vocab[c] for c in first})
+    symbols = symbols.astype(np.min_scalar_type(len(vocab)))  # kept while merges are learned
     flat, n_tokens = (symbols, offsets, counts), size - len(vocab)
     excluded = {*initial} - {*characters}
     options = {"prefix": prefix, "valid": valid, "excluded": excluded, "best": best}
