@@ -44,21 +44,30 @@ def parameters():
 
 
 def supplements():
-    sizes = figure("07_sizes").sort_values("per_million").set_index("who").astype(float)
-    published, ours = np.log(sizes.loc["published"]), np.log(sizes.loc["ours"])
+    table = figure("07_sizes")
+    rates = table[table["list"].isna()].drop(columns="list").sort_values("per_million")
+    rates = np.log(rates.set_index("who"))
+    published, ours = rates.loc["published"], rates.loc["ours"]
     ours = ours[ours.per_million.between(published.per_million.min(), published.per_million.max())]
-    for family in ("WordPiece", "SentencePiece", "byte-level"):
+    families = ["WordPiece", "SentencePiece", "byte-level"]
+    for family in families:
         theirs = np.exp(np.interp(ours.per_million, published.per_million, published[family]))
-        what = f"tokens at equal minimum frequency, {family}"
+        what = f"tokens at equal minimum frequency per million words, {family}"
         yield "Table 4", what, theirs, np.exp(ours[family]), 0
+    lists = table.dropna(subset="list").sort_values("list").set_index("who")[families]
+    what = "tokens of supplements trained on a list"
+    yield "Table 5", what, lists.loc["published"], lists.loc["ours"], 0
     shown = figure("07_compression")
-    lists = shown[shown.extension.str.startswith("Crawled")]
-    lists = lists.pivot(index=["family", "extension"], columns="who", values="added")
-    yield "Table 6", "added tokens, from lists", lists.published, lists.ours, 0
-    for item, of in (("Table 15", "tokens %"), ("Table 16", "characters %")):
-        change = "fewer tokens" if of == "tokens %" else "more characters"
-        what = f"{change} than without extension, %, at equal numbers"
-        yield item, what, *at_equal_numbers(shown, of)
+    of_smollm2 = shown.family == "byte-level"
+    for rows, name in ((shown[of_smollm2], "SmolLM2"), (shown[~of_smollm2], "other families")):
+        lists = rows[rows.extension.str.startswith("Crawled")]
+        lists = lists.pivot(index=["family", "extension"], columns="who", values="added")
+        added = "SmolLM2" if name == "SmolLM2" else "the other two families"
+        yield "Table 6", f"tokens added to {added}, from lists", lists.published, lists.ours, 0
+        for item, of in (("Table 15", "tokens %"), ("Table 16", "characters %")):
+            change = "fewer tokens" if of == "tokens %" else "more characters"
+            what = f"{change} than unextended, %, at equal numbers of added tokens, {name}"
+            yield item, what, *at_equal_numbers(rows, of)
 
 
 def at_equal_numbers(shown, of):

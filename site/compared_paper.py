@@ -12,10 +12,6 @@ NAMES = {
     "llama-2": "mistral-v1",
 }  # the paper's tokenizers, ours nearest to them
 SIZE = ["tokenizer", "added"]
-CLAIMS = {
-    "append": "regenerate compresses better than append",
-    "prepend": "prepend compresses better than regenerate",
-}
 
 
 def paper():
@@ -32,49 +28,54 @@ def paper():
 
 
 def five_ways():
-    both = dict(list(figure("08_estonian").groupby("language")))
-    wide = {name: table.pivot(index="added", columns="method") for name, table in both.items()}
-    et = both["Estonian"].set_index("added")
+    """Notebook 08's methods of adding Estonian tokens beside Figures 1 and 9 and Appendix F."""
+    panels = dict(list(figure("08_estonian").groupby("panel")))
+    estonian, english, unreachable = (
+        panels[name].pivot(index="added", columns="method", values="value")
+        for name in (
+            "Estonian, bytes per token",
+            "English, bytes per token",
+            "unreachable tokens",
+        )
+    )
     for ours, published in (("continued", "continued"), ("regenerate", "naive")):
-        rows = et[et.method == ours]
         what = f"Estonian, {published}: bytes per token"
-        yield "Figure 1", what, rows[f"published {published}"], rows.bytes_per_token, 3
-    for name, table in wide.items():
-        size = table.bytes_per_token
-        claim = f"{name}: continued is above naive at every size"
-        yield "Figure 1", claim, None, size["continued"] > size["regenerate"]
-        holds = {
-            "append": (size["regenerate"] > size["append"])[size["append"].notna()],
-            "prepend": (size["prepend"] > size["regenerate"])[size["prepend"].notna()],
-        }
-        for method, claim in CLAIMS.items():
-            yield "Figure 9", f"{name}: {claim}", None, holds[method]
-    english = wide["Estonian"].bytes_per_token_english.dropna()
-    worse = english["prepend"] < english["regenerate"]
-    yield "Figure 9", "prepend costs English", None, worse
-    least = english["add_tokens"] <= english.min(axis=1)
-    yield "Appendix F", "add_tokens compresses English least", None, least
-    for name, table in wide.items():
-        size = table.bytes_per_token.dropna(subset="add_tokens")
-        claim = f"{name}: given text, add_tokens compresses the new language less than regenerate"
-        yield "Appendix F", claim, None, size.add_tokens < size.regenerate
+        yield "Figure 1", what, estonian[f"published {ours}"], estonian[ours], 3
+    regenerate, prepended = "regenerate", "prepend regenerated"
+    claim = "continued training compresses Estonian better than naive extension, at every size"
+    yield "Figure 1", claim, None, estonian.continued > estonian[regenerate]
+    claim = "Estonian: regenerated merges compress better than appended ones"
+    yield "Figure 9", claim, None, estonian[regenerate] > estonian["append"]
+    claim = "Estonian: regenerated merges compress better prepended than appended"
+    yield "Figure 9", claim, None, estonian[prepended] > estonian[regenerate]
+    claim = "prepending regenerated merges costs English"
+    yield "Figure 9", claim, None, english[prepended] < english[regenerate]
+    claim = "prepending regenerated merges leaves more unreachable tokens"
+    yield "Figure 9", claim, None, unreachable[prepended] > unreachable[regenerate]
+    strings, others = "add_tokens, strings", ["continued", regenerate, "append", prepended]
+    claim = "add_tokens compresses English least"
+    yield "Appendix F", claim, None, english.add_tokens < english[others].min(axis=1)
+    least = estonian[others].min(axis=1)
+    for column, given in ((strings, "token strings"), ("add_tokens", "text")):
+        claim = f"add_tokens compresses Estonian least, given {given}"
+        yield "Appendix F", claim, None, estonian[column] < least
 
 
 def extending():
-    for language, budget in figure("08_budget").sort_values("chars").groupby("language"):
-        first, last = budget.iloc[0], budget.iloc[-1]
-        claim = f"{language}: continued on the least text beats naive on the most"
-        yield "Figure 5", claim, None, [first.continued > last.naive]
+    budget = figure("08_budget").groupby("method").bytes_per_token
+    claim = "Estonian: continued on the least text beats naive on the most"
+    yield "Figure 5", claim, None, [budget.first().continued > budget.last().naive]
     methods = dict(list(figure("10_renyi").sort_values("bytes_per_token").groupby("method")))
     own, naive = methods["continued"], methods["naive"]
     at = naive[naive.bytes_per_token.between(*own.bytes_per_token.iloc[[0, -1]])]
     between = np.interp(at.bytes_per_token, own.bytes_per_token, own.renyi_efficiency)
     claim = "many languages: at equal compression continued is as efficient or more"
     yield "Figure 6", claim, None, between >= at.renyi_efficiency
-    unused = figure("08_unused").query("language == 'Estonian' and added == 8_000")
-    used = unused[unused["measured on"].str.startswith("longer text")]
+    uses = figure("08_unused").query("panel == 'tokens by uses'")
+    uses = uses.pivot(index="class", columns="method", values="value")
+    rare = uses.loc[["0", "1–9", "10–99"]].cumsum()
     claim = "naive yields more low-frequency tokens (never, below 10, below 100 uses)"
-    yield "Figure 7", claim, None, used.naive > used.continued
+    yield "Figure 7", claim, None, rare.naive > rare.continued
     rows = figure("14_drift").query("which == 'new' and read == 'all'").set_index("arm")
     for of, claim in (("moved", "move less far"), ("longer", "lose more of their length")):
         yield "Figure 8", f"naive rows {claim}", None, [rows[of]["naive"] < rows[of]["fvt"]]
@@ -82,15 +83,17 @@ def extending():
 
 def two_languages():
     """Notebook 08's Estonian and Finnish beside Tables 3, 12 and 13."""
-    both = figure("08_gain")
-    yield "Table 12@08", "gain of continued over naive, %", both.published, both.ours
-    ours, published = both["unreachable naive"], both["unreachable published"]
-    yield "Table 13@08", "unreachable tokens, naive", published, ours, 0
-    unused = figure("08_unused").set_index(["measured on", "added"])
+    for (language, tokenizer), rows in figure("08_gain").groupby(["language", "tokenizer"]):
+        what = f"gain of continued over naive, {language}, {tokenizer}, %"
+        yield "Table 12@08", what, rows.published, rows.ours
+        what = f"unreachable tokens, naive, {language}, {tokenizer}"
+        published, ours = rows["unreachable published"], rows["unreachable naive"]
+        yield "Table 13@08", what, published, ours, 0
+    unused = figure("08_unused").query("panel == 'never used, %'")
+    unused = unused.pivot(index="added", columns="method", values="value")
     for method in ("naive", "continued"):
-        ours = unused[method].loc["longer text"].groupby("added").mean()
-        published = unused[method].loc["web pages"]
-        yield "Table 3@08", f"unused tokens, {method}, %, mean of two languages", published, ours
+        what = f"unused tokens of Estonian, {method}, %"
+        yield "Table 3@08", what, unused[f"{method}, published"], unused[method]
 
 
 @cache

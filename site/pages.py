@@ -23,8 +23,8 @@ SMALL, STYLE = re.compile(r"\d+\.\d{3,}"), re.compile(r'style="([^"]*)"')  # in 
 PATH = re.compile(r"<td>([^<]*/[^<]*)</td>")
 
 FILLED = (
-    'Filled: computed by <a href="notebooks/08_naive_versus_continued.html#08_gain">notebook 08</a>. '
-    'Open: published (<a href="https://arxiv.org/abs/2512.03989">arXiv 2512.03989</a>, Table 12). Numbers: '
+    'Solid lines: computed by <a href="notebooks/08_naive_versus_continued.html#08_gain">notebook 08</a>. '
+    'Dashed: published (<a href="https://arxiv.org/abs/2512.03989">arXiv 2512.03989</a>, Table 12). Numbers: '
 )
 
 
