@@ -28,6 +28,10 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
+OWN = "Your own version is used: count_pairs, merge, learn, encode."
+TEXTBOOK = "The textbook's version is used: count_pairs, merge, learn, encode."
+
+
 def run_cell(source, space):
     """Runs a cell as IPython does: its source can be found again. Returns its last expression."""
     name = f"<cell {len(linecache.cache)}>"
@@ -50,17 +54,17 @@ def solve(*names):
 
 
 def test_what_is_right_is_kept_and_loaded_and_the_rest_is_the_textbooks():
-    assert repr(mytok(th.textbook)).endswith("(nothing is saved in mytok.py yet)")
+    assert repr(mytok(th.textbook)).startswith("Not yet written by you, so the textbook's version")
     solve("count", "merge")
     some = mytok(th.textbook)
     assert some.count_pairs is not th.textbook.count_pairs and some.learn is th.textbook.learn
     assert repr(some).splitlines() == [
-        "yours: count_pairs, merge",
-        "the textbook's: learn, encode (not saved yet)",
+        "Your own version is used: count_pairs, merge.",
+        "Not yet written by you, so the textbook's version is used: learn, encode.",
     ]
     solve("learn", "encode", "encode")
     text = KEPT.read_text(encoding="utf-8")
-    assert repr(mytok(th.textbook)) == "yours: count_pairs, merge, learn, encode"
+    assert repr(mytok(th.textbook)) == OWN
     assert text.count("def encode") == 1 and "th.notebook" not in text
     assert not mytok(th.textbook, text).faults
 
@@ -110,7 +114,7 @@ def learn(words, k):
 def test_functions_that_work_in_place_or_return_tuples_are_used_as_the_textbooks_are():
     KEPT.write_text(IN_PLACE)
     own = mytok(th.textbook)
-    assert own.faults == {"count_pairs": "not saved yet"}
+    assert own.faults == {"count_pairs": "Not yet written by you"}
     words = [(list("cat"), 10), (list("bag"), 12)]
     assert own.learn(words, 2) == th.textbook.learn(words, 2) == [("b", "a"), ("ba", "g")]
     assert words == [(list("cat"), 10), (list("bag"), 12)]
@@ -133,7 +137,7 @@ def test_switched_off_nothing_is_kept_or_read(monkeypatch, folder):
     check = '\nth.notebook.check(first, ("the first", [["a"]], "a"), keep=True)'
     assert str(run_cell(check, space)) == "Right: the case holds." and not KEPT.exists()
     KEPT.write_text("1 / 0")
-    assert repr(mytok(th.textbook)) == "the textbook's: count_pairs, merge, learn, encode"
+    assert repr(mytok(th.textbook)) == TEXTBOOK
 
 
 @pytest.mark.long
@@ -141,8 +145,7 @@ def test_nbval_does_not_read_a_stray_file(folder):
     shutil.copy(ROOT / "notebooks" / "conftest.py", folder)
     (folder / "mytok.py").write_text("def merge(tokens, pair):\n    return tokens")
     source = "import tokhelpers as th\n\nth.notebook.mytok(th.textbook)"
-    said = "the textbook's: count_pairs, merge, learn, encode"
-    output = nbformat.v4.new_output("execute_result", {"text/plain": said}, execution_count=1)
+    output = nbformat.v4.new_output("execute_result", {"text/plain": TEXTBOOK}, execution_count=1)
     cell = nbformat.v4.new_code_cell(source, execution_count=1, outputs=[output])
     notebook = nbformat.v4.new_notebook(cells=[cell])
     notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "", "language": "python"}
@@ -183,5 +186,5 @@ def test_lessons_solved_one_after_the_other_use_the_readers_functions(folder):
                 assert output["data"]["text/plain"].startswith("Right"), (path.stem, cell["id"])
         if "cell-mytok" in said:
             (output,) = said["cell-mytok"]
-            assert output["data"]["text/plain"] == "yours: count_pairs, merge, learn, encode"
+            assert output["data"]["text/plain"] == OWN
     assert (folder / "notebooks" / "mytok.py").is_file()

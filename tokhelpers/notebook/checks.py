@@ -20,6 +20,7 @@ from types import ModuleType
 
 MAX_SHOWN = 90  # characters of a value in a sentence
 KEPT = Path("mytok.py")
+NOT_WRITTEN = "Not yet written by you"
 HEADER = """# Your own functions, as lesson 01 kept them. Of two with the same name the later one counts.
 import math
 import re
@@ -58,18 +59,22 @@ class Verdict:
             raise AssertionError(self.sentence)
 
 
-def check(function: Callable, *cases: tuple, keep: bool = False) -> Verdict:
+def check(function: Callable, *cases: tuple, keep: bool = False, answer: str = "") -> Verdict:
     """Say in a sentence whether a function solves its exercise.
 
     A case is (a description, the arguments, the expected result). The first case that fails is named
     together with what the function returned. Lists and tuples are interchangeable, floats are
     compared to nine digits, and arguments are copied, so a function may change them as long as it
-    returns its result. With ``keep`` a correct function is saved for ``mytok``.
+    returns its result. With ``keep`` a correct function is saved for ``mytok``. If the exercise asks
+    for a value, such as a pattern, ``answer`` is its name, and ``function`` applies it, or returns
+    None while it is missing.
 
     >>> check(lambda word: list(word), ("a word is a list of its letters", ["at"], ["a", "t"]))
     Right: the case holds.
     >>> check(lambda word: None, ("a word is a list of its letters", ["at"], ["a", "t"]))
     Not solved yet: the function does not return a result.
+    >>> check(lambda text: text.split("|"), ("x is a digit", ["x"], ["1"]), answer="pattern")
+    Not right yet: x is a digit, but with your pattern 'x' gives ['x'].
     """
     if not callable(function):
         kind = type(function).__name__
@@ -77,7 +82,9 @@ def check(function: Callable, *cases: tuple, keep: bool = False) -> Verdict:
         return Verdict(False, f"Not solved yet: this is {article} {kind}, not a function: use def.")
     name = "the function" if function.__name__ == "<lambda>" else function.__name__
     for description, arguments, expected in cases:
-        call = f"{name}({', '.join(map(_shortened, arguments))})"
+        call, gives = f"{name}({', '.join(map(_shortened, arguments))})", "returns"
+        if answer:
+            call, gives = f"with your {answer} {', '.join(map(_shortened, arguments))}", "gives"
         copies = deepcopy(list(arguments))
         try:
             result = function(*copies)
@@ -87,10 +94,12 @@ def check(function: Callable, *cases: tuple, keep: bool = False) -> Verdict:
         if result is None and not _same(copies, list(arguments)):
             problem = f"{name} changes its argument and returns None: return the result"
             return Verdict(False, f"Not right yet: {problem}.")
+        if answer and result is None:
+            return Verdict(False, "Not solved yet: put your answer in place of the dots.")
         if result is None or result is ...:
             return Verdict(False, f"Not solved yet: {name} does not return a result.")
         if not _same(result, expected):
-            problem = f"{call} returns {_shortened(result)}"
+            problem = f"{call} {gives} {_shortened(result)}"
             return Verdict(False, f"Not right yet: {description}, but {problem}.")
     summary = "the case holds" if len(cases) == 1 else f"all {len(cases)} cases hold"
     saved = f" {_keep(function)}" if keep and not _switched_off() else ""
@@ -105,8 +114,9 @@ def check_answer(
     ``right`` is the correct answer or a function that computes it, so that no file shows it. The
     function is called only if there is an answer, and before ``mistakes`` is read, to which it may
     add. If it raises an error, as with an unsolved function of an earlier exercise, the sentence says
-    so. Of a tuple or list, the sentence names the first item that differs. With ``digits`` numbers
-    are compared after rounding to that many decimals.
+    so; of a NotImplementedError, the sentence is its message. Of a tuple or list, the sentence names
+    the first item that differs. With ``digits`` numbers are compared after rounding to that many
+    decimals.
 
     >>> check_answer(..., 3)
     Not solved yet: put your answer in place of the dots.
@@ -122,6 +132,8 @@ def check_answer(
         return Verdict(False, "Not solved yet: put your answer in place of the dots.")
     try:
         right = right() if callable(right) else right
+    except NotImplementedError as error:
+        return Verdict(False, f"Not checked yet: {error}.")
     except Exception as error:  # of a function from an earlier exercise, say
         problem = f"{type(error).__name__}: {error}"
         sentence = f"the check uses your functions of the exercises above, and raises {problem}"
@@ -158,11 +170,14 @@ class MyTok:
 
     def __repr__(self) -> str:
         own = [name for name in PROBES if name not in self.faults]
-        lines = [f"yours: {', '.join(own)}"] if own else []
+        lines = [f"Your own version is used: {', '.join(own)}."] if own else []
         for fault in dict.fromkeys(self.faults.values()):
-            names = [name for name in self.faults if self.faults[name] == fault]
-            reason = f" ({fault})" if fault else ""
-            lines.append(f"the textbook's: {', '.join(names)}{reason}")
+            names = ", ".join(name for name in self.faults if self.faults[name] == fault)
+            if fault == NOT_WRITTEN:
+                lines.append(f"{fault}, so the textbook's version is used: {names}.")
+            else:
+                reason = f" ({fault})" if fault else ""
+                lines.append(f"The textbook's version is used: {names}{reason}.")
         return "\n".join(lines)
 
 
@@ -179,7 +194,7 @@ def mytok(textbook: ModuleType, pasted: str = "") -> MyTok:
     source = pasted.strip() or (KEPT.read_text(encoding="utf-8") if KEPT.is_file() else "")
     result = MyTok({name: getattr(textbook, name) for name in PROBES}, {})
     if _switched_off() or not source:
-        reason = "" if _switched_off() else "nothing is saved in mytok.py yet"
+        reason = "" if _switched_off() else NOT_WRITTEN
         result.faults = dict.fromkeys(PROBES, reason)
         return result
     source = source if source.startswith(HEADER) else HEADER + source
@@ -238,7 +253,7 @@ def _keep(function: Callable) -> str:
 def _fault(function: Callable | None, reference: Callable) -> str:
     """What is wrong with a kept function, or an empty string."""
     if function is None:
-        return "not saved yet"
+        return NOT_WRITTEN
     name = reference.__name__
     cases = [("", args, reference(*deepcopy(args))) for args in PROBES[name]]
     try:

@@ -160,8 +160,8 @@ def draw_index(words: Mapping[tuple[str, ...], int], pair: tuple[str, str], *, t
     """Draw the index of a fast trainer: for each pair, its count and the words that contain it.
 
     ``words`` maps a word's tokens to its count, ``pair`` is merged next. In colour is what the merge
-    affects: the words with the pair, and all pairs in those words. Pairs are in the order of the
-    heap, most frequent first.
+    affects: the words with the pair, and all pairs in those words. The most frequent pair is at the
+    top.
 
     >>> _, table = draw_index({("a", "t"): 2, ("b", "a", "t"): 1, ("b", "e"): 4}, ("a", "t"))
     >>> table[table.affected].pair.tolist()
@@ -189,7 +189,7 @@ def draw_index(words: Mapping[tuple[str, ...], int], pair: tuple[str, str], *, t
     for i, (tokens, count) in enumerate(words.items()):
         kind = "new" if i in affected else "plain"
         _box(axes, 5.4, -i * step, 2.1, f"{' '.join(tokens)}   × {count}", kind)
-    for x, head in ((1.2, "heap of pairs"), (3.25, "index"), (5.4, "words")):
+    for x, head in ((1.2, "pairs by count"), (3.25, "index"), (5.4, "words")):
         axes.text(x, 0.85, head, ha="center", fontsize="small", color=LINE)
     return figure, pd.DataFrame(rows, columns=["pair", "count", "words", "affected"])
 
