@@ -76,7 +76,7 @@ def reproduced(notebook: str) -> pd.DataFrame:
     ``ours`` is in how many of the cases it holds. Raises ValueError for a notebook that reproduces
     nothing.
 
-    >>> reproduced("06")[["source", "published", "ours", "verdict"]].iloc[0].tolist()
+    >>> th.notebook.reproduced("06")[["source", "published", "ours", "verdict"]].iloc[0].tolist()
     ['paper, Table 8', '588', '588', 'reproduced']
     """
     index = load_table(".", "reproduced", "index").astype({"notebook": "string"})
@@ -93,8 +93,8 @@ def reproduced(notebook: str) -> pd.DataFrame:
             "ours": [_number(value) for value in rows.ours],
             "difference": [_number(value, "+") for value in rows.ours - rows.published],
             "verdict": rows.verdict,
-            "reason": rows.reason.fillna(""),
-            "section": rows.section.fillna("").astype(str).str.removesuffix(".0"),
+            "reason": rows.reason.astype("string").fillna(""),
+            "section": rows.section.astype("string").fillna("").str.removesuffix(".0"),
         }
     )
     is_claim = rows.cases == "claim"
