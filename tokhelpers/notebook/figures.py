@@ -52,7 +52,7 @@ THEME = {
 def set_style() -> None:
     """Set the seaborn theme of all figures: colour-blind-safe, light, readable at column width.
 
-    Tables show their texts whole.
+    Tables show texts of up to 400 characters.
 
     >>> set_style()
     """
@@ -60,7 +60,7 @@ def set_style() -> None:
         import seaborn
 
     seaborn.set_theme(style="ticks", palette=COLOURS, rc=THEME)
-    pd.set_option("display.max_colwidth", None)
+    pd.set_option("display.max_colwidth", 400)
     # FacetGrid replaces the constrained layout by its own; save_figure restores it
     warnings.filterwarnings("ignore", "The figure layout has changed to tight", UserWarning)
 
