@@ -503,3 +503,16 @@ def test_a_merge_goes_to_the_disk_and_says_nothing(tmp_path, capfd, monkeypatch)
     assert sum(n for _, n in merged) == 600_000 and merged == sorted(merged)
     assert sorted(tmp_path.iterdir()) == files
     assert capfd.readouterr() == ("", "")  # no progress bar
+
+
+def test_paths_and_functions_are_no_corpus(tmp_path):
+    base = th.train_byte_level_bpe(["bat"], vocab_size=257)
+    files = [tmp_path / "a.txt", tmp_path / "b.txt"]
+    for file in files:
+        file.write_text("bat", encoding="utf-8")
+    for paths in (files, [str(file) for file in files]):
+        with pytest.raises(TypeError, match=r'a list of paths.*load_corpus\("text:PATH"\)'):
+            th.count_pretokens(paths, base)
+    with pytest.raises(TypeError, match=r"the corpus is a function: call it, tolist\(\)"):
+        th.count_pretokens(pd.Series(["bat"]).tolist, base)
+    assert len(th.count_pretokens([str(files[0]), "bat"], base)) > 1  # a text may look like a path

@@ -1,6 +1,7 @@
 """What a corpus is: an iterable of documents, or a mapping from documents to their counts."""
 
 import hashlib
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import repeat
 from numbers import Integral
@@ -52,11 +53,18 @@ class Content(NamedTuple):
 
 
 def check_corpus(corpus) -> None:
-    """Raise TypeError for a single string, a table and a data set, which are not iterables of texts."""
+    """Raise TypeError for what is no iterable of texts: a string, a function, a table, a list of paths."""
     if isinstance(corpus, str):
         raise TypeError(
             "the corpus is a single string: put it in a list, or open a file with "
             'load_corpus("text:PATH")'
+        )
+    if callable(corpus) and not isinstance(corpus, Iterable):
+        raise TypeError(f"the corpus is a function: call it, {corpus.__name__}()")
+    if isinstance(corpus, list | tuple) and corpus and all(map(_is_file, corpus)):
+        raise TypeError(
+            f"the corpus is a list of paths, {str(corpus[0])!r} first: open them with "
+            'load_corpus("text:PATH"), where PATH can be a folder or a pattern'
         )
     columns = getattr(corpus, "column_names", None)
     if isinstance(corpus, pd.DataFrame):
@@ -68,6 +76,11 @@ def check_corpus(corpus) -> None:
         raise TypeError(
             f'the corpus is a {kind} with the columns {columns}: give one column, such as data["text"]'
         )
+
+
+def _is_file(document) -> bool:
+    is_short = isinstance(document, str | os.PathLike) and len(str(document)) < 1_000
+    return is_short and "\0" not in str(document) and os.path.isfile(document)
 
 
 def counts_of(corpus) -> Mapping[str, int] | None:
