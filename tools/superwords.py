@@ -15,7 +15,6 @@ token, the runs cost nothing in English and above 5 % in Vietnamese only.
 """
 
 import argparse
-import lzma
 import os
 import time
 from itertools import islice
@@ -23,6 +22,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from make_texts import lines_of
 
 import tokhelpers as th
 
@@ -35,15 +35,10 @@ LANGUAGES = {
 CHARS, SIZES, MAX_WORDS = 3_000_000, (1_000, 4_000), 4
 
 
-def read_lines(file: Path) -> list[str]:
-    with lzma.open(file, "rt", encoding="utf-8") as lines:
-        return lines.read().split("\n")[:-1]
-
-
 def training_text(folder: Path, language: str) -> list[str]:
     """Sentences of Common Voice and Tatoeba in an order by seed, CHARS characters at most."""
     files = (folder / source / f"{language}.txt.xz" for source in ("commonvoice", "tatoeba"))
-    lines = [line for file in files if file.exists() for line in read_lines(file)]
+    lines = [line for file in files if file.exists() for line in lines_of(file)]
     order = np.random.default_rng(0).permutation(len(lines))
     ends = np.cumsum([len(lines[i]) for i in order])
     return [lines[i] for i in islice(order, int(np.searchsorted(ends, CHARS)) + 1)]
@@ -65,7 +60,7 @@ def measure_language(folder: Path, language: str, tokenizer, superwords) -> list
 
 
 def flores(folder: Path, code: str) -> list[str]:
-    return read_lines(folder / "flores200" / f"{code}.txt.xz")
+    return lines_of(folder / "flores200" / f"{code}.txt.xz")
 
 
 def sizes(tokenizer, lines: list[str]) -> dict:

@@ -18,6 +18,7 @@ from ..tokenizer.files import CHECKOUT, write_all
 
 LIBRARIES = ["tokenizers", "transformers", "torch", "sentencepiece", "wordfreq"]
 LIBRARIES += ["numpy", "pandas", "numba"]
+TEXTS = ("reason", "notebook", "section")  # columns of reproduced.csv
 NOT_TABLES = {"sources", "slips"}  # files beside the published tables
 
 
@@ -79,11 +80,10 @@ def reproduced(notebook: str) -> pd.DataFrame:
     >>> th.notebook.reproduced("06")[["source", "published", "ours", "verdict"]].iloc[0].tolist()
     ['paper, Table 8', '588', '588', 'reproduced']
     """
-    index = load_table(".", "reproduced", "index").astype({"notebook": "string"})
-    numbers = index.notebook.str.removesuffix(".0").str.zfill(2)
-    rows = index[numbers == notebook]
+    index = load_table(".", "reproduced", "index", dtype=dict.fromkeys(TEXTS, "string"))
+    rows = index[index.notebook == notebook]
     if rows.empty:
-        known = ", ".join(sorted(set(numbers.dropna())))
+        known = ", ".join(sorted(set(index.notebook.dropna())))
         raise ValueError(f"notebook {notebook!r} reproduces nothing; those that do: {known}")
     table = pd.DataFrame(
         {
@@ -93,8 +93,8 @@ def reproduced(notebook: str) -> pd.DataFrame:
             "ours": [_number(value) for value in rows.ours],
             "difference": [_number(value, "+") for value in rows.ours - rows.published],
             "verdict": rows.verdict,
-            "reason": rows.reason.astype("string").fillna(""),
-            "section": rows.section.astype("string").fillna("").str.removesuffix(".0"),
+            "reason": rows.reason.fillna(""),
+            "section": rows.section.fillna(""),
         }
     )
     is_claim = rows.cases == "claim"
@@ -125,7 +125,7 @@ def load_measured(table: str) -> pd.DataFrame:
     return load_table("measured", table, "measured table")
 
 
-def load_table(folder: str, name: str, kind: str, suffix: str = ".csv") -> pd.DataFrame:
+def load_table(folder: str, name: str, kind: str, suffix: str = ".csv", **options) -> pd.DataFrame:
     """Load a table of ``data``; FileNotFoundError, listing those there are, for an unknown name."""
     if CHECKOUT is None:
         raise FileNotFoundError(
@@ -138,7 +138,7 @@ def load_table(folder: str, name: str, kind: str, suffix: str = ".csv") -> pd.Da
         stems = {path.name.removesuffix(suffix) for path in files.glob(f"*{suffix}")} - NOT_TABLES
         names = ", ".join(sorted(stems)) or "none"
         raise FileNotFoundError(f"no {kind} is called {name!r}; available: {names}")
-    return pd.read_csv(file)
+    return pd.read_csv(file, **options)
 
 
 def record_measured(
