@@ -47,9 +47,8 @@ class Compared:
         """The kind of the verdict, one of `KINDS`, and how much of a difference there is."""
         if self.published is None:
             held = self.ours.mean()
-            return (
-                ("holds", "") if held == 1 else ("in part", "") if held else ("does not hold", "")
-            )
+            kind = "holds" if held == 1 else "in part" if held >= 0.5 else "does not hold"
+            return kind, ""
         if (self.ours.round(self.digits) == self.published.round(self.digits)).all():
             return "same", ""
         ours, theirs = self.ours.mean(), self.published.mean()

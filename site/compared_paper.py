@@ -22,6 +22,7 @@ def paper():
     yield from two_languages()
     yield from tables_7_12_13()
     yield from pruning()
+    yield from pruned_model()
     yield from exchanging()
     yield follows("Table 9", "paper 9")
     yield follows("Table 10", "paper 6, 10")
@@ -176,18 +177,19 @@ def tables_7_12_13():
 
 
 def pruning():
-    curves = figure("11_compression").query("pruned > 0").rename(columns={"bytes": "estonian"})
+    curves = figure("11_compression").query("pruned > 0")
+    curves = curves.melt(["order", "pruned"], ["bytes", "english"], "text", "kept")
     nine = figure("11_unreachable").query("pruned > 0")
     kept = {"Figure 12": nine.pivot(index=["mix", "pruned"], columns="order", values="bytes")}
-    kept["Figure 2"] = curves.pivot(index="pruned", columns="order", values="estonian")
-    loss = figure("11_loss").query("text == 'english' and counted != 'hpo'")  # the model's own text
-    loss = loss.pivot(index="kept", columns="by", values="after")
-    for other in ("leaf-id", "frequency"):
-        claim = f"leaf-frequency is as good as {other} or better"
-        for item in ("Figure 2", "Figure 12"):
-            yield item, claim, None, kept[item]["leaf-frequency"] >= kept[item][other]
-        for item in ("Figure 4", "Figure 10"):
-            yield item, claim, None, loss["leaf-frequency"] <= loss[other]
+    kept["Figure 2"] = curves.pivot(index=["text", "pruned"], columns="order", values="kept")
+    for item, table in kept.items():
+        for criterion, other in (
+            ("leaf-frequency", "leaf-id"),
+            ("leaf-frequency", "frequency"),
+            ("merges", "leaf-id"),
+        ):
+            claim = f"{criterion} is as good as {other} or better"
+            yield item, claim, None, table[criterion] >= table[other]
     broken = figure("11_unreachable").pivot(
         index=["mix", "pruned"], columns="order", values="broken"
     )
@@ -195,17 +197,24 @@ def pruning():
     yield "Figure 13", "orders that respect leaves make no token unreachable", None, leaves == 0
     most = broken.frequency.groupby("mix").max()
     yield "Figure 13", "plain frequency makes tokens unreachable", None, most > 0
-    # continued training adds no unreachable token, so those of Table 5 are what pruning leaves
-    estonian = figure("11_unreachable").query("mix == 'ekk_Latn'")
-    five = th.notebook.load_published("paper_table_05").query("extension == 'ours'")
-    keys = {"left_on": ["added", "pruning_order"], "right_on": ["pruned", "order"]}
+    five = figure("11_published")
     for orders, names in (
         (["id", "leaf-id"], "by id"),
         (["frequency", "leaf-frequency"], "by use"),
     ):
-        both = five[five.pruning_order.isin(orders)].merge(estonian, **keys)
+        both = five[five.order.isin(orders)]
         what = f"unreachable tokens after pruning {names}"
-        yield "Table 5@11", what, both.unreachable_tokens, both.unreachable, 0
+        yield "Table 5@11", what, both.published, both.ours, 0
+
+
+def pruned_model():
+    """Notebook 16's loss of a pruned model beside the claims on Figure 4."""
+    on_english = figure("16_pruning").query("text == 'english' and counted != 'hpo'")
+    loss = on_english.pivot(index="kept", columns="by", values="after")
+    for criterion in ("leaf-frequency", "merges"):
+        claim = f"{criterion} loses no more than last-N and plain frequency"
+        others = loss[["leaf-id", "frequency"]]  # on SmolLM2, id and leaf-id are one order
+        yield "Figure 4", claim, None, others.ge(loss[criterion], axis=0)
 
 
 def exchanging():
