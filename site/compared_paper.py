@@ -82,7 +82,7 @@ def extending():
     yield "Figure 7", claim, None, rare.naive > rare.continued
     rows = figure("14_drift").query("which == 'new' and read == 'all'").set_index("arm")
     for of, claim in (("moved", "move less far"), ("longer", "lose more of their length")):
-        yield "Figure 8", f"naive rows {claim}", None, [rows[of]["naive"] < rows[of]["fvt"]]
+        yield "Figure 8", f"embeddings of naive tokens {claim}", None, [rows[of]["naive"] < rows[of]["fvt"]]
 
 
 def two_languages():
