@@ -282,7 +282,7 @@ def test_notebook_reads_well(path):
 
 
 SHOWS_INDEX = "th.notebook.reproduced("  # what a study's first code cell calls
-HOW_TO = ("20",)  # studies that compare nothing with a publication
+HOW_TO = ("18", "20")  # studies that compare nothing with a publication
 STUDIES = [
     path
     for path in NOTEBOOKS
