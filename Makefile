@@ -58,9 +58,6 @@ test-all: $(READY)  ## the rest, after make test: long tests, solutions, wheel, 
 test-browser: site  ## the built site and JupyterLab in Chromium
 	$(TEST_BROWSER)
 
-screenshot: site  ## the landing page for the README, as site/_static/landing.png
-	$(BIN)/python tools/screenshot.py
-
 store: $(READY)  ## run chapters and solutions and keep their fresh outputs (ONLY=08 for one)
 	TOKHELPERS_PROFILE=quick $(BIN)/python tools/run_notebooks.py --store $(ONLY)
 	$(BIN)/ruff format -q notebooks
@@ -158,4 +155,4 @@ $(SITE_READY): $(READY) requirements-site.txt site/package-lock.json
 	cd site && npm ci --silent --no-audit --no-fund
 	touch $(SITE_READY)
 
-.PHONY: student slides help setup torch model figures test test-all test-browser screenshot store lab bench soak coverage dist site times readme full
+.PHONY: student slides help setup torch model figures test test-all test-browser store lab bench soak coverage dist site times readme full

@@ -24,8 +24,12 @@ def paper():
     yield from pruning()
     yield from pruned_model()
     yield from exchanging()
-    yield follows("Table 9", "paper 9")
-    yield follows("Table 10", "paper 6, 10")
+    for item, table in {"1": "Tables 1–3", "8": "Table 8", "9": "Table 9", "10": "Tables 6, 10"}.items():
+        yield follows(f"Table {item}@19", f"paper: {table}")
+    yield follows("Section 5@19", "paper: section 5")
+    corrected = figure("19_downstream").p_holm < 0.05
+    what = "scores that differ significantly from the default tokenizer's, after Holm's correction"
+    yield "Table 6", what, None, corrected, 0, "its cells"
 
 
 def five_ways():
@@ -79,7 +83,7 @@ def extending():
     yield "Figure 7", claim, None, rare.naive > rare.continued
     rows = figure("14_drift").query("which == 'new' and read == 'all'").set_index("arm")
     for of, claim in (("moved", "move less far"), ("longer", "lose more of their length")):
-        yield "Figure 8", f"naive rows {claim}", None, [rows[of]["naive"] < rows[of]["fvt"]]
+        yield "Figure 8", f"embeddings of naive tokens {claim}", None, [rows[of]["naive"] < rows[of]["fvt"]]
 
 
 def two_languages():
@@ -236,6 +240,9 @@ def exchanging():
     eight = th.notebook.load_published("paper_table_08").set_index("tokenizer").unreachable_tokens
     spread = figure("06_unreachable").unreachable
     yield "Table 8@06", "unreachable tokens of Llama-3", eight["default"], spread.sum(), 0
+    appended = figure("21_continued").set_index("tokens").unreachable["Llama 3\n(ours)"]
+    what = "unreachable tokens of Llama-3 behind cl100k_base"
+    yield "Table 8@21", what, eight["default"], appended, 0
     at = lost.query("added == 16_000 and pruning_order == 'leaf-frequency'").set_index("extension")
     for method, name in (("ours", "continued"), ("naive", "naive")):
         rows = five[(five.extension == method) & (five.added <= 64_000)]

@@ -9,7 +9,6 @@ import json
 import re
 from base64 import b64decode
 from html import escape
-from inspect import getdoc
 from pathlib import Path
 from string import Template
 from urllib.parse import quote
@@ -21,11 +20,6 @@ NAME = re.compile(r'"(\d\d_[a-z0-9_]+)"')  # under which a notebook's cell saves
 OPENING = re.compile(r"!\[([^]]*)\]\(\.\./figures/(\w+)\.svg\)")
 SMALL, STYLE = re.compile(r"\d+\.\d{3,}"), re.compile(r'style="([^"]*)"')  # in an SVG
 PATH = re.compile(r"<td>([^<]*/[^<]*)</td>")
-
-FILLED = (
-    'Solid lines: computed by <a href="notebooks/08_naive_versus_continued.html#08_gain">notebook 08</a>. '
-    'Dashed: published (<a href="https://arxiv.org/abs/2512.03989">arXiv 2512.03989</a>, Table 12). Numbers: '
-)
 
 
 def rows(name):
@@ -150,22 +144,40 @@ def titles(series):
 
 
 def landing(series, shows):
-    """The landing page, from index.md."""
-    gain = max(rows("figures/08_gain.csv"), key=lambda row: float(row["ours"]))
-    teaches = {row["notebook"]: row["teaches"] for row in series}
-    lines = [
-        f"- [{title}](notebooks/{name}.ipynb): {teaches[name]}"
-        for name, title in titles(series).items()
-    ]
+    """The landing page: the README down to its table, then each notebook's finding and figure."""
+    import api
+
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    start = readme.split("\n## The notebooks\n")[0]
+    start = re.sub(r"!\[.*?\]\(figures/(\w+)\.svg\)", lambda m: figure(m[1], shows[m[1]]), start)
     return Template((HERE / "index.md").read_text(encoding="utf-8")).substitute(
-        ours=f"{float(gain['ours']):.0f}",
-        published=f"{float(gain['published']):.0f}",
-        figure=figure("08_gain", shows["08_gain"], caption=FILLED),
-        count=len(series),
-        figures=len(shows),
-        series="\n".join(lines),
-        notebooks="\n".join(f"notebooks/{name}" for name in teaches),
+        start=start.replace(" ([other ways](#installing))", ""),
+        reproduced=re.search(r"\*\*What is reproduced:\*\*.*?(?=\[data/)", readme, re.S)[0].strip(),
+        findings=findings(series, shows),
+        notebooks="\n".join(f"notebooks/{row['notebook']}" for row in series),
+        api="\n".join(f"api/{folder}" for folder in api.FOLDERS),
     )
+
+
+def findings(series, shows):
+    """A card for each notebook, as HTML: its title, its finding, and the figure it opens with."""
+    teaches = {row["notebook"]: row["teaches"] for row in series}
+    cards = []
+    for name, title in titles(series).items():
+        picture, page = first_figure(name, shows), f"notebooks/{name}.html"
+        cards.append(
+            f'<a class="finding" href="{page}"><img src="figures/{picture}.svg" alt="{escape(shows[picture])}" '
+            f'loading="lazy"><strong>{escape(title)}</strong><span>{escape(teaches[name])}</span></a>'
+        )
+    return '<div class="gallery">\n' + "\n".join(cards) + "\n</div>"
+
+
+def first_figure(name, shows):
+    """The figure that a notebook opens with, or the first that it saves."""
+    path = ROOT / "notebooks" / f"{name}.ipynb"
+    first = "".join(json.loads(path.read_text(encoding="utf-8"))["cells"][0]["source"])
+    opens = OPENING.search(first)
+    return opens[2] if opens else next(figure for figure in shows if figure[:2] == name[:2])
 
 
 def galleries(series, shows):
@@ -181,6 +193,7 @@ def galleries(series, shows):
 def gallery(series, shows):
     """A page of figures, notebook by notebook."""
     first, last = (series[i]["notebook"][:2] for i in (0, -1))
+    teaches = {row["notebook"]: row["teaches"] for row in series}
     page = [
         f"# Figures of notebooks {first} to {last}\n\nEach opens larger when it is clicked; its "
         "numbers are the CSV file beside it.\n"
@@ -193,7 +206,12 @@ def gallery(series, shows):
             if each[:2] == name[:2]
         ]
         if cards:
-            page.append(f'## {title}\n\n<div class="gallery">\n' + "\n".join(cards) + "\n</div>\n")
+            finding = f"{teaches[name][0].upper()}{teaches[name][1:]}."
+            page.append(
+                f'## {title}\n\n{finding}\n\n<div class="gallery">\n'
+                + "\n".join(cards)
+                + "\n</div>\n"
+            )
     return "\n".join(page)
 
 
@@ -213,31 +231,10 @@ def playground():
     return Template(page).substitute(playground=fragment(entries))
 
 
-def package():
-    """The page of the package: its folders, each importing from those above only, and their names."""
-    import tokhelpers as th
-
-    page = [
-        "# The package\n\n`import tokhelpers as th` is enough: `th.NAME` for everyday names, "
-        "`th.FOLDER.NAME` for all. Each folder imports only from those above it.\n"
-    ]
-    for folder in ("tokenizer", "text", "train", "adapt", "measure", "models", "notebook"):
-        module = getattr(th, folder)
-        about = " ".join(module.__doc__.split("\n\n")[0].split())
-        page.append(f"## {folder}\n\n{about}\n\n| name | what it does |\n|---|---|")
-        for name in module.__all__:
-            value = getattr(module, name)
-            said = getdoc(value) if callable(value) else "A constant."
-            first = " ".join(said.split("\n\n")[0].split()).replace("|", "\\|")
-            everyday = " (everyday)" if name in th.__all__ else ""
-            page.append(f"| `{name}`{everyday} | {first} |")
-        page.append("")
-    return "\n".join(page)
-
-
 def pages():
     """All files of the site, as text (pictures: bytes), by their path below `build/site`."""
-    from matrix import matrix  # here, because conf.py, which needs the titles only, should be quick
+    import api  # here, because conf.py, which needs the titles only, should be quick
+    from matrix import matrix
 
     shows = {row["figure"]: row["shows"] for row in rows("data/figures.csv")}
     listed = series()
@@ -249,7 +246,7 @@ def pages():
         "source/playground.md": playground(),
         "source/matrix.md": matrix(rows("data/reproduced.csv"), names),
     }
-    found["source/package.md"] = package()
+    found |= {f"source/{path}": page for path, page in api.reference().items()}
     for name in ("GLOSSARY.md", "TEACHING.md"):
         found[f"source/notebooks/{name}"] = (ROOT / "notebooks" / name).read_text(encoding="utf-8")
     for name in names.values():

@@ -5,6 +5,7 @@ The built site is not looked at here: `make site` does that, for which any warni
 
 import re
 import sys
+from html import escape
 from xml.etree import ElementTree
 
 import pytest
@@ -14,6 +15,7 @@ import tokhelpers as th
 
 sys.path.insert(0, str(ROOT / "site"))
 
+import api  # noqa: E402
 import matrix  # noqa: E402
 import pages  # noqa: E402
 import reproduced  # noqa: E402
@@ -62,23 +64,35 @@ def test_every_figure_stands_in_its_notebook_and_in_the_gallery(site):
         assert site[f"extra/figures/{name}.png"].startswith(b"\x89PNG")
 
 
-def test_package_page_has_every_public_name_once():
-    page = pages.package()
+def test_pages_of_the_api_have_every_public_name_once_with_its_docstring():
+    found = api.reference()
     for folder in FOLDERS:
-        part = page.split(f"\n## {folder}\n")[1].split("\n## ")[0]
-        assert re.findall(r"(?m)^\| `(\w+)`", part) == list(getattr(th, folder).__all__)
+        names = list(getattr(th, folder).__all__)
+        part = found["package.md"].split(f"\n## {folder}\n")[1].split("\n## ")[0]
+        assert re.findall(r"(?m)^\| <a [^>]*><code>(\w+)<", part) == names
         lines = [line for line in part.splitlines() if "|" in line]
         assert all(len(re.findall(r"(?<!\\)\|", line)) == 3 for line in lines)
+        page = found[f"api/{folder}.md"]
+        assert re.findall(r"(?m)^## (\w+)", page) == names
+        assert page.count("\n>>> ") and page.count("```") % 2 == 0 and "collections.abc" not in page
+        for name in names:
+            assert f'#api-{name}"' in part and page.count(f'id="api-{name}"') == 1
+            assert (
+                api.first_sentence(getattr(getattr(th, folder), name))[:40] in page + "A constant."
+            )
 
 
 # --- pages ---------------------------------------------------------------------------------------
 @pytest.mark.long
-def test_landing_page_has_the_computed_gain_and_the_two_commands(site):
-    best = max(rows("../figures/08_gain.csv"), key=lambda row: float(row["ours"]))
-    page = " ".join(site["source/index.md"].replace("&nbsp;", " ").split())
-    assert f"<strong>{float(best['ours']):.0f} %</strong>" in page
-    assert f"Published: {float(best['published']):.0f} %" in page
+def test_landing_page_is_the_readme_and_each_notebook_with_finding_and_figure(site):
+    page = site["source/index.md"]
     assert "make figures" in page and "make test" in page and "$" not in page
+    assert page.startswith("---") and "# tokhelpers\n" in page and 'id="00_bill"' in page
+    for row in rows("series.csv"):
+        card = re.search(rf'<a class="finding" href="notebooks/{row["notebook"]}.html">.*?</a>', page)[
+            0
+        ]
+        assert f"figures/{row['notebook'][:2]}_" in card and escape(row["teaches"]) in card
 
 
 def test_the_figure_that_a_study_opens_with_is_shown_on_its_page():

@@ -17,6 +17,7 @@ from .languages import (
     compare_language as compare_language,
     supplement_tokens as supplement_tokens,
 )
+from .own import METHODS as METHODS, read_own as read_own
 from .playground import write_playground as write_playground
 from .questions import load_questions as load_questions
 from .records import (

@@ -74,8 +74,8 @@ def reproduced(notebook: str) -> pd.DataFrame:
     ``notebook`` is its two digits. The rows are those of ``data/reproduced.csv``: a quantity, where it
     was published, the published value and ours (means over ``cases``), their difference in the unit of
     the quantity, a verdict, the reason for a difference, and the section that computes it. For a claim,
-    ``ours`` is in how many of the cases it holds. Raises ValueError for a notebook that reproduces
-    nothing.
+    ``ours`` is in how many of the cases it holds. Items with equal values share a row. Raises
+    ValueError for a notebook that reproduces nothing.
 
     >>> th.notebook.reproduced("06")[["source", "published", "ours", "verdict"]].iloc[0].tolist()
     ['paper, Table 8', '588', '588', 'reproduced']
@@ -85,9 +85,12 @@ def reproduced(notebook: str) -> pd.DataFrame:
     if rows.empty:
         known = ", ".join(sorted(set(index.notebook.dropna())))
         raise ValueError(f"notebook {notebook!r} reproduces nothing; those that do: {known}")
+    rows = rows.assign(quantity=rows.quantity.fillna(rows.what))
+    shown = rows.columns.drop(["item", "place", "what"]).tolist()
+    rows = rows.groupby(shown, sort=False, dropna=False, as_index=False)["item"].agg(", ".join)
     table = pd.DataFrame(
         {
-            "quantity": rows.quantity.fillna(rows.what),
+            "quantity": rows.quantity,
             "source": rows.document + ", " + rows.item,
             "published": [_number(value) for value in rows.published],
             "ours": [_number(value) for value in rows.ours],
