@@ -4,7 +4,7 @@ from collections import Counter
 from functools import cache
 
 from compared import Compared
-from compared_others import adaptbpe, lecture, nemotron, superbpe, thesis
+from compared_others import adaptbpe, lecture, nemotron, parity, petrov, superbpe, thesis
 from compared_paper import paper
 
 COMPARISONS = {
@@ -14,6 +14,8 @@ COMPARISONS = {
     "nemotron": nemotron,
     "lecture": lecture,
     "superbpe": superbpe,
+    "petrov": petrov,
+    "parity": parity,
 }
 TITLES = {
     "paper": "The paper: *Teaching Old Tokenizers New Words* (Purason et al., arXiv 2512.03989)",
@@ -23,6 +25,8 @@ TITLES = {
     "nemotron": "Nemotron's recipe for extending a tokenizer",
     "lecture": "The lecture *Tokenization Strategies* (Chakraborty)",
     "superbpe": "SuperBPE (Liu et al. 2025, arXiv 2503.13423)",
+    "petrov": "Tokenizers and unfairness between languages (Petrov et al. 2023, arXiv 2305.15425)",
+    "parity": "Parity-aware BPE (Foroutan et al. 2025, arXiv 2508.04796)",
 }
 VERDICTS = {
     "reproduced": "our number equals the published one or is within a tenth of it, or the claim holds",
@@ -47,7 +51,7 @@ html_theme.sidebar_secondary.remove: true
 
 # What is reproduced
 
-Every table, figure, algorithm and numerical claim of seven documents: the published value, ours, and the
+Every table, figure, algorithm and numerical claim of nine documents: the published value, ours, and the
 reason for the difference. {items} items, {numbers} rows. This page is made from `data/reproduced.csv`
 when the site is built; in a notebook, `th.notebook.reproduced("08")` shows that notebook's rows.
 

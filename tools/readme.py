@@ -13,7 +13,10 @@ from pages import rows, series  # noqa: E402
 
 START, END = "<!-- %s: made by `make readme` -->", "<!-- end -->"
 HEAD = "| | notebook | finding |\n|---|---|---|\n"
-DOCUMENTS = "the paper, its summary, a thesis, AdaptBPE, Nemotron's recipe, a lecture and SuperBPE"
+DOCUMENTS = (
+    "the paper, its summary, a thesis, AdaptBPE, Nemotron's recipe, a lecture, SuperBPE, Petrov et al. "
+    "and parity-aware BPE"
+)
 
 
 def table():
@@ -31,7 +34,7 @@ def reproduced():
     verdicts = Counter(row["verdict"] for row in rows("data/reproduced.csv"))
     counts = ", ".join(f"{n} {verdict}" for verdict, n in verdicts.most_common())
     return (
-        f"**What is reproduced:** of {verdicts.total()} published quantities of seven documents "
+        f"**What is reproduced:** of {verdicts.total()} published quantities of nine documents "
         f"({DOCUMENTS}): {counts}. [data/reproduced.csv](data/reproduced.csv) has each of them, with "
         "the published value, ours and the reason for the difference.\n"
     )
