@@ -87,4 +87,11 @@ def follows(item, table):
     """Of a table's printed cells those that other printed cells constrain: do they agree?"""
     cells = figure("19_agreement")
     held = cells[cells.table == table].gap <= 0.5
-    return item, "printed cells that agree with those that constrain them", None, held, 0, "its cells"
+    return (
+        item,
+        "printed cells that agree with those that constrain them",
+        None,
+        held,
+        0,
+        "its cells",
+    )

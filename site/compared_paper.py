@@ -24,7 +24,12 @@ def paper():
     yield from pruning()
     yield from pruned_model()
     yield from exchanging()
-    for item, table in {"1": "Tables 1–3", "8": "Table 8", "9": "Table 9", "10": "Tables 6, 10"}.items():
+    for item, table in {
+        "1": "Tables 1–3",
+        "8": "Table 8",
+        "9": "Table 9",
+        "10": "Tables 6, 10",
+    }.items():
         yield follows(f"Table {item}@19", f"paper: {table}")
     yield follows("Section 5@19", "paper: section 5")
     corrected = figure("19_downstream").p_holm < 0.05
@@ -83,7 +88,12 @@ def extending():
     yield "Figure 7", claim, None, rare.naive > rare.continued
     rows = figure("14_drift").query("which == 'new' and read == 'all'").set_index("arm")
     for of, claim in (("moved", "move less far"), ("longer", "lose more of their length")):
-        yield "Figure 8", f"embeddings of naive tokens {claim}", None, [rows[of]["naive"] < rows[of]["fvt"]]
+        yield (
+            "Figure 8",
+            f"embeddings of naive tokens {claim}",
+            None,
+            [rows[of]["naive"] < rows[of]["fvt"]],
+        )
 
 
 def two_languages():

@@ -166,8 +166,8 @@ def findings(series, shows):
     for name, title in titles(series).items():
         picture, page = first_figure(name, shows), f"notebooks/{name}.html"
         cards.append(
-            f'<a class="finding" href="{page}"><img src="figures/{picture}.svg" alt="{escape(shows[picture])}" '
-            f'loading="lazy"><strong>{escape(title)}</strong><span>{escape(teaches[name])}</span></a>'
+            f'<a class="finding" href="{page}"><img src="figures/{picture}.svg" '
+            f'alt="{escape(shows[picture])}" loading="lazy"><strong>{escape(title)}</strong><span>{escape(teaches[name])}</span></a>'
         )
     return '<div class="gallery">\n' + "\n".join(cards) + "\n</div>"
 

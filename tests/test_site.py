@@ -89,9 +89,9 @@ def test_landing_page_is_the_readme_and_each_notebook_with_finding_and_figure(si
     assert "make figures" in page and "make test" in page and "$" not in page
     assert page.startswith("---") and "# tokhelpers\n" in page and 'id="00_bill"' in page
     for row in rows("series.csv"):
-        card = re.search(rf'<a class="finding" href="notebooks/{row["notebook"]}.html">.*?</a>', page)[
-            0
-        ]
+        card = re.search(
+            rf'<a class="finding" href="notebooks/{row["notebook"]}.html">.*?</a>', page
+        )[0]
         assert f"figures/{row['notebook'][:2]}_" in card and escape(row["teaches"]) in card
 
 
