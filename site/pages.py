@@ -165,10 +165,9 @@ def findings(series, shows):
     cards = []
     for name, title in titles(series).items():
         picture, page = first_figure(name, shows), f"notebooks/{name}.html"
-        cards.append(
-            f'<a class="finding" href="{page}"><img src="figures/{picture}.svg" '
-            f'alt="{escape(shows[picture])}" loading="lazy"><strong>{escape(title)}</strong><span>{escape(teaches[name])}</span></a>'
-        )
+        image = f'<img src="figures/{picture}.svg" alt="{escape(shows[picture])}" loading="lazy">'
+        said = f"<strong>{escape(title)}</strong><span>{escape(teaches[name])}</span>"
+        cards.append(f'<a class="finding" href="{page}">{image}{said}</a>')
     return '<div class="gallery">\n' + "\n".join(cards) + "\n</div>"
 
 
