@@ -233,15 +233,18 @@ def pruned_model():
 
 def exchanging():
     cells = figure("12_exchange")
-    estonian = cells[(cells.language == "Estonian") & (cells.added <= 64_000)]
-    for method in ("continued", "naive"):  # beyond, our text yields fewer tokens
-        rows = estonian[estonian.extension == method]
-        what = f"bytes per token of Estonian, {method}, up to 64,000 tokens"
-        yield "Table 4", what, rows.published, rows.ours
-    english = cells[(cells.language == "English") & (cells.extension == "continued")]
-    before = english.loc[english.added == 1_000, ["published", "ours"]].max()
-    lost = 100 * (1 - english[["published", "ours"]] / before)
-    yield "Table 4", "English: bytes per token lost, %, continued", lost.published, lost.ours
+    by_use = cells[cells.order == "leaf-frequency"]
+    by_use = by_use.set_index(["language", "extension", "added"]).sort_index()
+    for method in ("continued", "naive"):
+        for size in (16_000, 64_000):
+            cell = by_use.loc[("Estonian", method, size)]
+            what = f"bytes per token of Estonian, {method}, {size:,} exchanged"
+            yield "Table 4", what, cell.published, cell.ours, 3
+    english = by_use.loc[("English", "continued")]
+    lost = 100 * (1 - english[["published", "ours"]] / english[["published", "ours"]].loc[1_000])
+    for size in (64_000, 112_000):
+        what = f"English: bytes per token lost, %, continued, {size:,} exchanged"
+        yield "Table 4", what, lost.published[size], lost.ours[size]
     lost = th.notebook.load_measured("prune_then_extend").rename(columns={"order": "pruning_order"})
     lost = lost.replace({"extension": {"continued": "ours"}})
     five = th.notebook.load_published("paper_table_05").merge(
@@ -255,14 +258,12 @@ def exchanging():
     yield "Table 8@21", what, eight["default"], appended, 0
     at = lost.query("added == 16_000 and pruning_order == 'leaf-frequency'").set_index("extension")
     for method, name in (("ours", "continued"), ("naive", "naive")):
-        rows = five[(five.extension == method) & (five.added <= 64_000)]
-        yield (
-            "Table 5@12",
-            f"unreachable tokens, {name}, up to 64,000 tokens",
-            rows.unreachable_tokens,
-            rows.unreachable,
-            0,
-        )
+        by = "frequency" if method == "ours" else "leaf-frequency"
+        rows = five[(five.extension == method) & (five.pruning_order == by)].set_index("added")
+        for size in (16_000, 64_000):
+            what = f"unreachable tokens, {name}, {by}, {size:,} exchanged"
+            cell = rows.loc[size]
+            yield "Table 5@12", what, cell.unreachable_tokens, cell.unreachable, 0
         published = eight[f"prune+ext 16k {method}"]
         yield (
             "Table 8@12",
