@@ -405,3 +405,12 @@ def test_no_file_names_a_machine():
             text = (ROOT / name).read_text(encoding="utf-8")
             hit = machine.search(re.sub('"image/png": "[^"]*"', "", text))
             assert not hit, f"{name}: {hit[0]}"
+
+
+def test_right_answers_of_the_exam_are_not_found_by_their_letter():
+    exam = (ROOT / "notebooks" / "TEACHING.md").read_text(encoding="utf-8").split("## Questions")[1]
+    questions = [line for line in exam.splitlines() if re.match(r"\d+\. ", line)]
+    right = [re.findall(r"\(([abc])\) \*\*", line) for line in questions]
+    assert all(len(letters) == 1 for letters in right)
+    counts = [sum(letters == [letter] for letters in right) for letter in "abc"]
+    assert min(counts) > len(questions) / 4, counts

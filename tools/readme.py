@@ -35,7 +35,8 @@ def reproduced():
     counts = ", ".join(f"{n} {verdict}" for verdict, n in verdicts.most_common())
     return (
         f"**What is reproduced:** of {verdicts.total()} published quantities of nine documents "
-        f"({DOCUMENTS}): {counts}. [data/reproduced.csv](data/reproduced.csv) has each of them, with "
+        f"({DOCUMENTS}): {counts}. (*Direction only*: the same sign, another size; *re-analysed*: "
+        "statistics on printed numbers.) [data/reproduced.csv](data/reproduced.csv) has each of them, with "
         "the published value, ours and the reason for the difference.\n"
     )
 
