@@ -12,8 +12,8 @@ EXAMPLE = re.compile(r"(?m)^>>>(?:.+\n?)+")  # down to the next empty line
 
 def reference():
     """All pages of the API, by path: a list of names, and each folder's functions in full."""
-    found = {"package.md": overview()}
-    return found | {f"api/{folder}.md": chapter(folder) for folder in FOLDERS}
+    chapters = {f"api/{folder}.md": chapter(folder) for folder in FOLDERS}
+    return {"package.md": overview()} | chapters
 
 
 def overview():
@@ -29,8 +29,8 @@ def overview():
         for name in module.__all__:
             everyday = " (everyday)" if name in th.__all__ else ""
             link = f'<a href="api/{folder}.html#{anchor(name)}"><code>{name}</code></a>'
-            said = first_sentence(getattr(module, name)).replace("|", "\\|")
-            page.append(f"| {link}{everyday} | {said} |")
+            summary = first_sentence(getattr(module, name)).replace("|", "\\|")
+            page.append(f"| {link}{everyday} | {summary} |")
         page.append("")
     return "\n".join(page)
 
@@ -78,19 +78,14 @@ def declaration(name, value):
     line = name + arguments
     if len(line) <= 88:
         return line
-    each = list(signature(value).parameters.values())
-    kinds = [argument.kind for argument in each]
+    parameters = list(signature(value).parameters.values())
+    kinds = [parameter.kind for parameter in parameters]
     if Parameter.VAR_POSITIONAL not in kinds and Parameter.KEYWORD_ONLY in kinds:
-        each.insert(kinds.index(Parameter.KEYWORD_ONLY), "*")
-    inside = QUALIFIED.sub(r"\1", ",\n    ".join(map(str, each)))
-    return f"{name}(\n    {inside},\n){arguments[arguments.rindex(')') + 1 :]}"
+        parameters.insert(kinds.index(Parameter.KEYWORD_ONLY), "*")
+    lines = QUALIFIED.sub(r"\1", ",\n    ".join(map(str, parameters)))
+    return f"{name}(\n    {lines},\n){arguments[arguments.rindex(')') + 1 :]}"
 
 
 def markdown(docstring):
-    """A docstring as Markdown: its examples become blocks of code, literals get single backticks."""
-    text = EXAMPLE.sub(lambda found: f"```python\n{found[0].rstrip()}\n```\n", docstring)
-    return (
-        text.replace("<", "&lt;")
-        if "<" in re.sub(r"```.*?```|`[^`]*`", "", text, flags=re.S)
-        else text
-    )
+    """A docstring, which is Markdown but for its examples: these become blocks of code."""
+    return EXAMPLE.sub(lambda example: f"```python\n{example[0].rstrip()}\n```\n", docstring)

@@ -36,7 +36,7 @@ from .chunk_tables import CHUNK, Table
 
 THREADS = os.cpu_count() or 1  # compiled code releases the GIL
 TABLES = 16
-SOME = 1 << 20  # chunks that a table takes at a time, as it makes room as if all were new
+CHUNKS_AT_ONCE = 1 << 20  # chunks that a table takes at a time, as it makes room as if all were new
 MUCH = 1 << 24  # bytes of text, after which memory is worth releasing
 HIGHEST = np.uint64(60)  # bits of a hash choose the table
 PRIME, MIXER = np.uint64(0x100000001B3), np.uint64(0x9E3779B97F4A7C15)
@@ -191,8 +191,8 @@ def _split_batch(batch: Batch | Block, rules: np.ndarray, spaces: bool, lines: b
     batch, unique = batch.opened(), Table()
     chunks = np.empty(len(batch.text), CHUNK)
     n, sizes = _split(*batch, classes(), rules, spaces, lines, chunks)
-    for k in range(0, n, SOME):
-        unique.add(batch.text, chunks[k : min(k + SOME, n)], 0)
+    for k in range(0, n, CHUNKS_AT_ONCE):
+        unique.add(batch.text, chunks[k : min(k + CHUNKS_AT_ONCE, n)], 0)
     chunks = np.empty(unique.n, CHUNK)
     first = _by_table(unique.chunks, chunks)
     return Split(unique.text[: unique.used].copy(), chunks, first, len(batch.text), sizes)
