@@ -86,7 +86,7 @@ def extending():
     rare = uses.loc[["0", "1–9", "10–99"]].cumsum()
     claim = "naive yields more low-frequency tokens (never, below 10, below 100 uses)"
     yield "Figure 7", claim, None, rare.naive > rare.continued
-    rows = figure("14_drift").query("which == 'new' and read == 'all'").set_index("arm")
+    rows = figure("14_moved").groupby("arm")[["moved", "longer"]].median()
     for of, claim in (("moved", "move less far"), ("longer", "lose more of their length")):
         yield (
             "Figure 8",
