@@ -67,7 +67,8 @@ def supplements():
         lists = rows[rows.extension.str.startswith("Crawled")]
         lists = lists.pivot(index=["family", "extension"], columns="who", values="added")
         added = "SmolLM2" if name == "SmolLM2" else "the other two families"
-        yield "Table 6", f"tokens added to {added}, from medical terms", lists.published, lists.ours, 0
+        what = f"tokens added to {added}, from medical terms"
+        yield "Table 6", what, lists.published, lists.ours, 0
         for item, of in (("Table 15", "tokens %"), ("Table 16", "characters %")):
             change = "fewer tokens" if of == "tokens %" else "more characters"
             what = f"{change} than unextended, %, at equal numbers of added tokens, {name}"
@@ -102,12 +103,13 @@ def costs():
         if (stage, model) == ("fine-tuning", "BERT"):
             yield (
                 f"Figure {n}",
-                "the largest list makes little difference (under a tenth)",
+                "the largest extension makes little difference (under a tenth)",
                 None,
                 more < 0.1,
             )
         else:
-            yield f"Figure {n}", "the largest list takes over a tenth more memory", None, more > 0.1
+            what = "the largest extension takes over a tenth more memory"
+            yield f"Figure {n}", what, None, more > 0.1
 
 
 def adaptbpe():
