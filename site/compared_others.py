@@ -59,7 +59,7 @@ def supplements():
         what = f"tokens at equal minimum frequency per million words, {family}"
         yield "Table 4", what, theirs, np.exp(ours[family]), 0
     lists = table.dropna(subset="list").sort_values("list").set_index("who")[families]
-    what = "tokens of supplements trained on a list"
+    what = "tokens of supplements trained on medical terms"
     yield "Table 5", what, lists.loc["published"], lists.loc["ours"], 0
     shown = figure("07_compression")
     of_smollm2 = shown.family == "byte-level"
@@ -67,7 +67,8 @@ def supplements():
         lists = rows[rows.extension.str.startswith("Crawled")]
         lists = lists.pivot(index=["family", "extension"], columns="who", values="added")
         added = "SmolLM2" if name == "SmolLM2" else "the other two families"
-        yield "Table 6", f"tokens added to {added}, from lists", lists.published, lists.ours, 0
+        what = f"tokens added to {added}, from medical terms"
+        yield "Table 6", what, lists.published, lists.ours, 0
         for item, of in (("Table 15", "tokens %"), ("Table 16", "characters %")):
             change = "fewer tokens" if of == "tokens %" else "more characters"
             what = f"{change} than unextended, %, at equal numbers of added tokens, {name}"
@@ -102,12 +103,13 @@ def costs():
         if (stage, model) == ("fine-tuning", "BERT"):
             yield (
                 f"Figure {n}",
-                "the largest list makes little difference (under a tenth)",
+                "the largest extension makes little difference (under a tenth)",
                 None,
                 more < 0.1,
             )
         else:
-            yield f"Figure {n}", "the largest list takes over a tenth more memory", None, more > 0.1
+            what = "the largest extension takes over a tenth more memory"
+            yield f"Figure {n}", what, None, more > 0.1
 
 
 def adaptbpe():
