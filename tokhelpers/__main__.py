@@ -24,8 +24,8 @@ KINDS = ("byte-level-bpe", "sentencepiece-bpe", "unigram", "wordpiece")
 MEASURES = ["bytes_per_token", "chars_per_token", "tokens_per_word", "renyi_efficiency", "tokens"]
 
 
-def print_version(asked: bool) -> None:
-    if asked:
+def print_version(requested: bool) -> None:
+    if requested:
         cli.write(f"tokhelpers {th.__version__}")
         raise typer.Exit
 
@@ -145,10 +145,10 @@ def compare(
         names = (table.by + ": " + table.group).where(table.by != "all", "all")
         show(table.drop(columns=["by", "group"]).set_index(names.rename(None)), as_json)
         return
-    reading = {"split": split, "encoding": encoding, "errors": errors}
-    corpus = th.load_corpus(on, **reading)
+    options = {"split": split, "encoding": encoding, "errors": errors}
+    corpus = th.load_corpus(on, **options)
     if cli.is_drawn(corpus):
-        corpus = th.load_corpus(on, chars=chars, **reading)
+        corpus = th.load_corpus(on, chars=chars, **options)
     loaded = {name: load_logged(name) for name in tokenizers}  # a wrong name ends this at once
     content, size = cli.sampled(corpus, chars)
     rows = {}

@@ -216,10 +216,10 @@ def _check_parts(spec: TokenizerSpec, ids: np.ndarray) -> None:
     uses = np.isin(left, ids) | np.isin(right, ids)
     uses[ids] = False
     if uses.any():
-        whole = int(np.flatnonzero(uses)[0])
-        part = next(p for p in (int(left[whole]), int(right[whole])) if p in set(ids.tolist()))
+        child = int(np.flatnonzero(uses)[0])
+        part = next(p for p in (int(left[child]), int(right[child])) if p in set(ids.tolist()))
         raise ValueError(
-            f"{spec.tokens[whole]!r} is merged from {spec.tokens[part]!r}, which would be pruned: prune "
+            f"{spec.tokens[child]!r} is merged from {spec.tokens[part]!r}, which would be pruned: prune "
             "it as well, or prune leaves first (pruning_order(..., by='leaf-frequency'))"
         )
 

@@ -126,12 +126,12 @@ def _interpolated(
     other = UnigramParts.from_tokenizer(supplement)
     if missing := [token for token in tokens if token not in other.scores]:
         raise ValueError(f"the supplement lacks {missing[0]!r}: take tokens of its vocabulary")
-    there = {piece: math.exp(score) for piece, score in other.scores.items()}
-    here, fixed, scores = parts.scores, parts.fixed, {}
-    for piece in (*here, *tokens):
+    supplement_p = {piece: math.exp(score) for piece, score in other.scores.items()}
+    base_scores, fixed, scores = parts.scores, parts.fixed, {}
+    for piece in (*base_scores, *tokens):
         if piece in fixed:
             continue
-        old = math.exp(here[piece]) if piece in here else 0.0
-        p = alpha * there.get(piece, 0.0) + (1 - alpha) * old
-        scores[piece] = math.log(p) if p > 0 else here[piece]
+        old = math.exp(base_scores[piece]) if piece in base_scores else 0.0
+        p = alpha * supplement_p.get(piece, 0.0) + (1 - alpha) * old
+        scores[piece] = math.log(p) if p > 0 else base_scores[piece]
     return scores

@@ -146,7 +146,7 @@ class Search:
     def try_texts(self, rows: np.ndarray, texts: list[str]) -> np.ndarray:
         """Say for each token whether the encoding of its text contains it; note first examples."""
         produced, skipping = np.zeros(len(rows), bool), self.spec.merge_skipping
-        longer = []  # pre-tokens that contain a token and more, with the token's index in rows
+        containing = []  # pre-tokens that contain a token and more, with the token's index in rows
         pretokens = self.spec.pretokenize(texts)
         for k, (row, pieces) in enumerate(zip(rows.tolist(), pretokens, strict=True)):
             token, passed = self.tokens[row], self.passed[row]
@@ -157,9 +157,9 @@ class Search:
                 if piece == token:
                     produced[k] |= passed or skipping
                 elif passed and not (skipping and piece in self.spec.vocab):
-                    longer.append((piece, k))
-        if longer:
-            pieces, indices = zip(*longer, strict=True)
+                    containing.append((piece, k))
+        if containing:
+            pieces, indices = zip(*containing, strict=True)
             symbols = initial_ids(list(pieces), self.spec, dropping=True)
             ids, offsets = segment(*symbols, self.spec.merge_table)
             indices = np.repeat(indices, np.diff(offsets))

@@ -138,14 +138,14 @@ def check_answer(
         problem = f"{type(error).__name__}: {error}"
         sentence = f"the check uses your functions of the exercises above, and raises {problem}"
         return Verdict(False, f"Not checked yet: {sentence}.")
-    given, answer, right = answer, _rounded(answer, digits), _rounded(right, digits)
+    unrounded, answer, right = answer, _rounded(answer, digits), _rounded(right, digits)
     if _same(answer, right):
         return Verdict(True, "Right.")
     for mistake, sentence in (mistakes or {}).items():
         if _same(answer, _rounded(mistake, digits)):
             return Verdict(False, f"Not right yet: {sentence}")
     if not is_sequence or not isinstance(right, (list, tuple)):
-        return Verdict(False, f"Not right yet: it is not {_shortened(given)}.")
+        return Verdict(False, f"Not right yet: it is not {_shortened(unrounded)}.")
     if len(answer) != len(right):
         sizes = f"your answer has {len(answer)} items, and {len(right)} are expected"
         return Verdict(False, f"Not right yet: {sizes}.")

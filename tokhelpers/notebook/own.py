@@ -106,10 +106,10 @@ def _checked(settings: Mapping[str, object]) -> regex.Pattern | None:
     def refuse(name: str, expected: str):
         raise ValueError(f"{name} is {settings[name]!r}: {expected}")
 
-    tokens, least = settings.get("TOKENS"), settings.get("MIN_FREQUENCY", 1)
+    tokens, min_frequency = settings.get("TOKENS"), settings.get("MIN_FREQUENCY", 1)
     if tokens is not None and (type(tokens) is not int or tokens < 1):
         refuse("TOKENS", "give a whole number from 1 on, or None for the recommended size")
-    if type(least) is not int or least < 1:
+    if type(min_frequency) is not int or min_frequency < 1:
         refuse("MIN_FREQUENCY", "give a whole number from 1 on")
     characters = settings["CHARACTERS"]
     try:

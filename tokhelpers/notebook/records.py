@@ -83,8 +83,8 @@ def reproduced(notebook: str) -> pd.DataFrame:
     index = load_table(".", "reproduced", "index", dtype=dict.fromkeys(TEXTS, "string"))
     rows = index[index.notebook == notebook]
     if rows.empty:
-        known = ", ".join(sorted(set(index.notebook.dropna())))
-        raise ValueError(f"notebook {notebook!r} reproduces nothing; those that do: {known}")
+        available = ", ".join(sorted(set(index.notebook.dropna())))
+        raise ValueError(f"notebook {notebook!r} reproduces nothing; those that do: {available}")
     rows = rows.assign(quantity=rows.quantity.fillna(rows.what))
     shown = rows.columns.drop(["item", "place", "what"]).tolist()
     rows = rows.groupby(shown, sort=False, dropna=False, as_index=False)["item"].agg(", ".join)

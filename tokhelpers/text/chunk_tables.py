@@ -56,27 +56,27 @@ def _write_slots(slots, chunks, n):
 
 
 @compiled
-def _add(text, chunks, place, slots, known, known_text, n, used):
+def _add(text, chunks, place, slots, entries, entries_text, n, used):
     """Count chunks in a table; returns the new numbers of its chunks and of their bytes."""
     mask = np.uint64(len(slots) - 1)
     for k in range(len(chunks)):
         chunk = chunks[k]
         begin, size, slot = chunk.begin, chunk.end - chunk.begin, chunk.hash >> LOWER & mask
         while slots[slot] >= 0:
-            other = known[slots[slot]]
+            other = entries[slots[slot]]
             if other.hash == chunk.hash and other.end - other.begin == size:
                 i, j = other.begin, 0
-                while j < size and known_text[i + j] == text[begin + j]:
+                while j < size and entries_text[i + j] == text[begin + j]:
                     j += 1
                 if j == size:
                     other.count += chunk.count
                     break
             slot = slot + np.uint64(1) & mask
         if slots[slot] < 0:
-            slots[slot], other = n, known[n]
+            slots[slot], other = n, entries[n]
             other.begin, other.end, other.place = used, used + size, place + chunk.place
             other.hash, other.count = chunk.hash, chunk.count
             for j in range(size):
-                known_text[used + j] = text[begin + j]
+                entries_text[used + j] = text[begin + j]
             n, used = n + 1, used + size
     return n, used

@@ -251,15 +251,15 @@ def count_chunks(
         for group in chain(groups, [[], []]):  # the next group is read while threads work
             for future in being_added:
                 future.result()
-            done = [future.result() for future in being_split]
+            ready = [future.result() for future in being_split]
             being_added = [
-                pool.submit(_add_all, table, number, done, place)
+                pool.submit(_add_all, table, number, ready, place)
                 for number, table in enumerate(tables)
-                if any(batch.first[number] < batch.first[number + 1] for batch in done)
+                if any(batch.first[number] < batch.first[number + 1] for batch in ready)
             ]
             being_split = [pool.submit(split, batch) for batch in group]
-            sizes += sum((batch.sizes for batch in done), np.zeros(4, int))
-            place += sum(batch.size for batch in done)
+            sizes += sum((batch.sizes for batch in ready), np.zeros(4, int))
+            place += sum(batch.size for batch in ready)
     chunks = np.concatenate([table.chunks[["count", "place"]][: table.n] for table in tables])
     strings, order = pa.concat_arrays([t.strings() for t in tables]), np.argsort(chunks["place"])
     counts, strings = chunks["count"][order], strings.take(pa.array(order))

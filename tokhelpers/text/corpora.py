@@ -165,8 +165,8 @@ def file_corpus(name: str, *, column: str, errors: str, encoding: str, **_) -> C
     kind, _, place = name.partition(":")
     files = files_at(kind, place, ENDINGS[kind])
     if not any(isinstance(file, str) or file.stat().st_size for file in files):
-        kept = "the file is" if len(files) == 1 else f"all {len(files)} files are"
-        raise ValueError(f"{name}: {kept} empty")
+        subject = "the file is" if len(files) == 1 else f"all {len(files)} files are"
+        raise ValueError(f"{name}: {subject} empty")
     blocks = partial(_blocks, place, errors, encoding) if kind == "text" else None
     documents = partial(_documents, kind, place, column, errors, encoding)
     return Content("unknown (local file)", place, documents, name, blocks=blocks)

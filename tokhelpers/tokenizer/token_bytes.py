@@ -169,12 +169,12 @@ def have_only(raw, offsets, allowed):
     """Say which words have characters of which `allowed` is 2; of the first it may also be 1."""
     fits = np.zeros(len(offsets) - 1, np.bool_)
     for w in range(len(fits)):
-        k, end, least = offsets[w], offsets[w + 1], 1
+        k, end, lowest = offsets[w], offsets[w + 1], 1
         while k < end:
             code, after = character_at(raw, k)
-            if allowed[code] < least:
+            if allowed[code] < lowest:
                 break
-            k, least = after, 2
+            k, lowest = after, 2
         fits[w] = k == end
     return fits
 

@@ -85,8 +85,8 @@ def weight_of(text, begin):
 @compiled(inline="always")
 def begin_of(text, begins, at):
     """Where the word begins that has a symbol, or a gap, at `at`."""
-    begin, known = at, at >> STRIDE_BITS << STRIDE_BITS
-    while begin > known:
+    begin, recorded = at, at >> STRIDE_BITS << STRIDE_BITS
+    while begin > recorded:
         if text[begin - 1] <= BOUNDARY:
             return begin
         begin -= 1

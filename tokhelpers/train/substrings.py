@@ -194,13 +194,13 @@ def find_pieces(text: Text, pieces: Iterable[str]) -> tuple[list[str], Matches]:
     rest = _rests(text.codes, depth)
     places = np.flatnonzero(text.codes).astype(np.int32)
     order = _sort(text.codes, rest, places, depth, int(text.codes.max()) + 1)
-    string, in_order, found, ranks = text.string, order.tolist(), [], []
+    string, in_order, present, ranks = text.string, order.tolist(), [], []
     for piece in pieces:
         first = ranks[-1] if ranks else 0
         rank = bisect_left(in_order, piece, first, key=lambda i: string[i : i + depth])
         if rank < len(in_order) and string.startswith(piece, in_order[rank]):
-            found.append(piece)
+            present.append(piece)
             ranks.append(rank)
-    lengths = np.array([len(piece) for piece in found], np.int32)
+    lengths = np.array([len(piece) for piece in present], np.int32)
     shared = _shared(text.codes, rest, order)
-    return found, _match(order, shared, np.array(ranks, np.int64), lengths, len(text.codes))
+    return present, _match(order, shared, np.array(ranks, np.int64), lengths, len(text.codes))

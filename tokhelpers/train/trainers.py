@@ -73,14 +73,14 @@ def train_wordpiece(
         )
     special, initial = _initial_tokens(special_tokens, "[UNK]")
     options = {"best": "score", "prefix": prefix}
-    least = 0 if min_frequency is None else min_frequency
-    vocab, _, frequencies = _learn(words, counts, initial, vocab_size, least, **options)
+    lowest_count = 0 if min_frequency is None else min_frequency
+    vocab, _, frequencies = _learn(words, counts, initial, vocab_size, lowest_count, **options)
     if min_frequency is None:
         warn_of_rare_pairs(frequencies)
     options = {"continuing_subword_prefix": prefix, "max_input_chars_per_word": max_word_length}
     tokenizer.model = models.WordPiece(vocab, unk_token="[UNK]", **options)
     tokenizer.decoder = decoders.WordPiece(prefix=prefix, cleanup=False)
-    return _finish(tokenizer, special, vocab_size, least)
+    return _finish(tokenizer, special, vocab_size, lowest_count)
 
 
 def train_sentencepiece_bpe(

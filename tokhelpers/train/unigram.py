@@ -222,16 +222,16 @@ def learn_scores(
     order = sorted(range(len(words)), key=words.__getitem__)  # the result must not depend on it
     text, counts = write_text([words[i] for i in order]), np.asarray(counts)[order]
     characters = set(text.string) - {"\0"}
-    found, matches = find_pieces(text, chain(old, new, characters))
-    is_new = np.isin(np.array(found, object), np.array(new, object))
+    pieces, matches = find_pieces(text, chain(old, new, characters))
+    is_new = np.isin(np.array(pieces, object), np.array(new, object))
     occurrences = _occurrences(matches, text.starts, counts)
-    p = np.exp(np.array([old.get(token, unknown) for token in found]))
+    p = np.exp(np.array([old.get(token, unknown) for token in pieces]))
     p[is_new] = np.maximum(occurrences[is_new] / 2, 1) / occurrences.sum()
     for _ in range(rounds):
         expected = _expect(matches, p, text.starts, counts)
         expected[is_new] = np.maximum(expected[is_new], 1)
         p[is_new] = expected[is_new] / math.fsum(expected)
-    scores = dict(zip(found, np.log(p).tolist(), strict=True))
+    scores = dict(zip(pieces, np.log(p).tolist(), strict=True))
     return {token: scores.get(token, -math.log(math.fsum(expected))) for token in new}
 
 
