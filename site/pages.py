@@ -143,6 +143,12 @@ def titles(series):
     return found
 
 
+def described(series):
+    """The name of each notebook, what it finds or teaches, and its title."""
+    names = titles(series)
+    return [(row["notebook"], row["teaches"], names[row["notebook"]]) for row in series]
+
+
 def landing(series, shows):
     """The landing page: the README down to its table, then each notebook's finding and figure."""
     import api
@@ -161,12 +167,11 @@ def landing(series, shows):
 
 def findings(series, shows):
     """A card for each notebook, as HTML: its title, its finding, and the figure it opens with."""
-    teaches = {row["notebook"]: row["teaches"] for row in series}
     cards = []
-    for name, title in titles(series).items():
+    for name, teaches, title in described(series):
         picture, page = first_figure(name, shows), f"notebooks/{name}.html"
         image = f'<img src="figures/{picture}.svg" alt="{escape(shows[picture])}" loading="lazy">'
-        said = f"<strong>{escape(title)}</strong><span>{escape(teaches[name])}</span>"
+        said = f"<strong>{escape(title)}</strong><span>{escape(teaches)}</span>"
         cards.append(f'<a class="finding" href="{page}">{image}{said}</a>')
     return '<div class="gallery">\n' + "\n".join(cards) + "\n</div>"
 
@@ -192,12 +197,11 @@ def galleries(series, shows):
 def gallery(series, shows):
     """A page of figures, notebook by notebook."""
     first, last = (series[i]["notebook"][:2] for i in (0, -1))
-    teaches = {row["notebook"]: row["teaches"] for row in series}
     page = [
         f"# Figures of notebooks {first} to {last}\n\nEach opens larger when it is clicked; its "
         "numbers are the CSV file beside it.\n"
     ]
-    for name, title in titles(series).items():
+    for name, teaches, title in described(series):
         link = f'<a href="notebooks/{name}.html#%s">Notebook {name[:2]}</a> · '
         cards = [
             figure(each, said, caption=f"<p>{escape(said)}</p>{link % each}")
@@ -205,7 +209,7 @@ def gallery(series, shows):
             if each[:2] == name[:2]
         ]
         if cards:
-            finding = f"{teaches[name][0].upper()}{teaches[name][1:]}."
+            finding = f"{teaches[0].upper()}{teaches[1:]}."
             page.append(
                 f'## {title}\n\n{finding}\n\n<div class="gallery">\n'
                 + "\n".join(cards)
