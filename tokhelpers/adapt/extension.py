@@ -8,7 +8,7 @@ from itertools import chain, islice
 
 from tokenizers import Tokenizer
 
-from ..text.counting import count_pretokens, ensure_counts
+from ..text.counting import count_pretokens
 from ..text.pretokens import Pretokens
 from ..tokenizer.checks import positive
 from ..tokenizer.library import as_encoder
@@ -87,7 +87,7 @@ def continue_bpe(
     [('Ġba', 't')]
     """
     spec = TokenizerSpec.from_tokenizer(tokenizer)
-    words = ensure_counts(corpus, tokenizer)
+    words = count_pretokens(corpus, tokenizer)
     n_tokens = positive("n_tokens", n_tokens, 0)
     positive("min_frequency", min_frequency)
     if max_token_length is not None:

@@ -10,7 +10,7 @@ from numbers import Integral
 import numpy as np
 from tokenizers import Tokenizer
 
-from ..text.counting import ensure_counts
+from ..text.counting import count_pretokens
 from ..text.pretokens import Pretokens
 from ..tokenizer.encoder import Encoder
 from ..tokenizer.library import as_encoder
@@ -73,7 +73,7 @@ def pruning_order(
 def _counted(corpus, tokenizer, by: str) -> Pretokens:
     if corpus is None:
         raise ValueError(f"by={by!r} counts tokens in a text: give a corpus")
-    return ensure_counts(corpus, tokenizer)
+    return count_pretokens(corpus, tokenizer)
 
 
 def _unigram_order(tokenizer: Tokenizer, corpus, by: str) -> list[str]:

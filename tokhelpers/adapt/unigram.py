@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from tokenizers import Tokenizer
 
-from ..text.counting import ensure_counts
+from ..text.counting import count_pretokens
 from ..text.pretokens import Pretokens
 from ..tokenizer.library import LibraryEncoder, as_encoder
 from ..tokenizer.renumbering import placeholder, renumbered
@@ -110,7 +110,7 @@ def extended_unigram(
         raise ValueError("scores come from a corpus or from a supplement: give one of the two")
     if supplement is not None:
         return parts.with_scores(_interpolated(parts, tokens, supplement, alpha)).to_tokenizer()
-    words = ensure_counts(corpus, parts.encoder)
+    words = count_pretokens(corpus, parts.encoder)
     fixed = parts.fixed
     old = {piece: score for piece, score in parts.scores.items() if piece not in fixed}
     scores = learn_scores(words.words, words.counts, old, tokens) if tokens else {}

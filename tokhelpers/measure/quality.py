@@ -9,7 +9,7 @@ from tokenizers import Tokenizer
 from ..adapt.extension import Extension
 from ..adapt.methods import extended_by_sizes
 from ..text.corpora import documents_of
-from ..text.counting import ensure_counts
+from ..text.counting import count_pretokens
 from ..text.pretokens import Pretokens
 from ..tokenizer.encoder import Encoder
 from ..tokenizer.library import as_encoder, open_tokenizer
@@ -88,10 +88,10 @@ def evaluate(
     encoder = open_tokenizer(tokenizer)
     corpus = measurable(corpus, encoder)
     if encoder.splits_at_added:  # which are text as well: it may consist of them
-        words = ensure_counts(corpus, pretokenizer_only(encoder.pretokenizer_config))
+        words = count_pretokens(corpus, pretokenizer_only(encoder.pretokenizer_config))
         counts = _counts_in_text(encoder, corpus, words.pretokenizer_config)
     else:
-        words = ensure_counts(corpus, encoder)
+        words = count_pretokens(corpus, encoder)
         counts = encoder.count_tokens(words)
     return _measures(words, counts, _ids_of(encoder, added), encoder)
 
@@ -109,7 +109,7 @@ def measurable(
     Pretokens(1 unique, 1 in all)
     """
     if not as_encoder(tokenizer).splits_at_added:
-        return ensure_counts(corpus, tokenizer)
+        return count_pretokens(corpus, tokenizer)
     if isinstance(corpus, Pretokens):
         raise ValueError(
             "this tokenizer has added tokens, which split raw text: give documents, not counts"
@@ -210,7 +210,7 @@ def evaluate_sizes(
     """
     base = TokenizerSpec.from_tokenizer(tokenizer)
     test = list(test) if isinstance(test, Iterator) else test
-    words, rows = ensure_counts(test, base), []
+    words, rows = count_pretokens(test, base), []
     extended = [extended_by_sizes(base, e, sizes, how=how) for e, how in methods.values()]
     for size, *specs in zip(sizes, *extended, strict=True):
         for (method, (extension, _)), spec in zip(methods.items(), specs, strict=True):

@@ -12,7 +12,7 @@ from tokenizers import Tokenizer
 from ..adapt.extension import Extension, continue_bpe, extend
 from ..measure.quality import evaluate, measurable
 from ..text.corpora import Corpus
-from ..text.counting import ensure_counts
+from ..text.counting import count_pretokens
 from ..text.pretokens import Pretokens
 from ..tokenizer.checks import positive
 from ..tokenizer.spec import TokenizerSpec
@@ -66,7 +66,7 @@ def recommend_size(
     training_config(model_config, base.next_id, head, batch, length)  # fail early
     if sizes is not None and not (sizes := sorted({positive("a size", n) for n in sizes})):
         raise ValueError("sizes is empty: pass numbers of tokens to add, such as [1000]")
-    train, test = ensure_counts(corpus, base), measurable(_test_text(corpus, test), base)
+    train, test = count_pretokens(corpus, base), measurable(_test_text(corpus, test), base)
     extension = _continued(base, train, sizes)
     added = np.array([0, *(sizes or _default_sizes(len(extension.tokens)))])
     quality = pd.DataFrame(evaluate(extend(base, extension, n), test) for n in added.tolist())

@@ -81,13 +81,6 @@ def count_pretokens(
     return Pretokens(words, counts, *_text_sizes(corpus, config, sizes), config).at_least(min_count)
 
 
-def ensure_counts(
-    corpus: Iterable[str] | Pretokens, tokenizer: Tokenizer | TokenizerSpec
-) -> Pretokens:
-    """Count the pre-tokens of a corpus, unless it is counts by the tokenizer's own pre-tokenizer."""
-    return count_pretokens(corpus, tokenizer)
-
-
 def _checked(counts: Pretokens, config: str) -> Pretokens:
     if counts.pretokenizer_config != config:
         raise ValueError(

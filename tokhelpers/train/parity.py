@@ -12,7 +12,7 @@ from itertools import chain
 import numpy as np
 from tokenizers import Tokenizer
 
-from ..text.counting import ensure_counts
+from ..text.counting import count_pretokens
 from ..text.pretokens import Pretokens
 from ..tokenizer.checks import whole_number
 from ..tokenizer.segmentation import initial_ids, segment
@@ -159,8 +159,8 @@ def count_languages(
             f"corpora and development have different languages, first {different[0]!r}: give each "
             "language in both"
         )
-    training = [ensure_counts(corpus, tokenizer) for corpus in corpora.values()]
-    return training, [ensure_counts(development[language], tokenizer) for language in corpora]
+    training = [count_pretokens(corpus, tokenizer) for corpus in corpora.values()]
+    return training, [count_pretokens(development[language], tokenizer) for language in corpora]
 
 
 def train_parity_bpe(

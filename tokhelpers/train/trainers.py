@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyarrow import compute
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
-from ..text.counting import ensure_counts
+from ..text.counting import count_pretokens
 from ..text.pretokens import Pretokens
 from ..tokenizer.checks import SURROGATE, positive, whole_number
 from ..tokenizer.formats import SPACED_WORDS, SPELLED_BYTES, spaced_decoder, spaced_steps
@@ -64,7 +64,7 @@ def train_wordpiece(
         pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     isolating = _isolating(isolate_digits, isolate_punctuation)
     tokenizer = _without_model(normalizer, [pre_tokenizer, *isolating])
-    words, counts = _without_long_words(ensure_counts(corpus, tokenizer), max_word_length)
+    words, counts = _without_long_words(count_pretokens(corpus, tokenizer), max_word_length)
     with_prefix = words.filter(compute.match_substring(words, prefix)) if prefix else []
     if len(with_prefix):
         raise ValueError(
@@ -117,7 +117,7 @@ def train_sentencepiece_bpe(
     ['▁low', '▁', '<0x62>', 'low']
     """
     tokenizer = _with_spaces(normalizer, isolate_digits, isolate_punctuation)
-    words, counts = _without_long_words(ensure_counts(corpus, tokenizer), max_word_length)
+    words, counts = _without_long_words(count_pretokens(corpus, tokenizer), max_word_length)
     unk = None if byte_fallback else "<unk>"
     special, initial = _initial_tokens(special_tokens, unk, BYTE_TOKENS * byte_fallback)
     if max_token_length is not None:
@@ -165,7 +165,7 @@ def train_byte_level_bpe(
         )
     isolating = _isolating(isolate_digits, isolate_punctuation)
     tokenizer = _without_model(normalizer, [*isolating, pre_tokenizer])
-    words, counts = _without_long_words(ensure_counts(corpus, tokenizer), max_word_length)
+    words, counts = _without_long_words(count_pretokens(corpus, tokenizer), max_word_length)
     special, initial = _initial_tokens(special_tokens, None, sorted(byte_alphabet()))
     vocab, merges, _ = _learn(words, counts, initial, vocab_size, min_frequency)
     tokenizer.model, tokenizer.decoder = models.BPE(vocab, merges), decoders.ByteLevel()
@@ -200,7 +200,7 @@ def train_unigram(
     tokenizer = _with_spaces(normalizer, isolate_digits, isolate_punctuation)
     if byte_fallback:  # otherwise text that spells <0x41> would become the byte token
         tokenizer.pre_tokenizer = pre_tokenizers.Sequence([tokenizer.pre_tokenizer, SPELLED_BYTES])
-    words, counts = _without_long_words(ensure_counts(corpus, tokenizer), max_word_length)
+    words, counts = _without_long_words(count_pretokens(corpus, tokenizer), max_word_length)
     words = words.to_pylist()
     special, initial = _initial_tokens(special_tokens, "<unk>", BYTE_TOKENS * byte_fallback)
     size = _checked_size(vocab_size, initial, set("".join(words))) - len(initial)
