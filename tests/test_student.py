@@ -58,14 +58,16 @@ def test_an_answer_is_compared_by_its_parts_when_there_is_one():
     assert str(check_answer(3, [1, 2])) == "Not right yet: it is not 3."
     told = str(check_answer([1, 2], lambda: sorted([..., ...])))
     assert told.startswith("Not checked yet: ") and "raises TypeError: " in told
-    mistakes = {}
 
-    def right():
-        mistakes[1 + 3] = "count again."
-        return 1 + 2
 
-    assert check_answer(3, right, mistakes).right
-    assert str(check_answer(4, right, mistakes)) == "Not right yet: count again."
+def test_a_function_returns_the_answer_alone_or_with_the_mistakes():
+    def with_mistakes():
+        return 1 + 2, {1 + 3: "count again."}
+
+    assert check_answer(3, with_mistakes).right
+    assert str(check_answer(4, with_mistakes)) == "Not right yet: count again."
+    assert str(check_answer(4, lambda: 3, {4: "one less."})) == "Not right yet: one less."
+    assert check_answer((1, 2), lambda: (1, 2)).right
 
 
 # --- the notebooks -------------------------------------------------------------------------------

@@ -111,12 +111,11 @@ def check_answer(
 ) -> Verdict:
     """Say in a sentence whether an answer is right; ``mistakes`` maps likely mistakes to sentences.
 
-    ``right`` is the correct answer or a function that computes it, so that no file shows it. The
-    function is called only if there is an answer, and before ``mistakes`` is read, to which it may
-    add. If it raises an error, as with an unsolved function of an earlier exercise, the sentence says
-    so; of a NotImplementedError, the sentence is its message. Of a tuple or list, the sentence names
-    the first item that differs. With ``digits`` numbers are compared after rounding to that many
-    decimals.
+    ``right`` is the correct answer or a function that computes it, so that no file shows it, alone or
+    as a pair with the mistakes. It is called only if there is an answer. If it raises an error, as
+    with an unsolved function of an earlier exercise, the sentence says so; of a NotImplementedError,
+    the sentence is its message. Of a tuple or list, the sentence names the first item that differs.
+    With ``digits`` numbers are compared after rounding to that many decimals.
 
     >>> check_answer(..., 3)
     Not solved yet: put your answer in place of the dots.
@@ -132,6 +131,8 @@ def check_answer(
         return Verdict(False, "Not solved yet: put your answer in place of the dots.")
     try:
         right = right() if callable(right) else right
+        if isinstance(right, tuple) and len(right) == 2 and isinstance(right[1], dict):
+            right, mistakes = right
     except NotImplementedError as error:
         return Verdict(False, f"Not checked yet: {error}.")
     except Exception as error:  # of a function from an earlier exercise, say
