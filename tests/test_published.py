@@ -9,10 +9,13 @@ import re
 from decimal import ROUND_HALF_UP, Decimal
 from functools import partial
 from pathlib import Path
+from runpy import run_path
 
+import pandas as pd
 import pytest
 from test_project import rows as data
 
+import tokhelpers as th
 from tokhelpers import textbook
 
 PAPER = Path(__file__).parents[1] / "data" / "paper"
@@ -258,3 +261,8 @@ def test_slips_of_the_lecture():
         "bpe funny split": (printed, split),
         "stated probability of hu": ("15/155", f"{seed['su']}/{sum(seed.values())}"),
     }
+
+
+def test_the_stored_gaps_of_printed_cells_are_those_computed_today():
+    computed = run_path(str(PAPER.parents[1] / "tools" / "printed_cells.py"))["printed_cells"]()
+    pd.testing.assert_frame_equal(th.notebook.load_measured("printed_cells"), computed, rtol=1e-5)
