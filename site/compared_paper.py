@@ -217,7 +217,7 @@ def pruning():
         (["frequency", "leaf-frequency"], "by use"),
     ):
         both = five[five.order.isin(orders)]
-        what = f"unreachable tokens after pruning {names}"
+        what = f"unreachable tokens after pruning {names}, mean of 8 sizes and 2 criteria"
         yield "Table 5@11", what, both.published, both.ours, 0
 
 
