@@ -5,6 +5,7 @@ from .drawings import (
     draw_lattice as draw_lattice,
     draw_merges as draw_merges,
     draw_pipeline as draw_pipeline,
+    draw_tokens as draw_tokens,
 )
 from .figures import (
     label_lines as label_lines,

@@ -74,6 +74,23 @@ def draw_pipeline(text: str, tokenizer, *, title: str = ""):
     return draw_boxes(rows, title=title)
 
 
+def draw_tokens(texts: Mapping[str, str], tokenizer, *, title: str = ""):
+    """Draw a row for each text, with a box for each of its tokens; the keys of ``texts`` label the rows.
+
+    No token should end within a character.
+
+    >>> _, table = draw_tokens({"one": "a bat"}, th.train_byte_level_bpe(["bat bat"], vocab_size=258))
+    >>> table.text.tolist()
+    ['a', '␣', 'bat']
+    """
+    rows, backend = [], without_truncation(tokenizer)
+    for label, text in texts.items():
+        offsets = backend.encode(text, add_special_tokens=False).offsets
+        boxes = [(a, b, text[a:b].replace(" ", "␣"), "plain") for a, b in offsets]
+        rows.append((f"{label}: {len(boxes)} tokens", boxes))
+    return draw_boxes(rows, title=title)
+
+
 def draw_merges(
     states: Sequence[Sequence[str]],
     *,
