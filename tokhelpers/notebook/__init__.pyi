@@ -3,6 +3,7 @@ from .drawings import (
     draw_boxes as draw_boxes,
     draw_index as draw_index,
     draw_lattice as draw_lattice,
+    draw_longest_match as draw_longest_match,
     draw_merges as draw_merges,
     draw_pipeline as draw_pipeline,
     draw_tokens as draw_tokens,

@@ -91,6 +91,26 @@ def draw_tokens(texts: Mapping[str, str], tokenizer, *, title: str = ""):
     return draw_boxes(rows, title=title)
 
 
+def draw_longest_match(word: str, steps: Iterable[Mapping], *, title: str = ""):
+    """Draw the search for the longest match: a row for each candidate, in colour if it is a token.
+
+    ``steps`` is the trace of ``textbook.tokenize_wordpiece`` for a word, with the prefix ##.
+
+    >>> steps = [{"tried": ["at", "a"], "token": "a"}, {"tried": ["##t"], "token": "##t"}]
+    >>> draw_longest_match("at", steps)[1].row.tolist()
+    ['word', 'word', 'no match', 'match', 'match']
+    """
+    start, rows = 0, [("word", [(i, i + 1, letter, "plain") for i, letter in enumerate(word)])]
+    for step in steps:
+        for candidate in step["tried"]:
+            stop = start + len(candidate.removeprefix("##"))
+            found = candidate == step["token"]
+            label, kind = ("match", "new") if found else ("no match", "failed")
+            rows.append((label, [(start, stop, candidate, kind)]))
+        start = stop
+    return draw_boxes(rows, title=title)
+
+
 def draw_merges(
     states: Sequence[Sequence[str]],
     *,
