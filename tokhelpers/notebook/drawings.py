@@ -91,6 +91,28 @@ def draw_tokens(texts: Mapping[str, str], tokenizer, *, title: str = ""):
     return draw_boxes(rows, title=title)
 
 
+def draw_bytes(text: str, tokenizer, *, title: str = ""):
+    """Draw a text as characters, UTF-8 bytes and tokens of a SentencePiece tokenizer.
+
+    The scale is in bytes; the space, byte 20, is shown as ▁.
+
+    >>> draw_bytes("é", th.train_sentencepiece_bpe(["a bat"], vocab_size=260))[1].text.tolist()
+    ['▁', 'é', '20', 'C3', 'A9', '▁', '<0xC3>', '<0xA9>']
+    """
+    spaced = ["▁", *text.replace(" ", "▁")]
+    encoded = b"".join(c.replace("▁", " ").encode() for c in spaced)
+    tokens = without_truncation(tokenizer).encode(text, add_special_tokens=False).tokens
+    labels = {"characters": spaced, "UTF-8 bytes": [f"{b:02X}" for b in encoded], "tokens": tokens}
+    rows = []
+    for name, texts in labels.items():
+        is_byte = [name == "UTF-8 bytes" or t.startswith("<0x") for t in texts]
+        sizes = [len(t.replace("▁", " ").encode()) for t in texts]
+        widths = np.where(is_byte, 1, sizes).tolist()
+        sides = pairwise(accumulate(widths, initial=0))
+        rows.append((name, [(*side, t, "plain") for side, t in zip(sides, texts, strict=True)]))
+    return draw_boxes(rows, title=title)
+
+
 def draw_longest_match(word: str, steps: Iterable[Mapping], *, title: str = ""):
     """Draw the search for the longest match: a row for each candidate, in colour if it is a token.
 
