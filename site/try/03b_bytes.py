@@ -1,5 +1,5 @@
 # Byte fallback
-# Into how many tokens is `▁shells🐚` segmented, and `▁naïve`? Count before you run. Then try words
+# How many tokens does `▁shells🐚` take, and how many `▁naïve`? Count before you run. Then try words
 # of your own, in any script.
 
 from textbook import (

@@ -1,10 +1,13 @@
 from .checks import check as check, check_answer as check_answer, mytok as mytok
 from .drawings import (
     draw_boxes as draw_boxes,
+    draw_bytes as draw_bytes,
     draw_index as draw_index,
     draw_lattice as draw_lattice,
+    draw_longest_match as draw_longest_match,
     draw_merges as draw_merges,
     draw_pipeline as draw_pipeline,
+    draw_tokens as draw_tokens,
 )
 from .figures import (
     label_lines as label_lines,

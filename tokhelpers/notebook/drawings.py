@@ -74,6 +74,65 @@ def draw_pipeline(text: str, tokenizer, *, title: str = ""):
     return draw_boxes(rows, title=title)
 
 
+def draw_tokens(texts: Mapping[str, str], tokenizer, *, title: str = ""):
+    """Draw a row for each text, with a box for each of its tokens; the keys of ``texts`` label the rows.
+
+    No token should end within a character.
+
+    >>> _, table = draw_tokens({"one": "a bat"}, th.train_byte_level_bpe(["bat bat"], vocab_size=258))
+    >>> table.text.tolist()
+    ['a', '␣', 'bat']
+    """
+    rows, backend = [], without_truncation(tokenizer)
+    for label, text in texts.items():
+        offsets = backend.encode(text, add_special_tokens=False).offsets
+        boxes = [(a, b, text[a:b].replace(" ", "␣"), "plain") for a, b in offsets]
+        rows.append((f"{label}: {len(boxes)} tokens", boxes))
+    return draw_boxes(rows, title=title)
+
+
+def draw_bytes(text: str, tokenizer, *, title: str = ""):
+    """Draw a text as characters, UTF-8 bytes and tokens of a SentencePiece tokenizer.
+
+    The scale is in bytes; the space, byte 20, is shown as ▁.
+
+    >>> draw_bytes("é", th.train_sentencepiece_bpe(["a bat"], vocab_size=260))[1].text.tolist()
+    ['▁', 'é', '20', 'C3', 'A9', '▁', '<0xC3>', '<0xA9>']
+    """
+    spaced = ["▁", *text.replace(" ", "▁")]
+    encoded = b"".join(c.replace("▁", " ").encode() for c in spaced)
+    tokens = without_truncation(tokenizer).encode(text, add_special_tokens=False).tokens
+    labels = {"characters": spaced, "UTF-8 bytes": [f"{b:02X}" for b in encoded], "tokens": tokens}
+    rows = []
+    for name, texts in labels.items():
+        is_byte = [name == "UTF-8 bytes" or t.startswith("<0x") for t in texts]
+        sizes = [len(t.replace("▁", " ").encode()) for t in texts]
+        widths = np.where(is_byte, 1, sizes).tolist()
+        sides = pairwise(accumulate(widths, initial=0))
+        rows.append((name, [(*side, t, "plain") for side, t in zip(sides, texts, strict=True)]))
+    return draw_boxes(rows, title=title)
+
+
+def draw_longest_match(word: str, steps: Iterable[Mapping], *, title: str = ""):
+    """Draw the search for the longest match: a row for each candidate, in colour if it is a token.
+
+    ``steps`` is the trace of ``textbook.tokenize_wordpiece`` for a word, with the prefix ##.
+
+    >>> steps = [{"tried": ["at", "a"], "token": "a"}, {"tried": ["##t"], "token": "##t"}]
+    >>> draw_longest_match("at", steps)[1].row.tolist()
+    ['word', 'word', 'no match', 'match', 'match']
+    """
+    start, rows = 0, [("word", [(i, i + 1, letter, "plain") for i, letter in enumerate(word)])]
+    for step in steps:
+        for candidate in step["tried"]:
+            stop = start + len(candidate.removeprefix("##"))
+            found = candidate == step["token"]
+            label, kind = ("match", "new") if found else ("no match", "failed")
+            rows.append((label, [(start, stop, candidate, kind)]))
+        start = stop
+    return draw_boxes(rows, title=title)
+
+
 def draw_merges(
     states: Sequence[Sequence[str]],
     *,
