@@ -9,7 +9,6 @@ import re
 from decimal import ROUND_HALF_UP, Decimal
 from functools import partial
 from pathlib import Path
-from runpy import run_path
 
 import pandas as pd
 import pytest
@@ -17,6 +16,7 @@ from test_project import rows as data
 
 import tokhelpers as th
 from tokhelpers import textbook
+from tools.printed_cells import printed_cells
 
 PAPER = Path(__file__).parents[1] / "data" / "paper"
 TABLES = sorted(p.name for p in PAPER.glob("*.csv") if p.name not in {"sources.csv", "slips.csv"})
@@ -264,5 +264,5 @@ def test_slips_of_the_lecture():
 
 
 def test_the_stored_gaps_of_printed_cells_are_those_computed_today():
-    computed = run_path(str(PAPER.parents[1] / "tools" / "printed_cells.py"))["printed_cells"]()
-    pd.testing.assert_frame_equal(th.notebook.load_measured("printed_cells"), computed, rtol=1e-5)
+    stored = th.notebook.load_measured("printed_cells")
+    pd.testing.assert_frame_equal(stored, printed_cells(), rtol=1e-5)

@@ -67,12 +67,6 @@ PREDICTIONS = {
     "pruning": "leaf-frequency counted on the text itself costs least; from 49,152 to 17,000 tokens "
     "English loses under 0.1 bits by re-cutting, and renormalising gives back under 0.02; Python, "
     "which nobody counted, loses several times as much",
-    "exchange": "4,000 pruned tokens cost under 0.01 bits on HPO and English and some 0.05 on "
-    "Python, and reading HPO does not give them back; exchanged is as far behind none as extended "
-    "(0.1 at the start, 0.06 after 25 steps); none itself loses 0.05 in English by reading HPO",
-    "longer": "another order of the text gives the same differences within 0.01; after 40 steps "
-    "(50,000 tokens) extended and exchanged are 0.09 behind none on HPO (0.104 after 25), and the "
-    "exchanged model still loses nothing more in English and Python than the extended one",
     "chapters": "fewer tokens, slightly more right chapters: continued ahead of none by 1 to 2 points, "
     "AdaptBPE between BPE and continued; no difference beyond 2 points",
     "questions": "the model is below counting shared words (56 to 59 %) with letters, and near it "
@@ -370,6 +364,14 @@ def unextended(field: str) -> pd.DataFrame:
     return scored(th.load_model(MODEL), rows_of(base(), field_texts(field)))
 
 
+@cache
+def scored_start(field: str, method: str, n: int, tied: bool, start: str) -> pd.DataFrame:
+    """The scores of each text with new tokens that start in one of the ways."""
+    tokenizer, model = extended(field, method, n), th.load_model(MODEL)
+    model = started(tokenizer, start, model if tied else untied(model))
+    return scored(model, rows_of(tokenizer, field_texts(field)), new=new_ids(tokenizer))
+
+
 def one_start(field, method, n, tied, start) -> dict:
     """The loss with one start: against no extension text by text, and on texts without a new token."""
     texts, none = field_texts(field), unextended(field)
@@ -377,8 +379,7 @@ def one_start(field, method, n, tied, start) -> dict:
         return {"bits": bits(none, texts).sum()}
     tokenizer = extended(field, method, n)
     rows, new = rows_of(tokenizer, texts), new_ids(tokenizer)
-    model = th.load_model(MODEL)
-    found = scored(started(tokenizer, start, model if tied else untied(model)), rows, new=new)
+    found = scored_start(field, method, n, tied, start)
     more = bits(found, texts) - bits(none, texts)
     without = [not set(row) & set(new) for row in rows]
     size = sum(len(t.encode()) for t, w in zip(texts, without, strict=True) if w)
@@ -401,20 +402,12 @@ def from_fvt() -> pd.DataFrame:
     return row_by_row("from_fvt", ["field", "added", "start"], cases, one_difference)
 
 
-@cache
-def bits_of_start(field: str, n: int, start: str) -> pd.Series:
-    """The bits of each text with continued tokens that start in one of the ways."""
-    texts, tokenizer = field_texts(field), extended(field, "continued", n)
-    return bits(scored(started(tokenizer, start), rows_of(tokenizer, texts)), texts)
-
-
 def one_difference(field: str, n: int, start: str) -> dict:
-    difference = bits_of_start(field, n, start) - bits_of_start(field, n, "fvt")
-    return {
-        "less_fvt": difference.sum(),
-        "interval": paired(difference),
-        "texts": len(difference),
-    }
+    own, fvt = (
+        bits(scored_start(field, "continued", n, True, name), field_texts(field))
+        for name in (start, "fvt")
+    )
+    return {"less_fvt": (own - fvt).sum(), "interval": paired(own - fvt), "texts": len(own)}
 
 
 UNTIED = [(False, s) for s in ("fvt", "first-last", *STARTS[-2:])]
@@ -598,8 +591,6 @@ def one_pruning(text: str, by: str, counted: str, n: int) -> dict:
 
 # --- 12: exchange --------------------------------------------------------------------------------
 EXCHANGED = 4_000
-EXCHANGE_POINTS = {0: (0, 25), 1: (0, 25, 40)}  # of each order of the text
-EXCHANGES = ("none", "extended", "pruned", "exchanged")
 
 
 @cache
@@ -615,41 +606,6 @@ def exchange_tokenizer(arm: str):
         tokenizer = th.extend(tokenizer, th.continue_bpe(tokenizer, text, EXCHANGED))
     assert tokenizer.id_to_token(END) == base().id_to_token(END)
     return tokenizer
-
-
-def exchange_run(arm: str, seed: int) -> pd.DataFrame:
-    """One reading: bits of each text of three kinds, before and after the same definitions."""
-    tokenizer = exchange_tokenizer(arm)
-    texts = pruning_texts() | {"hpo": held_out()}
-    rows = {name: rows_of(tokenizer, some) for name, some in texts.items()}
-
-    def measure(model) -> dict:
-        found = {name: bits(scored(model, rows[name]), texts[name]) for name in texts}
-        return {name: json.dumps(values.round(9).tolist()) for name, values in found.items()}
-
-    def make():
-        return started(tokenizer, "fvt")
-
-    return read_on(f"exchange-{arm}", make, tokenizer, seed=seed, points=EXCHANGE_POINTS[seed],
-                   measure=measure)  # fmt: skip
-
-
-def exchange(seed: int) -> pd.DataFrame:
-    """Every arm against none at the same step: what none learns from HPO is not credited to it."""
-    made, texts = [], pruning_texts() | {"hpo": held_out()}
-    runs = {arm: exchange_run(arm, seed) for arm in EXCHANGES}
-    for arm, run in runs.items():
-        for (_, row), (_, none) in zip(run.iterrows(), runs["none"].iterrows(), strict=True):
-            for name in TEXTS:
-                values = pd.Series(json.loads(row[name]))
-                more = values - pd.Series(json.loads(none[name]))
-                size = [len(text.encode()) for text in texts[name]]
-                some = values[:20].sum() * sum(size) / sum(size[:20])  # for a quick check
-                made.append({"arm": arm, "seed": seed, "step": row["step"], "text": name,
-                             "bytes_read": row["bytes_read"], "tokens_read": row["tokens_read"],
-                             "bits": values.sum(), "more": more.sum(), "interval": paired(more),
-                             "bits_of_first_20": some})  # fmt: skip
-    return pd.DataFrame(made)
 
 
 @cache
@@ -886,13 +842,10 @@ TABLES = {
     "moved": moved,
     "slower": lambda: drift(SLOWER),
     "pruning": pruning,
-    "exchange": lambda: exchange(0),
-    "longer": lambda: exchange(1),
     "chapters": chapters,
 }
 CHAPTERS = {
     "11": ["pruning"],
-    "12": ["exchange", "longer"],
     "14": ["starts", "from_fvt", "recovery", "others", "drift", "moved", "slower"],
     "16": ["questions", "chapters"],
 }
