@@ -13,6 +13,7 @@ import pandas as pd
 from matplotlib.patches import FancyBboxPatch
 
 from ..tokenizer.library import without_truncation
+from ..tokenizer.token_bytes import BYTE_TOKENS
 from .figures import COLOURS
 
 LINE, GREY = "#444444", "#999999"
@@ -105,7 +106,7 @@ def draw_bytes(text: str, tokenizer, *, title: str = ""):
     labels = {"characters": spaced, "UTF-8 bytes": [f"{b:02X}" for b in encoded], "tokens": tokens}
     rows = []
     for name, texts in labels.items():
-        is_byte = [name == "UTF-8 bytes" or t.startswith("<0x") for t in texts]
+        is_byte = [name == "UTF-8 bytes" or t in BYTE_TOKENS for t in texts]
         sizes = [len(t.replace("▁", " ").encode()) for t in texts]
         widths = np.where(is_byte, 1, sizes).tolist()
         sides = pairwise(accumulate(widths, initial=0))
@@ -126,8 +127,8 @@ def draw_longest_match(word: str, steps: Iterable[Mapping], *, title: str = ""):
     for step in steps:
         for candidate in step["tried"]:
             stop = start + len(candidate.removeprefix("##"))
-            found = candidate == step["token"]
-            label, kind = ("match", "new") if found else ("no match", "failed")
+            is_match = candidate == step["token"]
+            label, kind = ("match", "new") if is_match else ("no match", "failed")
             rows.append((label, [(start, stop, candidate, kind)]))
         start = stop
     return draw_boxes(rows, title=title)
