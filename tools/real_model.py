@@ -22,9 +22,6 @@ import pandas as pd
 import torch
 import typer
 from checkpoints import keep, take_up
-from choices import prompted
-from distillation import distill_embeddings
-from questions import Question, hpo_questions, icd_chapters
 from safetensors.torch import load_file, save_file
 from scipy.stats import mannwhitneyu
 
@@ -47,11 +44,6 @@ PREDICTIONS = {
     "starts": "fvt loses least in both fields; about the mean, rescaling costs nothing on HPO and "
     "some in Finnish; about zero it ruins the model; naive tokens lose less than continued ones, "
     "as fewer of them occur; distilled is ahead of fvt",
-    "recovery": "with 1,000 tokens fvt starts 0.05 bits behind none and is level within 25 steps; "
-    "normal needs more than 50; with 12,000 no start is level after 50; trained rows alone stay "
-    "behind. Written when 50 steps were known, before 80 and 120: fvt is 0.053 behind none after 80 "
-    "steps (100,000 tokens) and 0.047 after 120, 12,000 tokens 0.095 after 80, naive 0.03 after 80: "
-    "no list pays back within 100,000 tokens",
     "drift": "never read rows move less than often read ones, under AdamW (AUC above 0.8 for the "
     "length of the move), by the softmax; under SGD even less. Written when 50 steps were known "
     "(0.88, they move more): after 120 steps unread rows have moved twice as far, the AUC is the same "
@@ -59,18 +51,10 @@ PREDICTIONS = {
     "moved": "written when the medians by occurrence were known: the distances of naive tokens have two "
     "humps, at 0.12 (the tokens that never occur, the larger) and 0.04, those of continued tokens one at "
     "0.04 and a small one at 0.13; the changes of length of naive tokens have the longer negative tail",
-    "others": "the gap between fvt and none after 25 steps (0.070 in the first order) differs by less "
-    "than 0.005 by the order of the text; mean, 0.07 behind fvt at the start, is still 0.03 behind it "
-    "after 25 steps, normal 0.04; distilled starts 0.01 ahead of fvt and is level with it after 25; "
-    "trained rows alone stay 0.15 behind fvt, as the model does not learn the text",
     "slower": "by plain gradient descent unread rows move less than read ones by a factor above ten",
     "pruning": "leaf-frequency counted on the text itself costs least; from 49,152 to 17,000 tokens "
     "English loses under 0.1 bits by re-cutting, and renormalising gives back under 0.02; Python, "
     "which nobody counted, loses several times as much",
-    "chapters": "fewer tokens, slightly more right chapters: continued ahead of none by 1 to 2 points, "
-    "AdaptBPE between BPE and continued; no difference beyond 2 points",
-    "questions": "the model is below counting shared words (56 to 59 %) with letters, and near it "
-    "with options alone",
 }
 
 
@@ -228,30 +212,22 @@ def read_on(
     measure: Callable,
     optimiser: str = "adamw",
     rate: float = RATE,
-    only: list[int] | None = None,
 ) -> pd.DataFrame:
     """Train a model on the definitions, step by step, and measure it after each of `points`.
 
-    `make` gives the model, `measure(model)` a dictionary; `only` are ids whose rows alone learn.
-    Every arm reads the same definitions in the same order, cut by its own tokenizer.
+    `make` gives the model, `measure(model)` a dictionary. Every arm is trained on the same definitions
+    in the same order, each tokenized by its own tokenizer.
     """
     text = chunks(seed)
-    settings = [name, points, optimiser, only and len(only), rate, text[: STEP * max(points)]]
+    settings = [name, points, optimiser, rate, text[: STEP * max(points)]]
     mark = hashlib.sha256(json.dumps(settings).encode()).hexdigest()[:8]
     file, table = RUNS / f"{name}-{seed}-{mark}.safetensors", RUNS / f"{name}-{seed}-{mark}.csv"
     done = pd.read_csv(table) if table.exists() else pd.DataFrame({"step": []})
     if set(points) <= set(done.step):
         return done
     model = make().to(DEVICE)
-    learned = list(model.parameters())
-    if only is not None:
-        model.requires_grad_(False)
-        learned = [model.get_input_embeddings().weight.requires_grad_()]
-        one = torch.zeros(len(learned[0]), 1, device=DEVICE)
-        one[only] = 1
-        learned[0].register_hook(lambda gradient: gradient * one)
     kind = {"adamw": torch.optim.AdamW, "sgd": torch.optim.SGD}[optimiser]
-    steps = kind(learned, rate, weight_decay=0.0)
+    steps = kind(model.parameters(), rate, weight_decay=0.0)
     begun = {"step": 0, "read": dict.fromkeys(("tokens_read", "bytes_read", "old_tokens_read"), 0)}
     at, read = (begun | take_up(file, model, steps)).values()
     rows = [row for row in done.to_dict("records") if row["step"] <= at]
@@ -310,10 +286,6 @@ def started(tokenizer, start: str, model=None):
     if tokenizer is base():
         return model
     init, _, how = start.partition(", rescaled about ")
-    if init == "distilled":
-        return distill_embeddings(
-            model, base(), tokenizer, definitions(), snippets=SNIPPETS, learning_rate=1e-3
-        )
     options = {"corpus": definitions()} if init == "focus" else {}
     rescale = how == "the mean"
     made = th.transfer_embeddings(
@@ -328,7 +300,6 @@ def started(tokenizer, start: str, model=None):
     return made
 
 
-SNIPPETS = 2  # parts of the text a token; Dobler et al. 2026 take 100 and a rate of 1e-4
 STARTS = ("fvt", "first-last", "focus", "mean", "normal", "zero")
 STARTS += ("fvt, rescaled about the mean", "fvt, rescaled about zero")
 SETTINGS = [("hpo", "continued", 1_000), ("hpo", "naive", 1_000), ("hpo", "continued", 4_000)]
@@ -420,72 +391,41 @@ def untied(model):
     return model
 
 
-# --- 14, 16, 17: recovery ------------------------------------------------------------------------
-ARMS = {  # name: method, tokens, start, only the new rows, seed, steps after which it is measured
-    "none": ("none", 0, "", False, 0, POINTS),
-    "fvt": ("continued", 1_000, "fvt", False, 0, POINTS),
-    "12000": ("continued", 12_000, "fvt", False, 0, POINTS[:-1]),
-    "naive": ("naive", 1_000, "fvt", False, 0, POINTS),
-}
-# Other orders of the text, and other starts, all read to 25 steps; each order has its own none.
-OTHERS = {
-    "none-1": ("none", 0, "", False, 1, POINTS[:3]),
-    "fvt-1": ("continued", 1_000, "fvt", False, 1, POINTS[:3]),
-    "none-2": ("none", 0, "", False, 2, POINTS[:3]),
-    "fvt-2": ("continued", 1_000, "fvt", False, 2, POINTS[:3]),
-    "mean-1": ("continued", 1_000, "mean", False, 1, POINTS[:3]),
-    "normal-1": ("continued", 1_000, "normal", False, 1, POINTS[:3]),
-    "distilled-1": ("continued", 1_000, "distilled", False, 1, POINTS[:3]),
-    "rows-1": ("continued", 1_000, "fvt", True, 1, POINTS[:3]),
-    "sgd-1": ("none", 0, "", False, 1, POINTS[:3]),  # plain gradient descent in place of AdamW
+# --- 14: training, whose embeddings are kept ----------------------------------------------------
+RUN = {  # name: method, tokens, order of the text, steps after which it is measured
+    "none": ("none", 0, 0, POINTS),
+    "fvt": ("continued", 1_000, 0, POINTS),
+    "naive": ("naive", 1_000, 0, POINTS),
+    "none-1": ("none", 0, 1, POINTS[:3]),
+    "sgd-1": ("none", 0, 1, POINTS[:3]),  # plain gradient descent in place of AdamW
 }
 RATES = {"sgd-1": 0.01}  # at 0.1 the model was lost after 3 steps
 
 
-def recovery(arm: str) -> pd.DataFrame:
-    """One reading: bits per byte of held-out definitions after each of its points."""
-    method, n, start, rows_only, seed, points = (ARMS | OTHERS)[arm]
+def train(arm: str) -> pd.DataFrame:
+    """Train one arm, and keep its embeddings before and after; bits per byte at each of its points."""
+    method, n, seed, points = RUN[arm]
     tokenizer = extended("hpo", method, n)
     texts = held_out()
-    rows, new = rows_of(tokenizer, texts), new_ids(tokenizer)
+    rows = rows_of(tokenizer, texts)
 
     def measure(model) -> dict:
-        found = scored(model, rows, new=new)
         RUNS.mkdir(exist_ok=True)
-        stage = len(list(RUNS.glob(f"texts-{arm}-?.csv")))
-        bits(found, texts).rename("bits").to_csv(RUNS / f"texts-{arm}-{stage}.csv", index=False)
-        if arm in (*DRIFT, *SLOWER) and stage in (0, len(points) - 1):
-            table = {"rows": model.get_input_embeddings().weight.detach().contiguous()}
-            save_file(table, RUNS / f"table-{arm}-{'after' if stage else 'before'}.safetensors")
-        share = found.new.sum() / found.tokens.sum() if new else 0.0
-        return {"bits": bits(found, texts).sum(), "probability_new": share}
+        before = RUNS / f"table-{arm}-before.safetensors"
+        place = RUNS / f"table-{arm}-after.safetensors" if before.exists() else before
+        save_file({"rows": model.get_input_embeddings().weight.detach().contiguous()}, place)
+        return {"bits": bits(scored(model, rows), texts).sum()}
 
     return read_on(
         f"recovery-{arm}",
-        lambda: started(tokenizer, start),
+        lambda: started(tokenizer, "fvt"),
         tokenizer,
         seed=seed,
         points=points,
         measure=measure,
         optimiser="sgd" if arm.startswith("sgd") else "adamw",
         rate=RATES.get(arm, RATE),
-        only=new if rows_only else None,
-    ).assign(arm=arm, method=method, added=n, start=start, rows_only=rows_only, seed=seed)
-
-
-def others() -> pd.DataFrame:
-    """The other readings, each against the one without extension that read the same order."""
-    made = []
-    for arm, (*_, seed, points) in OTHERS.items():
-        run = recovery(arm)
-        for stage in range(len(points)):
-            own, none = (
-                pd.read_csv(RUNS / f"texts-{name}-{stage}.csv").bits
-                for name in (arm, f"none-{seed}")
-            )
-            run.loc[stage, ["more", "interval"]] = (own - none).sum(), paired(own - none)
-        made.append(run)
-    return pd.concat(made)
+    ).assign(arm=arm, method=method, added=n, seed=seed)
 
 
 DRIFT = ("none", "fvt", "naive")  # whose tables are kept before and after
@@ -613,166 +553,15 @@ def the_model():
     return th.load_model(MODEL)
 
 
-# --- 16: questions -------------------------------------------------------------------------------
-ASKED = 150  # of each source
-
-
-def asked(source: str, n: int = ASKED) -> list:
-    """Questions of our own (HPO) or of MMLU's nine health subjects."""
-    if source == "hpo":
-        return hpo_questions(n, split="test")
-    table = pd.read_csv(PLACE / "data/questions/mmlu_medical.csv.xz", dtype=str).fillna("")
-    table = table[table[list("ABCD")].nunique(axis=1) == 4]
-    some = table.sample(n, random_state=0)
-    return [
-        Question(q.question, (q.A, q.B, q.C, q.D), "ABCD".index(q.answer), q.subject)
-        for q in some.itertuples()
-    ]
-
-
-def questions() -> pd.DataFrame:
-    cases = [(source, i) for source in ("hpo", "mmlu") for i in range(ASKED)]
-    return row_by_row("questions", ["source", "question"], cases, one_question)
-
-
-@cache
-def question_list(source: str) -> list:
-    return asked(source)
-
-
-def one_question(source: str, number: int) -> dict:
-    """The place of the option that each way of scoring prefers, and the right one."""
-    question = question_list(source)[number]
-    start = base().encode(f"Question: {question.question}\nAnswer:").ids
-    bare = base().encode("Answer:").ids
-    options = [base().encode(f" {option}").ids for option in question.options]
-    size = np.array([len(option.encode()) for option in question.options])
-    with_it = -continued_by(start, options)
-    alone = -continued_by(bare, options)
-    lettered = prompted(question)
-    letters = [base().encode(letter).ids for letter in "ABCD"]
-    by_letter = -continued_by(base().encode(lettered).ids, letters)
-    words = set(re.findall(r"\w+", question.question.lower()))
-    shared = [len(words & (w := set(re.findall(r"\w+", o.lower())))) / max(len(w), 1)
-              for o in question.options]  # fmt: skip
-    return {
-        "right": question.answer,
-        "by_letter": int(np.argmax(by_letter)),
-        "by_likelihood": int(np.argmax(with_it)),
-        "per_byte": int(np.argmax(with_it / size)),
-        "minus_alone": int(np.argmax(with_it - alone)),
-        "option_alone": int(np.argmax(alone / size)),
-        "shared_words": int(np.argmax(shared)),
-    }
-
-
-@torch.inference_mode()
-def continued_by(start: list[int], options: list[list[int]]) -> np.ndarray:
-    """The loss of each option in nats behind the same start, which is read once per option."""
-    rows = [[END, *start, *option] for option in options]
-    ids = torch.nn.utils.rnn.pad_sequence(list(map(torch.tensor, rows)), batch_first=True)
-    real = torch.nn.utils.rnn.pad_sequence([torch.ones(len(r)) for r in rows], batch_first=True)
-    states = the_model().base_model(ids, attention_mask=real, use_cache=False).last_hidden_state
-    begin, found = len(start), []
-    for i, option in enumerate(options):
-        logits = the_model().lm_head(states[i, begin : begin + len(option)])
-        found.append(
-            torch.nn.functional.cross_entropy(logits, torch.tensor(option), reduction="sum")
-        )
-    return torch.stack(found).double().numpy()
-
-
-# --- 16: chapters of ICD-10-CM, by a probe on frozen states ---------------------------------------
-LAYER, POOL, DRAWS = (
-    15,
-    (1_100, 1_100),
-    20,
-)  # the middle of 30 layers, the mean over a text's places
-PROBED = ("none", "BPE", "AdaptBPE", "continued")
-
-
-def chapters() -> pd.DataFrame:
-    """Right chapters of unseen categories, for 20 drawn training sets of 550 texts."""
-    return row_by_row(
-        "chapters", ["arm", "draw"], [(a, d) for a in PROBED for d in range(DRAWS)], probed
-    )
-
-
-@cache
-def probe_texts() -> tuple[pd.DataFrame, pd.DataFrame]:
-    return tuple(
-        icd_chapters(n, split=split) for n, split in zip(POOL, ("train", "test"), strict=True)
-    )
-
-
-@cache
-def probe_states(arm: str) -> tuple[torch.Tensor, torch.Tensor]:
-    """The mean state of each text, with 1,000 tokens learned from ICD-10-CM and rows as `fvt`."""
-    text = th.load_corpus("icd-10-cm", chars=LEARNED)
-    if arm == "none":
-        encoder = tokenizer = base()
-    elif arm == "continued":
-        encoder = tokenizer = th.extend(base(), th.continue_bpe(base(), text, 1_000))
-    else:
-        supplement = th.train_byte_level_bpe(
-            text, vocab_size=16_000, pre_tokenizer=base().pre_tokenizer
-        )
-        tokens = th.naive_extension(base(), supplement, 1_000)
-        encoder = tokenizer = th.extend(base(), tokens, how="regenerate")
-        if arm == "AdaptBPE":
-            encoder = th.AdaptBPE(base(), tokens.tokens)
-            tokenizer = encoder.tokenizer
-    model = started(tokenizer, "fvt")
-    return tuple(mean_states(model, encoder, part.text) for part in probe_texts())
-
-
-@torch.inference_mode()
-def mean_states(model, encoder, texts) -> torch.Tensor:
-    rows = [[END, *ids] for ids in th.models.encode_texts(encoder, list(texts))]
-    found = torch.empty(len(rows), model.config.hidden_size)
-    for part in batches(rows):
-        ids = torch.nn.utils.rnn.pad_sequence([torch.tensor(rows[i]) for i in part], True)
-        real = torch.nn.utils.rnn.pad_sequence([torch.ones(len(rows[i])) for i in part], True)
-        states = model.base_model(ids, attention_mask=real, output_hidden_states=True).hidden_states
-        real[:, 0] = 0  # what stands before every text
-        weights = real / real.sum(1, keepdim=True)
-        found[part] = (states[LAYER] * weights[:, :, None]).sum(1)
-    return found
-
-
-def probed(arm: str, draw: int) -> dict:
-    """The share of right chapters of one logistic regression."""
-    train, test = probe_texts()
-    some = np.random.default_rng(draw).permutation(len(train))[: len(train) // 2]
-    learned, asked = probe_states(arm)
-    mean, spread = learned[some].mean(0), learned[some].std(0)
-    x, y = (learned[some] - mean) / spread, torch.tensor(train.label.to_numpy()[some])
-    weights = torch.zeros(x.shape[1], 22, requires_grad=True)
-    bias = torch.zeros(22, requires_grad=True)
-    optimiser = torch.optim.LBFGS([weights, bias], max_iter=200, line_search_fn="strong_wolfe")
-
-    def loss():
-        optimiser.zero_grad()
-        value = (
-            torch.nn.functional.cross_entropy(x @ weights + bias, y) + 0.02 * weights.square().sum()
-        )
-        value.backward()
-        return value
-
-    optimiser.step(loss)
-    guessed = (((asked - mean) / spread) @ weights + bias).argmax(1).numpy()
-    return {"right": float((guessed == test.label).mean()), "texts": len(test)}
-
-
 # --- 14: drift -----------------------------------------------------------------------------------
 def drift(arms: tuple[str, ...]) -> pd.DataFrame:
-    """How far rows moved in some readings, by how often their tokens were read."""
+    """How far embeddings moved in some arms, by how often their tokens occurred."""
     return pd.concat(map(drift_of, arms))
 
 
 def moves(arm: str) -> pd.DataFrame:
-    """How far each embedding moved in a reading, how its length changed, how often its token occurred."""
-    method, n, _, _, seed, points = (ARMS | OTHERS)[arm]
+    """How far each embedding moved in an arm, how its length changed, how often its token occurred."""
+    method, n, seed, points = RUN[arm]
     tokenizer = extended("hpo", method, n)
     tables = [load_file(RUNS / f"table-{arm}-{w}.safetensors")["rows"] for w in ("before", "after")]
     texts = sum(chunks(seed)[: STEP * max(points)], [])
@@ -793,7 +582,7 @@ def moved() -> pd.DataFrame:
 
 
 def drift_of(arm: str) -> pd.DataFrame:
-    method, _, _, _, _, points = (ARMS | OTHERS)[arm]
+    method, _, _, points = RUN[arm]
     rows = moves(arm)
     made = rows.groupby(["which", "read"], observed=True).agg(
         tokens=("moved", "size"), moved=("moved", "median"), longer=("longer", "median")
@@ -835,19 +624,14 @@ def record(name: str, make: Callable[[], pd.DataFrame]) -> None:
 TABLES = {
     "starts": starts,
     "from_fvt": from_fvt,
-    "recovery": lambda: pd.concat(map(recovery, ARMS)),
-    "questions": questions,
-    "others": others,
     "drift": lambda: drift(DRIFT),
     "moved": moved,
     "slower": lambda: drift(SLOWER),
     "pruning": pruning,
-    "chapters": chapters,
 }
 CHAPTERS = {
     "11": ["pruning"],
-    "14": ["starts", "from_fvt", "recovery", "others", "drift", "moved", "slower"],
-    "16": ["questions", "chapters"],
+    "14": ["starts", "from_fvt", *RUN, "drift", "moved", "slower"],
 }
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
@@ -856,7 +640,7 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 def main(
     what: Annotated[list[str] | None, typer.Argument(help="a chapter, or a table's name")] = None,
 ):
-    """Measure SmolLM2-135M for chapters (`14`), or make tables (`starts`), or one reading (`fvt`)."""
+    """Measure SmolLM2-135M for notebooks (`14`), or make tables (`starts`), or train an arm (`fvt`)."""
     torch.set_num_threads(1)
     try:
         for table in (table for name in what or CHAPTERS for table in CHAPTERS.get(name, [name])):
@@ -867,14 +651,14 @@ def main(
 
 
 def make_one(table: str) -> None:
-    """Make a table, or one reading, by its name."""
-    if table in ARMS | OTHERS:
-        recovery(table)
+    """Train an arm, or make a table, by its name."""
+    if table in RUN:
+        train(table)
     elif table in TABLES:
         record(table, TABLES[table])
     elif not table[0].isdigit():  # most chapters have no long run
-        there = ", ".join([*CHAPTERS, *TABLES, *ARMS, *OTHERS])
-        raise typer.BadParameter(f"{table!r} is no table and no reading; there are {there}")
+        known = ", ".join([*CHAPTERS, *TABLES, *RUN])
+        raise typer.BadParameter(f"{table!r} is neither a table nor an arm; there are {known}")
 
 
 if __name__ == "__main__":

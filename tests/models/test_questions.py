@@ -1,58 +1,17 @@
-"""Questions and classes: what each must hold, on all of them."""
+"""Questions with four options: what each must hold, their layouts, and where they come from."""
 
 import dataclasses
 import re
 import sys
-from collections import Counter
 from types import SimpleNamespace
 
-import pandas as pd
 import pytest
-import questions
 from published_questions import load_questions
-from questions import Question, format_question, hpo_questions, icd_chapters
+from questions import Question, format_question
 
 import tokhelpers as th
-from tokhelpers.tokenizer.files import CHECKOUT
 
 BONE = Question("Which is a bone?", ("Femur", "Liver", "Retina", "Aorta"), 2, "anatomy", "Because.")
-
-
-@pytest.fixture(scope="module")
-def hpo():
-    """All questions by split."""
-    return {split: hpo_questions(split=split) for split in ("train", "test")}
-
-
-@pytest.fixture(scope="module")
-def terms():
-    """Terms by name."""
-    by_code = questions._hpo()
-    by_name = {term.name: (code, term) for code, term in by_code.items()}
-    assert len(by_name) == len(by_code)
-    return by_name
-
-
-@pytest.fixture(scope="module")
-def icd():
-    return {split: icd_chapters(split=split) for split in ("train", "test")}
-
-
-def test_stored_questions_are_those_that_the_tool_makes():
-    for name, table in questions.stored_tables().items():
-        stored = pd.read_csv(CHECKOUT / "data" / "questions" / f"{name}.csv.xz")
-        pd.testing.assert_frame_equal(stored, table, check_dtype=False)
-    loaded = th.notebook.load_questions("hpo")
-    for row, question in zip(loaded.itertuples(), hpo_questions(150, split="test"), strict=True):
-        assert question.options == (row.A, row.B, row.C, row.D)
-        assert row.answer == "ABCD"[question.answer]
-        assert [row.subject, row.question, row.explanation] == [
-            question.subject, question.question, question.explanation
-        ]  # fmt: skip
-    loaded = th.notebook.load_questions("icd_chapters").query("split == 'test'")
-    expected = icd_chapters(1_100, split="test")
-    columns = ["text", "code", "chapter", "label"]
-    assert loaded[columns].values.tolist() == expected[columns].values.tolist()
 
 
 # the question and its layouts
@@ -94,108 +53,6 @@ def test_what_follows_the_options_in_each_layout():
     assert format_question(silent, explanation=True) == f"{prompt}C) Retina."
     stopped = dataclasses.replace(BONE, options=("a", "b", "A full stop.", "d"))
     assert format_question(stopped, explanation=True).endswith("\nC) A full stop. Because.")
-
-
-# the Human Phenotype Ontology
-
-
-def test_hpo_options_are_near_one_right_and_none_gives_itself_away(hpo, terms):
-    asked, siblings = set(), Counter()
-    for question in hpo["train"] + hpo["test"]:
-        right = question.options[question.answer]
-        code, term = terms[right]
-        introduction, _, definition = question.question.partition(" describe? ")
-        assert introduction and definition == term.definition
-        assert terms[question.subject][0] == term.branches[-1] in term.above | {code}
-        assert question.explanation.startswith("It is a kind of: ")
-        text = definition.lower()
-        assert right.lower() not in text
-        assert not set(right.lower().split()) <= set(text.rstrip(".").split())
-        for other_code, other in (terms[name] for name in question.options if name != right):
-            assert other.branches[-1] == term.branches[-1]
-            assert code not in other.above and other_code not in term.above
-            assert not other.forms & term.forms
-            assert not any(form in text for form in other.forms)
-            siblings[other.branches[0] == term.branches[0]] += 1
-        asked.add(right)
-    assert len(asked) == len(hpo["train"]) + len(hpo["test"])
-    assert siblings[True] > 2 * siblings[False]
-
-
-def test_hpo_numbers_subjects_and_places(hpo):
-    assert (len(hpo["train"]), len(hpo["test"])) == (11_006, 1_174)
-    assert len({question.subject for part in hpo.values() for question in part}) == 23
-    for part in hpo.values():
-        places = Counter(question.answer for question in part)
-        assert all(0.22 < places[place] / len(part) < 0.28 for place in range(4))
-
-
-def test_hpo_splits_share_no_name_and_no_family(hpo, terms):
-    names = {split: {o for q in part for o in q.options} for split, part in hpo.items()}
-    families = {s: {terms[name][1].branches[0] for name in part} for s, part in names.items()}
-    texts = {split: {q.question for q in part} for split, part in hpo.items()}
-    for parts in (names, families, texts):
-        assert parts["train"].isdisjoint(parts["test"])
-
-
-def test_hpo_draws_nest_and_change_with_the_seed(hpo):
-    assert hpo_questions(50) == hpo["train"][:50]
-    draws = hpo["test"], hpo_questions(split="test", seed=1)
-    orders = [[q.question for q in some] for some in draws]
-    assert set(orders[0]) == set(orders[1]) and orders[0] != orders[1]
-    options = [{q.question: q.options for q in some} for some in draws]
-    assert options[0] != options[1]
-
-
-@pytest.mark.parametrize("draw", [hpo_questions, icd_chapters])
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"split": "dev"}, "split must be 'train' or 'test', not 'dev'"),
-        ({"n": 0}, "n must be at least 1, not 0"),
-        ({"n": 200_000, "split": "test"}, "n must be at most [0-9]+, all in the split 'test'"),
-    ],
-)
-def test_bad_draws_are_refused(draw, arguments, message):
-    with pytest.raises(ValueError, match=message):
-        draw(**arguments)
-
-
-# chapters of ICD-10-CM
-
-
-@pytest.mark.long
-def test_icd_classes_are_the_chapters(icd):
-    import simple_icd_10_cm as package
-
-    titles = [code for code in package.get_all_codes() if package.is_chapter(code)]
-    for rows in icd.values():
-        assert set(rows.label) == set(range(22))
-        for row in rows.sample(300, random_state=0).itertuples():
-            assert package.get_ancestors(row.code)[-1] == titles[row.label]
-            assert package.get_description(titles[row.label]).startswith(f"{row.chapter} (")
-            assert package.get_description(row.code) == row.text
-    assert sum(map(len, icd.values())) == 97_449
-
-
-def test_icd_splits_share_no_category_and_no_text(icd):
-    rows = pd.concat(icd, names=["split"]).reset_index("split")
-    assert rows.text.is_unique
-    rows["code"] = rows.code.str[:3]
-    assert rows.groupby("code").split.nunique().eq(1).all()
-    counts = rows.groupby(["label", "split"]).code.nunique().unstack()
-    assert (counts.test == -(-counts.sum(axis=1) // 10)).all()
-
-
-def test_icd_draws_are_even_over_chapters_and_nest(icd):
-    some = icd_chapters(440, seed=3)
-    counts = some.label.value_counts()
-    assert counts[21] == 2  # all the last chapter has in this split
-    assert set(counts.drop(21)) == {20, 21} and some.text.is_unique
-    assert set(icd_chapters(100, seed=3).code) < set(some.code)
-    assert set(some.code) != set(icd_chapters(440, seed=4).code)
-    assert len(set(some.label[:50])) > 15  # in no order of chapters
-    assert icd_chapters(len(icd["test"]), split="test").equals(icd["test"])
 
 
 # published questions

@@ -17,9 +17,8 @@ class Killed(Exception):
     pass
 
 
-@pytest.mark.parametrize("only", [None, [5, 9]])
 @pytest.mark.parametrize("optimiser", ["adamw", "sgd"])
-def test_a_reading_goes_on_from_its_last_state(tmp_path, monkeypatch, optimiser, only):
+def test_a_reading_goes_on_from_its_last_state(tmp_path, monkeypatch, optimiser):
     """Killed after step 3 of 4, with the state of step 2 kept, it ends as one that never stopped."""
     monkeypatch.setattr(real_model, "KEPT_EVERY", 2)
     monkeypatch.setattr(real_model, "STEP", 2)
@@ -36,7 +35,7 @@ def test_a_reading_goes_on_from_its_last_state(tmp_path, monkeypatch, optimiser,
                 raise Killed
             return {"sum": model.get_input_embeddings().weight.double().sum().item()}
 
-        seen, how = [], {"points": (0, 2, 3, 4), "optimiser": optimiser, "only": only}
+        seen, how = [], {"points": (0, 2, 3, 4), "optimiser": optimiser}
         fresh = lambda: th.new_model("small-llama", size, **TINY)  # noqa: E731
         return real_model.read_on("x", fresh, real_model.base(), measure=measure, **how)
 
@@ -71,22 +70,10 @@ def test_rows_that_a_late_call_made_are_not_made_again(tmp_path, monkeypatch):
     assert made == [0, 1, 2] and table.twice.tolist() == [0, 2, 4]
 
 
-def test_only_the_named_rows_learn():
-    made = th.new_model("small-llama", real_model.base().get_vocab_size(), **TINY)
-    before = made.get_input_embeddings().weight.detach().clone()
-    optimiser = torch.optim.AdamW([made.get_input_embeddings().weight], 0.01, weight_decay=0.0)
-    keep = torch.zeros(len(before), 1)
-    keep[7] = 1
-    made.get_input_embeddings().weight.register_hook(lambda gradient: gradient * keep)
-    real_model.one_step(made, optimiser, real_model.base(), [["a bat"]], warm=1, rate=0.01)
-    moved = (made.get_input_embeddings().weight != before).any(1).nonzero().flatten()
-    assert moved.tolist() == [7]
-
-
 def test_a_chapter_without_long_runs_is_no_mistake_and_an_unknown_name_is(monkeypatch):
     monkeypatch.setattr(torch, "set_num_threads", lambda n: None)
     real_model.main(["08"])  # make full ONLY=08
-    with pytest.raises(typer.BadParameter, match="'nosuch' is no table and no reading"):
+    with pytest.raises(typer.BadParameter, match="'nosuch' is neither a table nor an arm"):
         real_model.main(["nosuch"])
 
 
@@ -104,12 +91,6 @@ def test_one_cell_of_each_table():
     """Untrained ones, on this machine's own kernels: within a hundredth."""
     case = {"field": "fi", "method": "continued", "added": 4_000, "tied": True, "start": "fvt"}
     assert abs(real_model.one_start(*case.values())["bits"] - stored("starts", **case).bits) < 0.01
-    for source in ("hpo", "mmlu"):
-        there = stored("questions", source=source, question=1)
-        assert all(there[way] == place for way, place in real_model.one_question(source, 1).items())
     case = {"text": "hpo", "by": "leaf-frequency", "counted": "hpo", "kept": 25_000}
     pruned, there = real_model.one_pruning(*case.values()), stored("pruning", **case)
     assert all(abs(pruned[part] - there[part]) < 0.01 for part in ("recutting", "renormalising"))
-    assert stored("recovery", arm="none", step=0).bits == pytest.approx(
-        stored("starts", field="hpo", method="continued", added=1_000, start="none").bits, abs=1e-4
-    )

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import torch
 import transformers
-from distillation import distill_embeddings
 from hypothesis import given, strategies as st
 from strategies import LIKE_REAL, examples, loaded, one_fast, tokenizers_with_gaps
 from tokenizers import AddedToken, Tokenizer, models, pre_tokenizers
@@ -260,36 +259,7 @@ def test_a_token_without_pieces_takes_the_mean():
     assert torch.allclose(made[3], made[:3].mean(0), rtol=1e-5, atol=1e-7)
 
 
-# --- distilled rows, and rows trained alone ------------------------------------------------------
-def states_apart(before, after, old, new, text) -> float:
-    """Mean square of the difference between last states, at the last piece of each token."""
-    pieces = th.models.row_sources(old, new).pieces
-    ids = new.encode(text).ids
-    cut = [i for token in ids for i in pieces[token]]
-    ends = np.cumsum([len(pieces[token]) for token in ids]) - 1
-    with torch.no_grad():
-        wanted = before.base_model(input_ids=torch.tensor([cut])).last_hidden_state[0, ends]
-        found = after.base_model(input_ids=torch.tensor([ids])).last_hidden_state[0]
-    return float((found - wanted).square().mean())
 
-
-@pytest.mark.parametrize("kind, rows", one_fast(("untied", 320), ("tied", 282), ("bias", 320)))
-def test_distillation_moves_new_input_rows_only_and_brings_states_nearer(old, longer, kind, rows):
-    before = a_model(kind, rows)
-    how = {"learning_rate": 0.01, "epochs": 30, "device": "cpu"}
-    start = th.transfer_embeddings(before, old, longer)
-    made = distill_embeddings(before, old, longer, READ, **how)
-    trained = start.get_input_embeddings().weight
-    for (name, was), now in zip(start.named_parameters(), made.parameters(), strict=True):
-        assert now.requires_grad and (was is trained or torch.equal(now, was)), name
-    was, now = (rows_of(m)[0] for m in (start, made))
-    read = {i for text in READ for i in longer.encode(text).ids if i >= 282}
-    moved = torch.nonzero((now != was).any(1)).flatten()
-    assert set(moved.tolist()) == read and len(read) > 3
-    first, last = (states_apart(before, m, old, longer, READ[0]) for m in (start, made))
-    assert last < 0.7 * first
-    with pytest.raises(ValueError, match="the text holds no new token: give the text"):
-        distill_embeddings(before, old, longer, ["the cat"], device="cpu")
 
 
 # --- padding, ids, copies ------------------------------------------------------------------------

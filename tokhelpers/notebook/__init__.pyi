@@ -22,7 +22,6 @@ from .languages import (
 )
 from .own import METHODS as METHODS, read_own as read_own
 from .playground import write_playground as write_playground
-from .questions import load_questions as load_questions
 from .records import (
     load_measured as load_measured,
     load_published as load_published,
