@@ -1,4 +1,4 @@
-"""Optional dependencies: a missing one is named together with the command that installs it."""
+"""Import names when they are used, and name a missing optional dependency with its command."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

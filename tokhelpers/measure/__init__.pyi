@@ -1,4 +1,4 @@
-from .costs import costly_words as costly_words
+from .costly_words import costly_words as costly_words
 from .explain import explain as explain
 from .quality import (
     evaluate as evaluate,
