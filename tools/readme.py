@@ -9,24 +9,29 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "site"))
 
-from pages import rows, series  # noqa: E402
+from pages import described, rows, series  # noqa: E402
 
 START, END = "<!-- %s: made by `make readme` -->", "<!-- end -->"
-HEAD = "| | notebook | finding |\n|---|---|---|\n"
+HEADS = (
+    "| | lesson | what it teaches |\n|---|---|---|\n",
+    "| | study | what it finds |\n|---|---|---|\n",
+)
+FIRST_STUDY = 7
 DOCUMENTS = (
     "the paper, its summary, a thesis, AdaptBPE, Nemotron's recipe, a lecture, SuperBPE, Petrov et al. "
     "and parity-aware BPE"
 )
 
 
-def table():
-    """The notebooks as a Markdown table: number, name, and what each finds or teaches."""
+def tables():
+    """The lessons and the studies as two Markdown tables: number, name, and what each teaches or finds."""
     lines = []
-    for row in series():
-        number, _, name = row["notebook"].partition("_")
-        link = f"[{name.replace('_', ' ')}](notebooks/{row['notebook']}.ipynb)"
-        lines.append(f"| {number} | {link} | {row['teaches']} |\n")
-    return HEAD + "".join(lines)
+    for name, says, title in described(series()):
+        number, _, title = title.partition(" · ")
+        link = f"[{title}](notebooks/{name}.ipynb)"
+        lines.append(f"| {number} | {link} | {says[0].upper()}{says[1:]} |\n")
+    parts = lines[:FIRST_STUDY], lines[FIRST_STUDY:]
+    return "\n".join(head + "".join(part) for head, part in zip(HEADS, parts, strict=True))
 
 
 def reproduced():
@@ -70,7 +75,7 @@ def promises():
     return "".join(lines)
 
 
-TABLES = {"notebooks": table, "reproduced": reproduced, "promises": promises}
+TABLES = {"notebooks": tables, "reproduced": reproduced, "promises": promises}
 FILES = {"README.md": ("notebooks", "reproduced"), "CONTRIBUTING.md": ("promises",)}
 
 
@@ -86,6 +91,6 @@ def filled(text, names):
 
 
 if __name__ == "__main__":
-    for name, tables in FILES.items():
+    for name, made in FILES.items():
         file = ROOT / name
-        file.write_text(filled(file.read_text(encoding="utf-8"), tables), encoding="utf-8")
+        file.write_text(filled(file.read_text(encoding="utf-8"), made), encoding="utf-8")
