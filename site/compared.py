@@ -85,7 +85,7 @@ def figure(name):
 
 def follows(item, table):
     """Of a table's printed cells those that other printed cells constrain: do they agree?"""
-    cells = figure("19_agreement")
+    cells = pd.read_csv(FIGURES.parent / "data" / "measured" / "printed_cells.csv")
     held = cells[cells.table == table].gap <= 0.5
     return (
         item,

@@ -1,6 +1,6 @@
 """Measure what counting and training cost: time, files, unique pre-tokens and peak memory.
 
-Notebook 18 reads what this keeps in ``data/measured/counting.csv``. It takes some four minutes: run
+Notebook 18 reads what this keeps in ``data/measured/counting.csv``. It takes some minutes: run
 ``python tools/counting_costs.py``.
 """
 
@@ -25,7 +25,7 @@ from tokenizers import Tokenizer, models
 import tokhelpers as th
 from tokhelpers.text import counting
 
-TEXTS = {"python-source": "python-source", "wordfreq:ru": "text:ru.txt"}
+TEXT = "python-source"
 PART = 1 << 23  # bytes of text whose counts are one file
 LEAST = (1, 2, 5, 10, 20, 50, 100, 200)
 PROGRAM = """
@@ -115,17 +115,13 @@ def peaks(name, folder, llama, seed):
 
 
 def measure(seed):
-    """All rows, for both texts, made in the working folder."""
+    """All rows; the counts are kept in the working folder."""
     llama = th.load_tokenizer("llama-3")
-    documents = th.load_corpus("wordfreq:ru", chars=50_000_000, seed=seed)
-    with open("ru.txt", "w", encoding="utf-8") as file:
-        file.writelines(f"{document}\n" for document in documents)
-    for name, source in TEXTS.items():
-        for workers in (2, 1):
-            folder = f"long_{name[:2]}_{workers}"
-            yield from timed(name, th.load_corpus(source), workers, folder, llama)
-        yield from on_disk(name, folder, seed)
-        yield from peaks(name, folder, llama, seed)
+    for workers in (2, 1):
+        folder = f"counts_{workers}"
+        yield from timed(TEXT, th.load_corpus(TEXT), workers, folder, llama)
+    yield from on_disk(TEXT, folder, seed)
+    yield from peaks(TEXT, folder, llama, seed)
 
 
 def main():
