@@ -2,8 +2,8 @@
 
 from functools import cache
 
-import numpy as np
 from compared import figure, follows
+from scipy.interpolate import PchipInterpolator
 
 import tokhelpers as th
 
@@ -82,7 +82,8 @@ def extending():
     methods = dict(list(figure("10_renyi").sort_values("bytes_per_token").groupby("method")))
     own, naive = methods["continued"], methods["naive"]
     at = naive[naive.bytes_per_token.between(*own.bytes_per_token.iloc[[0, -1]])]
-    between = np.interp(at.bytes_per_token, own.bytes_per_token, own.renyi_efficiency)
+    curve = PchipInterpolator(own.bytes_per_token, own.renyi_efficiency)
+    between = curve(at.bytes_per_token)
     claim = "many languages: at equal compression continued is as efficient or more"
     yield "Figure 6", claim, None, between >= at.renyi_efficiency
     uses = figure("08_unused").query("panel == 'tokens by uses'")
