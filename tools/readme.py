@@ -18,8 +18,8 @@ HEADS = (
 )
 FIRST_STUDY = 7
 DOCUMENTS = (
-    "the paper, its summary, a thesis, AdaptBPE, Nemotron's recipe, a lecture, SuperBPE, Petrov et al. "
-    "and parity-aware BPE"
+    "Purason et al. and a summary of it, Kim's thesis, AdaptBPE, Nemotron's recipe, a lecture, SuperBPE, "
+    "Petrov et al. and parity-aware BPE"
 )
 
 
