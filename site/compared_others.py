@@ -11,13 +11,6 @@ from tokhelpers import textbook
 MODELS = {"BERT": "bert-base-cased", "MobileLLM": "mobilellm-125m", "SmolLM2": "smollm2-135m"}
 
 
-def summary():
-    """What is compared with the summary: how many added tokens cost the fewest training FLOPs."""
-    least = figure("17_break_even").query("text == 'Finnish' and excess == 0")
-    what = "Finnish: 8,000 to 16,000 added tokens cost the fewest training FLOPs, by model"
-    yield "Extension size", what, None, least.added.between(8_000, 16_000)
-
-
 def thesis():
     """What is compared with Kim's thesis, as arguments of `Compared` without the document."""
     yield from parameters()

@@ -4,12 +4,11 @@ from collections import Counter
 from functools import cache
 
 from compared import Compared
-from compared_others import adaptbpe, lecture, nemotron, parity, petrov, summary, superbpe, thesis
+from compared_others import adaptbpe, lecture, nemotron, parity, petrov, superbpe, thesis
 from compared_paper import paper
 
 COMPARISONS = {
     "paper": paper,
-    "summary": summary,
     "thesis": thesis,
     "adaptbpe": adaptbpe,
     "nemotron": nemotron,
