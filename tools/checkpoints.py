@@ -18,9 +18,9 @@ def keep(file: Path, model, optimiser: torch.optim.Optimizer, run: dict) -> None
         for key, value in optimiser.state.get(tensor, {}).items():
             if isinstance(value, torch.Tensor):
                 tensors[f"{key} {name}"] = value.contiguous()
-    told = {"run": json.dumps(run)}
+    metadata = {"run": json.dumps(run)}
     file.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(file, lambda draft: save_file(tensors, draft, metadata=told))
+    write_whole(file, lambda draft: save_file(tensors, draft, metadata=metadata))
 
 
 @torch.no_grad()

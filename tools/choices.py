@@ -44,8 +44,8 @@ def finetune_choices(
     if _is_classifier(model):
         texts, labels = map(format_question, questions), [q.answer for q in questions]
         return finetune_classes(model, tokenizer, texts, labels, epochs=epochs, **options)
-    told = questions if explanation else [replace(q, explanation="") for q in questions]
-    texts = [format_question(q, explanation=True) for q in told]
+    shown_questions = questions if explanation else [replace(q, explanation="") for q in questions]
+    texts = [format_question(q, explanation=True) for q in shown_questions]
     return pretrain_on_sequences(model, tokenizer, texts, epochs=epochs, **options)
 
 

@@ -34,18 +34,18 @@ def load_questions(name: str, split: str | None = None, *, faulty: str = "raise"
     """
     if faulty not in ("raise", "skip"):
         raise ValueError(f"faulty must be 'raise' or 'skip', not {faulty!r}")
-    kind, _, rest = name.partition(":")
-    if kind == "csv" and rest:
+    kind, _, detail = name.partition(":")
+    if kind == "csv" and detail:
         if split is not None:
             raise ValueError(f"{name} is one file without splits: leave split out, not {split!r}")
-        rows = pd.read_csv(rest, dtype=str, keep_default_na=False).to_dict("records")
+        rows = pd.read_csv(detail, dtype=str, keep_default_na=False).to_dict("records")
         return _converted(name, rows, _lettered, faulty)
-    if kind not in HUB or bool(rest) != (kind == "mmlu"):
+    if kind not in HUB or bool(detail) != (kind == "mmlu"):
         raise ValueError(
             f"no questions are called {name!r}: give medmcqa, medqa, mmlu:SUBJECT or csv:PATH"
         )
     dataset, commit, usual, convert = HUB[kind]
-    rows = hub_rows(f"{dataset}@{rest}@{commit}#{split or usual}")
+    rows = hub_rows(f"{dataset}@{detail}@{commit}#{split or usual}")
     return _converted(name, rows, convert, faulty)
 
 
@@ -63,8 +63,8 @@ def _converted(name: str, rows: Iterable[dict], convert, faulty: str) -> list[Qu
     if not questions:
         raise ValueError(f"{name} has no question; {reasons[0] if reasons else 'it has no rows'}")
     if reasons:
-        told = f"{len(reasons)} of {len(reasons) + len(questions)} rows left out; {reasons[0]}"
-        warnings.warn(told, stacklevel=3)
+        message = f"{len(reasons)} of {len(reasons) + len(questions)} rows left out; {reasons[0]}"
+        warnings.warn(message, stacklevel=3)
     return questions
 
 

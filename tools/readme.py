@@ -49,9 +49,9 @@ def reproduced():
 def collected():
     """How many cases each file of tests has: `train/trainers` is `tests/train/test_trainers.py`."""
     command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:nbval", "tests"]
-    told = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    found = re.findall(r"(?m)^tests/((?:\w+/)?)test_(\w+)\.py: (\d+)", told)
-    return {folder + name: int(n) for folder, name, n in found}
+    listing = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    files = re.findall(r"(?m)^tests/((?:\w+/)?)test_(\w+)\.py: (\d+)", listing)
+    return {folder + name: int(n) for folder, name, n in files}
 
 
 def place(name):
@@ -83,10 +83,10 @@ def filled(text, names):
     """A text with the tables of these names put where they stand."""
     for name in names:
         start = START % name
-        found = re.findall(f"(?s){start}.*?{END}", text)
-        if (n := len(found)) != 1:
+        places = re.findall(f"(?s){start}.*?{END}", text)
+        if (n := len(places)) != 1:
             raise ValueError(f"there are {n} places for {name}: give it one, {start} ... {END}")
-        text = text.replace(found[0], f"{start}\n\n{TABLES[name]()}\n{END}")
+        text = text.replace(places[0], f"{start}\n\n{TABLES[name]()}\n{END}")
     return text
 
 

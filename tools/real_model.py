@@ -134,7 +134,7 @@ def scored(model, rows: list[list[int]], *, new=(), kept=None) -> pd.DataFrame:
     With `kept` ids there is also the loss where these alone share the probability.
     """
     model.eval()
-    found = {}
+    sums_by_name = {}
     for part in batches(rows):
         ids = torch.nn.utils.rnn.pad_sequence([torch.tensor(rows[i]) for i in part], True)
         real = torch.nn.utils.rnn.pad_sequence([torch.ones(len(rows[i]) - 1) for i in part], True)
@@ -153,21 +153,21 @@ def scored(model, rows: list[list[int]], *, new=(), kept=None) -> pd.DataFrame:
             sums = torch.zeros(len(part), dtype=torch.float64).index_add_(
                 0, place, value.double().cpu()
             )
-            found.setdefault(name, {}).update(zip(part, sums.tolist(), strict=True))
-    table = pd.DataFrame(found).sort_index()
+            sums_by_name.setdefault(name, {}).update(zip(part, sums.tolist(), strict=True))
+    table = pd.DataFrame(sums_by_name).sort_index()
     table["tokens"] = [len(row) - 1 for row in rows]
     return table
 
 
 def batches(rows: list[list[int]], places: int = POSITIONS) -> Iterator[list[int]]:
     """Numbers of rows of like lengths, so many that they have about `places` ids."""
-    some = []
+    batch = []
     for i in sorted(range(len(rows)), key=lambda i: len(rows[i])):
-        if some and (len(some) + 1) * len(rows[i]) > places:
-            yield some
-            some = []
-        some.append(i)
-    yield some
+        if batch and (len(batch) + 1) * len(rows[i]) > places:
+            yield batch
+            batch = []
+        batch.append(i)
+    yield batch
 
 
 def bits(table: pd.DataFrame, texts: list[str], column: str = "nats") -> pd.Series:
@@ -188,14 +188,14 @@ def paired(differences: pd.Series) -> float:
 # --- reading on ----------------------------------------------------------------------------------
 def chunks(seed: int) -> list[list[str]]:
     """The definitions in an order by seed, in chunks of about 128 old tokens."""
-    texts, made, size = definitions(), [[]], 0
+    texts, chunked, size = definitions(), [[]], 0
     lengths = [len(e.ids) + 1 for e in base().encode_batch(texts)]
     for i in np.random.default_rng(seed).permutation(len(texts)):
         if size >= CHUNK:
-            made, size = [*made, []], 0
-        made[-1].append(texts[i])
+            chunked, size = [*chunked, []], 0
+        chunked[-1].append(texts[i])
         size += lengths[i]
-    return made
+    return chunked
 
 
 def read_on(
@@ -239,23 +239,27 @@ def read_on(
         if step > at and (step % KEPT_EVERY == 0 or is_late()):
             keep(file, model, steps, {"step": step, "read": read})
             stop_if_late(f"{name}, {step} of {max(points)} steps")
-        some = text[step * STEP : (step + 1) * STEP]
-        n, loss = one_step(model, steps, tokenizer, some, warm=min(1, (step + 1) / 5), rate=rate)
+        chunks_of_step = text[step * STEP : (step + 1) * STEP]
+        n, loss = one_step(
+            model, steps, tokenizer, chunks_of_step, warm=min(1, (step + 1) / 5), rate=rate
+        )
         if not math.isfinite(loss):
             raise FloatingPointError(
                 f"{name}: the loss is {loss} at step {step + 1}: give a lower rate"
             )
         read["tokens_read"] += n
-        read["bytes_read"] += sum(len(t.encode()) for chunk in some for t in chunk)
-        read["old_tokens_read"] += sum(len(row) for row in rows_of(base(), sum(some, [])))
+        read["bytes_read"] += sum(len(t.encode()) for chunk in chunks_of_step for t in chunk)
+        read["old_tokens_read"] += sum(len(row) for row in rows_of(base(), sum(chunks_of_step, [])))
         print(f"{name} step {step + 1}: {loss:.3f}, {time.monotonic() - began:.0f} s", flush=True)
     file.unlink(missing_ok=True)
     return pd.DataFrame(rows)
 
 
-def one_step(model, optimiser, tokenizer, some, *, warm: float, rate: float) -> tuple[int, float]:
+def one_step(
+    model, optimiser, tokenizer, chunks_of_step, *, warm: float, rate: float
+) -> tuple[int, float]:
     """One step on some chunks; the loss is the mean over their tokens."""
-    rows = [torch.tensor(sum(rows_of(tokenizer, chunk), [])) for chunk in some]
+    rows = [torch.tensor(sum(rows_of(tokenizer, chunk), [])) for chunk in chunks_of_step]
     n, total = sum(len(row) - 1 for row in rows), 0.0
     model.train()
     rows.sort(key=len)  # chunks of like lengths go through the model together: less padding
@@ -284,16 +288,16 @@ def started(tokenizer, start: str, model=None):
     init, _, how = start.partition(", rescaled about ")
     options = {"corpus": definitions()} if init == "focus" else {}
     rescale = how == "the mean"
-    made = th.transfer_embeddings(
+    model_with_rows = th.transfer_embeddings(
         model, base(), tokenizer, init=init, rescale=rescale, inplace=True, **options
     )
     if how == "zero":
         with torch.no_grad():
-            rows = made.get_input_embeddings().weight
+            rows = model_with_rows.get_input_embeddings().weight
             old = rows[: base().get_vocab_size()].norm(dim=1).median()
-            some = rows[base().get_vocab_size() :]
-            some *= old / some.norm(dim=1, keepdim=True).clamp(min=1e-30)
-    return made
+            new_rows = rows[base().get_vocab_size() :]
+            new_rows *= old / new_rows.norm(dim=1, keepdim=True).clamp(min=1e-30)
+    return model_with_rows
 
 
 STARTS = ("fvt", "first-last", "focus", "mean", "normal", "zero")
@@ -346,19 +350,19 @@ def one_start(field, method, n, tied, start) -> dict:
         return {"bits": bits(none, texts).sum()}
     tokenizer = extended(field, method, n)
     rows, new = rows_of(tokenizer, texts), new_ids(tokenizer)
-    found = scored_start(field, method, n, tied, start)
-    more = bits(found, texts) - bits(none, texts)
+    scores = scored_start(field, method, n, tied, start)
+    more = bits(scores, texts) - bits(none, texts)
     without = [not set(row) & set(new) for row in rows]
     size = sum(len(t.encode()) for t, w in zip(texts, without, strict=True) if w)
     return {
-        "bits": bits(found, texts).sum(),
+        "bits": bits(scores, texts).sum(),
         "more": more.sum(),
         "interval": paired(more),
-        "probability_new": found.new.sum() / found.tokens.sum(),
+        "probability_new": scores.new.sum() / scores.tokens.sum(),
         "share_new": np.mean([i in set(new) for row in rows for i in row[1:]]),
         "texts": len(texts),
         "texts_without": sum(without),
-        "more_without": (found.nats - none.nats)[without].sum() / np.log(2) / max(size, 1),
+        "more_without": (scores.nats - none.nats)[without].sum() / np.log(2) / max(size, 1),
     }
 
 
@@ -438,7 +442,7 @@ def english() -> list[str]:
     """Paragraphs of running English: what the pinned packages say of themselves."""
     pins = re.findall(r"^([\w.-]+)==", (PLACE / "requirements.txt").read_text("utf-8"), re.M)
     pinned = {pin.lower().replace("_", "-") for pin in pins}
-    found = set()
+    paragraphs = set()
     for package in distributions():
         if package.name.lower().replace("_", "-") not in pinned:
             continue
@@ -446,8 +450,8 @@ def english() -> list[str]:
             text = " ".join(paragraph.split())
             letters = sum(c.isalpha() or c in " ,.'" for c in text)
             if 150 <= len(text) <= 700 and letters > 0.97 * len(text):
-                found.add(text)
-    return [sorted(found)[i] for i in np.random.default_rng(0).permutation(len(found))]
+                paragraphs.add(text)
+    return [sorted(paragraphs)[i] for i in np.random.default_rng(0).permutation(len(paragraphs))]
 
 
 @cache
@@ -455,11 +459,11 @@ def pruning_texts() -> dict[str, list[str]]:
     """About 2,000 tokens of each text: nothing was counted on Python, nor on these."""
     source = list(th.load_corpus("python-source", chars=400_000))
     code = [document[i : i + 400] for document in source for i in range(0, len(document), 4_000)]
-    made = {}
+    texts_by_name = {}
     for name, texts in (("hpo", held_out(300)), ("english", english()[:HELD]), ("python", code)):
         sizes = np.cumsum([len(e.ids) for e in base().encode_batch(texts)])
-        made[name] = texts[: int((sizes < 2_000).sum()) + 1]
-    return made
+        texts_by_name[name] = texts[: int((sizes < 2_000).sum()) + 1]
+    return texts_by_name
 
 
 @cache
@@ -477,16 +481,16 @@ def random_leaves() -> list[str]:
     merges, rng = parts.merges.tolist(), np.random.default_rng(0)
     made_of = {result: (left, right) for left, right, result in merges}
     needed = Counter(i for pair in made_of.values() for i in set(pair))
-    free, taken = [i for i in made_of if not needed[i]], []
+    free, order = [i for i in made_of if not needed[i]], []
     while free:
         place = int(rng.integers(len(free)))
         free[place], free[-1] = free[-1], free[place]
-        taken.append(free.pop())
-        for i in set(made_of[taken[-1]]):
+        order.append(free.pop())
+        for i in set(made_of[order[-1]]):
             needed[i] -= 1
             if not needed[i] and i in made_of:
                 free.append(i)
-    return [parts.tokens[i] for i in taken]
+    return [parts.tokens[i] for i in order]
 
 
 def pruning() -> pd.DataFrame:
@@ -509,16 +513,16 @@ def one_pruning(text: str, by: str, counted: str, n: int) -> dict:
     tokenizer = th.prune(base(), order(by, counted), base().get_vocab_size() - n)
     old = {new: i for i, new in th.id_map(base(), tokenizer).items()}
     rows = [[old[i] for i in row] for row in rows_of(tokenizer, texts)]
-    found = scored(the_model(), rows, kept=sorted(old.values()))
+    scores = scored(the_model(), rows, kept=sorted(old.values()))
     before = bits(unpruned(text), texts)
-    cut, kept = bits(found, texts), bits(found, texts, "kept")
+    cut, after = bits(scores, texts), bits(scores, texts, "kept")
     return {
         "before": before.sum(),
         "recutting": (cut - before).sum(),
         "recutting_interval": paired(cut - before),
-        "renormalising": (cut - kept).sum(),
-        "after": kept.sum(),
-        "more_tokens": found.tokens.sum() / unpruned(text).tokens.sum() - 1,
+        "renormalising": (cut - after).sum(),
+        "after": after.sum(),
+        "more_tokens": scores.tokens.sum() / unpruned(text).tokens.sum() - 1,
         "texts": len(texts),
     }
 
@@ -578,7 +582,7 @@ def moved() -> pd.DataFrame:
 def drift_of(arm: str) -> pd.DataFrame:
     method, _, _, points = RUN[arm]
     rows = moves(arm)
-    made = rows.groupby(["which", "read"], observed=True).agg(
+    table = rows.groupby(["which", "read"], observed=True).agg(
         tokens=("moved", "size"), moved=("moved", "median"), longer=("longer", "median")
     )
     every = rows.groupby("which").agg(
@@ -586,24 +590,24 @@ def drift_of(arm: str) -> pd.DataFrame:
     )
     never = rows.read == "never"
     for which in ("old", "new") if method != "none" else ("old",):
-        some = rows.which == which
+        kind = rows.which == which
         for of in ("moved", "longer"):
-            found = tells(rows[of][some & never], rows[of][some & ~never])
-            made.loc[(which, "never"), [f"auc_{of}", f"auc_{of}_interval"]] = found
-    made = pd.concat([made.reset_index(), every.reset_index().assign(read="all")])
-    return made.assign(arm=arm, steps=max(points))
+            auc = tells(rows[of][kind & never], rows[of][kind & ~never])
+            table.loc[(which, "never"), [f"auc_{of}", f"auc_{of}_interval"]] = auc
+    table = pd.concat([table.reset_index(), every.reset_index().assign(read="all")])
+    return table.assign(arm=arm, steps=max(points))
 
 
-def tells(some: pd.Series, others: pd.Series) -> tuple[float, float]:
+def tells(first: pd.Series, second: pd.Series) -> tuple[float, float]:
     """The probability that one of some is larger than one of the others (AUC), and half its interval."""
-    rng, n = np.random.default_rng(0), (len(some), len(others))
+    rng, n = np.random.default_rng(0), (len(first), len(second))
 
     def auc(a, b):
         return mannwhitneyu(a, b).statistic / (n[0] * n[1])
 
-    drawn = [auc(rng.choice(some, n[0]), rng.choice(others, n[1])) for _ in range(200)]
+    drawn = [auc(rng.choice(first, n[0]), rng.choice(second, n[1])) for _ in range(200)]
     low, high = np.percentile(drawn, [2.5, 97.5])
-    return auc(some, others), (high - low) / 2
+    return auc(first, second), (high - low) / 2
 
 
 def record(name: str, make: Callable[[], pd.DataFrame]) -> None:
@@ -650,8 +654,8 @@ def make_one(table: str) -> None:
     elif table in TABLES:
         record(table, TABLES[table])
     elif not table[0].isdigit():  # most chapters have no long run
-        known = ", ".join([*CHAPTERS, *TABLES, *RUN])
-        raise typer.BadParameter(f"{table!r} is neither a table nor an arm; there are {known}")
+        names = ", ".join([*CHAPTERS, *TABLES, *RUN])
+        raise typer.BadParameter(f"{table!r} is neither a table nor an arm; there are {names}")
 
 
 if __name__ == "__main__":

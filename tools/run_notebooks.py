@@ -27,16 +27,16 @@ def find_notebooks(names: list[str]) -> list[Path]:
     >>> find_notebooks(["00"])[0].name
     '00_start_here.ipynb'
     """
-    found = sorted([*FOLDER.glob("[0-9]*.ipynb"), *FOLDER.glob("solutions/[0-9]*.ipynb")])
-    if not found:
+    notebooks = sorted([*FOLDER.glob("[0-9]*.ipynb"), *FOLDER.glob("solutions/[0-9]*.ipynb")])
+    if not notebooks:
         raise FileNotFoundError(
             f"there are no notebooks in {FOLDER}: they stand in a checkout of tokhelpers, clone it"
         )
     for name in names:
-        if not any(path.name.startswith(name) for path in found):
-            there = ", ".join(path.stem for path in found)
+        if not any(path.name.startswith(name) for path in notebooks):
+            there = ", ".join(path.stem for path in notebooks)
             raise FileNotFoundError(f"no notebook begins with {name!r}; there are {there}")
-    return [path for path in found if not names or path.name.startswith(tuple(names))]
+    return [path for path in notebooks if not names or path.name.startswith(tuple(names))]
 
 
 def environment() -> dict[str, str]:
@@ -52,11 +52,11 @@ def environment() -> dict[str, str]:
     >>> environment()["PYTHONHASHSEED"]
     '0'
     """
-    told = {"PYTHONHASHSEED": "0", "TOKHELPERS_WIDGETS": "off", "TOKHELPERS_MYTOK": "off"}
+    variables = {"PYTHONHASHSEED": "0", "TOKHELPERS_WIDGETS": "off", "TOKHELPERS_MYTOK": "off"}
     if profile().name == "quick":
-        told |= {"ATEN_CPU_CAPABILITY": "default", "MKL_CBWR": "AVX2"}
-        told |= {"OPENBLAS_CORETYPE": "Nehalem"}  # SSE: what 64-bit x86 has had since 2008
-    return told
+        variables |= {"ATEN_CPU_CAPABILITY": "default", "MKL_CBWR": "AVX2"}
+        variables |= {"OPENBLAS_CORETYPE": "Nehalem"}  # SSE: what 64-bit x86 has had since 2008
+    return variables
 
 
 def run_notebook(path: Path, *, store: bool = False) -> float:
@@ -135,9 +135,9 @@ def expected_seconds(paths: list[Path]) -> dict[Path, int]:
     return {path: max(1, int(stored.get(path.stem, 30))) for path in paths}
 
 
-def _progress(done: int, of: int, said: str) -> None:
+def _progress(done: int, of: int, message: str) -> None:
     """One line, rewritten on a terminal; a line a notebook where the output is a file."""
-    line = f"notebook {done} of {of}, {said}"
+    line = f"notebook {done} of {of}, {message}"
     if sys.stderr.isatty():
         print(f"\r\033[K{line}", end="\n" if done == of else "", file=sys.stderr, flush=True)
     elif done:
