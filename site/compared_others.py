@@ -130,7 +130,9 @@ def adaptbpe():
         change = 100 * (score.adaptbpe / score.bpe - 1).mean()
         for words in ("hard", "all"):
             ours = 100 * (most[words]["AdaptBPE"] / most[words]["append"] - 1)
-            what = f"change of the fragment score by AdaptBPE, %; ours: {words} words"
+            what = (
+                f"change of the fragment score by AdaptBPE, %, Table {number}; ours: {words} words"
+            )
             yield item, what, change, ours
     for number in (1, 2, 4):
         yield follows(f"Table {number}@19", f"AdaptBPE: Table {number}")
