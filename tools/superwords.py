@@ -47,14 +47,17 @@ def training_text(folder: Path, language: str) -> list[str]:
 def measure_language(folder: Path, language: str, tokenizer, superwords) -> list[dict]:
     """Extend the tokenizer within words and across them, and compare the two on FLORES."""
     text, lines = training_text(folder, language), flores(folder, LANGUAGES[language])
-    rows = []
+    rows, by_line = [], {}
     for method, base in (("continued", tokenizer), ("superwords", superwords)):
         extension = th.continue_bpe(base, text, max(SIZES))
         for n in SIZES:
             extended = th.extend(base, extension, n)
             row = {"language": LANGUAGES[language], "method": method, "added": n}
             across = np.mean(["Ġ" in token[1:] for token in extension.tokens[:n]])
+            by_line[method, n] = tokens_by_line(extended, lines)
             rows.append(row | {"across_spaces": across, **sizes(extended, lines)})
+            if method == "superwords":
+                rows[-1] |= gain_over(by_line["continued", n], by_line[method, n])
     chars = sum(map(len, text))
     return [row | {"training_chars": chars} for row in rows]
 
@@ -63,8 +66,20 @@ def flores(folder: Path, code: str) -> list[str]:
     return lines_of(folder / "flores200" / f"{code}.txt.xz")
 
 
+def tokens_by_line(tokenizer, lines: list[str]) -> np.ndarray:
+    return np.array([len(e.ids) for e in tokenizer.encode_batch(lines, add_special_tokens=False)])
+
+
+def gain_over(before: np.ndarray, after: np.ndarray) -> dict:
+    """The gain in bytes per token, %, and its 95 % interval: a bootstrap over sentences, 1,000 times."""
+    drawn = np.random.default_rng(0).integers(len(before), size=(1_000, len(before)))
+    gains = 100 * (before[drawn].sum(axis=1) / after[drawn].sum(axis=1) - 1)
+    low, high = np.quantile(gains, [0.025, 0.975])
+    return {"gain": 100 * (before.sum() / after.sum() - 1), "gain_from": low, "gain_to": high}
+
+
 def sizes(tokenizer, lines: list[str]) -> dict:
-    tokens = sum(len(e.ids) for e in tokenizer.encode_batch(lines, add_special_tokens=False))
+    tokens = int(tokens_by_line(tokenizer, lines).sum())
     size = sum(len(line.encode()) for line in lines)
     return {"tokens": tokens, "bytes_per_token": size / tokens}
 
