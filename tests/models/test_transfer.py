@@ -259,9 +259,6 @@ def test_a_token_without_pieces_takes_the_mean():
     assert torch.allclose(made[3], made[:3].mean(0), rtol=1e-5, atol=1e-7)
 
 
-
-
-
 # --- padding, ids, copies ------------------------------------------------------------------------
 @pytest.mark.parametrize("kind, padding", [("bias", 38), ("untied", 1_069)])  # as gpt-oss has
 def test_a_padded_table_keeps_its_padding(old, longer, kind, padding):
