@@ -95,22 +95,25 @@ def draw_tokens(texts: Mapping[str, str], tokenizer, *, title: str = ""):
 def draw_bytes(text: str, tokenizer, *, title: str = ""):
     """Draw a text as characters, UTF-8 bytes and tokens of a SentencePiece tokenizer.
 
-    The scale is in bytes; the space, byte 20, is shown as ▁.
+    The scale is in bytes; the first character is the space, byte 20, that the tokenizer puts before
+    the text.
 
     >>> draw_bytes("é", th.train_sentencepiece_bpe(["a bat"], vocab_size=260))[1].text.tolist()
-    ['▁', 'é', '20', 'C3', 'A9', '▁', '<0xC3>', '<0xA9>']
+    ['␣', 'é', '20', 'C3', 'A9', '▁', '<0xC3>', '<0xA9>']
     """
-    spaced = ["▁", *text.replace(" ", "▁")]
-    encoded = b"".join(c.replace("▁", " ").encode() for c in spaced)
+    characters = [" ", *text]
+    encoded = "".join(characters).encode()
     tokens = without_truncation(tokenizer).encode(text, add_special_tokens=False).tokens
-    labels = {"characters": spaced, "UTF-8 bytes": [f"{b:02X}" for b in encoded], "tokens": tokens}
+    in_hex = [f"{byte:02X}" for byte in encoded]
+    labels = {"characters": characters, "UTF-8 bytes": in_hex, "tokens": tokens}
     rows = []
     for name, texts in labels.items():
         is_byte = [name == "UTF-8 bytes" or t in BYTE_TOKENS for t in texts]
         sizes = [len(t.replace("▁", " ").encode()) for t in texts]
         widths = np.where(is_byte, 1, sizes).tolist()
         sides = pairwise(accumulate(widths, initial=0))
-        rows.append((name, [(*side, t, "plain") for side, t in zip(sides, texts, strict=True)]))
+        shown = [t.replace(" ", "␣") for t in texts]
+        rows.append((name, [(*side, t, "plain") for side, t in zip(sides, shown, strict=True)]))
     return draw_boxes(rows, title=title)
 
 
