@@ -11,6 +11,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+import tokhelpers as th
+
 FIGURES = Path(__file__).parents[1] / "figures"
 
 
@@ -85,7 +87,7 @@ def figure(name):
 
 def follows(item, table):
     """Of a table's printed cells those that other printed cells constrain: do they agree?"""
-    cells = pd.read_csv(FIGURES.parent / "data" / "measured" / "printed_cells.csv")
+    cells = th.notebook.load_measured("printed_cells")
     held = cells[cells.table == table].gap <= 0.5
     return (
         item,

@@ -8,13 +8,10 @@ FOLDER holds the raw texts as for `tools/make_texts.py`; without it TOKHELPERS_S
 Writes data/measured/continued_gain.csv.
 """
 
-import argparse
-import os
 import time
-from pathlib import Path
 
 import pandas as pd
-from superwords import flores, gain_over, tokens_by_line
+from superwords import flores, gain_over, raw_texts, tokens_by_line
 
 import tokhelpers as th
 
@@ -37,12 +34,7 @@ def mix() -> dict[str, int]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("folder", nargs="?", default=os.environ.get("TOKHELPERS_SHARED_DATA"))
-    folder = parser.parse_args().folder
-    if folder is None:
-        parser.error("name the folder of raw texts, or set TOKHELPERS_SHARED_DATA")
-    began = time.monotonic()
+    folder, began = raw_texts(__doc__), time.monotonic()
     base = th.load_tokenizer("gpt-4")
     text = th.count_pretokens(mix(), base)
     extension = th.continue_bpe(base, text, BUDGET)
@@ -51,7 +43,7 @@ def main() -> None:
     naive = th.extend(base, supplement, BUDGET, how="regenerate")
     rows = []
     for code in LANGUAGES:
-        lines = flores(Path(folder), code)
+        lines = flores(folder, code)
         before, after = (tokens_by_line(tokenizer, lines) for tokenizer in (naive, continued))
         rows.append({"language": code, "sentences": len(lines)} | gain_over(before, after))
     th.notebook.record_measured(

@@ -35,6 +35,16 @@ LANGUAGES = {
 CHARS, SIZES, MAX_WORDS = 3_000_000, (1_000, 4_000), 4
 
 
+def raw_texts(description: str) -> Path:
+    """The folder of raw texts that the command line or TOKHELPERS_SHARED_DATA names."""
+    parser = argparse.ArgumentParser(description=description.split("\n")[0])
+    parser.add_argument("folder", nargs="?", default=os.environ.get("TOKHELPERS_SHARED_DATA"))
+    folder = parser.parse_args().folder
+    if folder is None:
+        parser.error("name the folder of raw texts, or set TOKHELPERS_SHARED_DATA")
+    return Path(folder)
+
+
 def training_text(folder: Path, language: str) -> list[str]:
     """Sentences of Common Voice and Tatoeba in an order by seed, CHARS characters at most."""
     files = (folder / source / f"{language}.txt.xz" for source in ("commonvoice", "tatoeba"))
@@ -85,12 +95,7 @@ def sizes(tokenizer, lines: list[str]) -> dict:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("folder", nargs="?", default=os.environ.get("TOKHELPERS_SHARED_DATA"))
-    folder = parser.parse_args().folder
-    if folder is None:
-        parser.error("name the folder of raw texts, or set TOKHELPERS_SHARED_DATA")
-    folder, began = Path(folder), time.monotonic()
+    folder, began = raw_texts(__doc__), time.monotonic()
     tokenizer = th.load_tokenizer("llama-3")
     superwords = th.with_superwords(tokenizer, MAX_WORDS)
     command = "python tools/superwords.py"

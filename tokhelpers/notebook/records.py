@@ -128,7 +128,7 @@ def load_measured(table: str) -> pd.DataFrame:
     return load_table("measured", table, "measured table")
 
 
-def load_table(folder: str, name: str, kind: str, suffix: str = ".csv", **options) -> pd.DataFrame:
+def load_table(folder: str, name: str, kind: str, **options) -> pd.DataFrame:
     """Load a table of ``data``; FileNotFoundError, listing those there are, for an unknown name."""
     if CHECKOUT is None:
         raise FileNotFoundError(
@@ -136,9 +136,9 @@ def load_table(folder: str, name: str, kind: str, suffix: str = ".csv", **option
             "here: clone the repository and install it with pip install -e ."
         )
     files = CHECKOUT / "data" / folder
-    file = files / f"{name}{suffix}"
+    file = files / f"{name}.csv"
     if not file.exists():
-        stems = {path.name.removesuffix(suffix) for path in files.glob(f"*{suffix}")} - NOT_TABLES
+        stems = {path.stem for path in files.glob("*.csv")} - NOT_TABLES
         names = ", ".join(sorted(stems)) or "none"
         raise FileNotFoundError(f"no {kind} is called {name!r}; available: {names}")
     return pd.read_csv(file, **options)
