@@ -34,15 +34,26 @@ def tables():
     return "\n".join(head + "".join(part) for head, part in zip(HEADS, parts, strict=True))
 
 
+VERDICTS = {  # in the order in which the README counts them
+    "reproduced": "{} are reproduced",
+    "reproduced at smaller scale": "{} at a smaller scale",
+    "direction only": "{} agree in direction only",
+    "not reproduced": "{} are not reproduced",
+    "re-analysed": "{} are statistics on printed numbers",
+    "not attempted": "{} were not attempted",
+}
+
+
 def reproduced():
-    """How many published items and quantities stand where, in one line."""
+    """How many published items and quantities have which verdict, in one line."""
     verdicts = Counter(row["verdict"] for row in rows("data/reproduced.csv"))
-    counts = ", ".join(f"{n} {verdict}" for verdict, n in verdicts.most_common())
+    if unknown := verdicts.keys() - VERDICTS:
+        raise ValueError(f"data/reproduced.csv has verdicts without a sentence: {sorted(unknown)}")
+    counts = ", ".join(phrase.format(verdicts[name]) for name, phrase in VERDICTS.items())
     return (
-        f"**What is reproduced:** of {verdicts.total()} published quantities of nine documents "
-        f"({DOCUMENTS}): {counts}. (*Direction only*: the same sign, another size; *re-analysed*: "
-        "statistics on printed numbers.) [data/reproduced.csv](data/reproduced.csv) has each of them, with "
-        "the published value, ours and the reason for the difference.\n"
+        f"**What is reproduced:** of {verdicts.total()} published values and claims, {counts}. They are from "
+        f"{DOCUMENTS}. [data/reproduced.csv](data/reproduced.csv) lists each with the published value, ours "
+        "and the reason for the difference.\n"
     )
 
 
