@@ -18,19 +18,13 @@ def kept(monkeypatch, tmp_path):
 
 def test_without_a_device_nothing_changes(monkeypatch, kept):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    assert accelerator.main([]) == 0 and not list(kept.iterdir())
-
-
-def test_the_checks_agree_on_the_cpu(kept):
-    assert accelerator.main(["--device", "cpu", "--only", "checks"]) == 0
-    table = pd.read_csv(kept / "accelerator_checks.csv")
-    assert len(table) == 2 and table.agrees.all() and table.device.eq("cpu").all()
+    accelerator.main([])
+    assert not list(kept.iterdir())
 
 
 @pytest.mark.long
 def test_small_steps_are_measured_and_kept(kept):
-    asked = ["--device", "cpu", "--only", "steps", "--small", "--steps", "3", "--repeats", "2"]
-    assert accelerator.main(asked) == 0
+    accelerator.main(["--device", "cpu", "--small", "--steps", "3", "--repeats", "2"])
     steps, slopes = (pd.read_csv(kept / f"accelerator_{n}.csv") for n in ("steps", "slopes"))
     assert len(steps) == 2 * 2 * 3 and steps.seconds.gt(0).all() and steps.modelled.gt(0).all()
     assert slopes.steps.tolist() == [12] and slopes.device[0] == steps.device[0]

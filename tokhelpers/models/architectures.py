@@ -88,19 +88,6 @@ def new_model(
             raise ValueError(unsupported) from error
 
 
-def head_of(model, *accepted: str) -> str:
-    """Return the head of a model; raises ValueError unless it is one of the ``accepted`` heads."""
-    class_name, head = type(model).__name__, None
-    if class_name.endswith("ForSequenceClassification"):
-        head = "text-classification"
-    elif model.get_output_embeddings() is not None and not model.config.is_encoder_decoder:
-        head = "masked-lm" if class_name.endswith("MaskedLM") else "causal-lm"
-    if head not in accepted:
-        classes = " or ".join(HEADS[name] for name in accepted)
-        raise ValueError(f"{class_name} has no head for this task: load the model with {classes}")
-    return head
-
-
 def dtype_of(name: str) -> torch.dtype:
     """Return the torch dtype of a name; raises ValueError unless it is bfloat16 or float32."""
     if name not in ("bfloat16", "float32"):

@@ -10,7 +10,6 @@ from torch.nn.utils.rnn import pad_sequence
 
 from ..tokenizer.checks import positive
 from ..tokenizer.library import as_encoder, without_truncation
-from .architectures import head_of
 
 IGNORED = -100  # label of a position without a loss, as in torch and transformers
 MAX_LENGTH = 2_048  # tokens of a sequence, unless the caller sets it; thesis, section 5.2.1
@@ -43,14 +42,14 @@ def loss_per_byte(
     >>> loss_per_byte(model, tokenizer, ["bat"]), float(2 * np.log(258) / 3)  # uniform distribution
     (3.7019..., 3.7019...)
     """
-    head_of(model, "causal-lm")
+    check_causal(model)
     texts = list(texts)
     length = sequence_length(model, length)
     documents = encode_texts(tokenizer, texts)
     if not (n_bytes := sum(len(text.encode()) for text in texts)):
         raise ValueError("the texts are all empty, so there is no byte to divide by")
-    bos_ids, _ = bos_eos_ids(tokenizer, separator)
-    sequences = [torch.tensor([bos_ids[-1], *ids]) for ids in documents]
+    start = start_id(tokenizer, separator)
+    sequences = [torch.tensor([start, *ids]) for ids in documents]
     starts = [range(0, len(ids) - 1, length) for ids in sequences]
     windows = [
         ids[i : i + length + 1] for ids, at in zip(sequences, starts, strict=True) for i in at
@@ -88,29 +87,28 @@ def encode_texts(tokenizer, texts: Iterable[str]) -> list[list[int]]:
     return as_encoder(tokenizer).ids_batch(texts)
 
 
-def bos_eos_ids(tokenizer, separator: str | int | None = None) -> tuple[list[int], list[int]]:
-    """Return the IDs to put before and after a text.
+def start_id(tokenizer, separator: str | int | None = None) -> int:
+    """Return the ID that stands before a text.
 
-    Both are the ``separator``, a token or its ID, if one is given; otherwise what the tokenizer's
-    post-processor adds ([CLS] and [SEP]), or the tokenizer's only special token. Raises ValueError
-    where there is none of these.
+    It is the ``separator``, a token or its ID, if one is given; otherwise the last one that the
+    tokenizer's post-processor puts before a text (or the last one behind it, if there is none before),
+    or the tokenizer's only special token. Raises ValueError where there is none of these.
     """
     backend = without_truncation(tokenizer)
     if separator is not None:
         i = backend.token_to_id(separator) if isinstance(separator, str) else separator
         if i is None:
             raise ValueError(f"this tokenizer has no token {separator!r}: pass one that it has")
-        return [i], [i]
+        return i
     encoding = backend.encode("a")
     is_special = encoding.special_tokens_mask
     if any(is_special):
         first = is_special.index(0) if 0 in is_special else 1
-        special = [i for i, flag in zip(encoding.ids, is_special, strict=True) if flag]
-        before, after = encoding.ids[:first], special[first:]
-        return before or after, after
-    special = special_ids(backend)
+        return encoding.ids[first - 1]
+    added_tokens = backend.get_added_tokens_decoder()
+    special = sorted(i for i, token in added_tokens.items() if token.special)
     if len(special) == 1:
-        return special, special
+        return special[0]
     tokens = ", ".join(str(backend.id_to_token(i)) for i in special[:8]) or "it has none"
     raise ValueError(
         "it is not clear which token separates texts: pass separator=, a special token of the "
@@ -118,9 +116,13 @@ def bos_eos_ids(tokenizer, separator: str | int | None = None) -> tuple[list[int
     )
 
 
-def special_ids(tokenizer) -> list[int]:
-    added_tokens = without_truncation(tokenizer).get_added_tokens_decoder()
-    return sorted(i for i, token in added_tokens.items() if token.special)
+def check_causal(model) -> None:
+    """Raise ValueError for a model that does not predict the next token."""
+    name, has_head = type(model).__name__, model.get_output_embeddings() is not None
+    if not has_head or model.config.is_encoder_decoder or name.endswith("MaskedLM"):
+        raise ValueError(
+            f"{name} has no head for this task: load the model with AutoModelForCausalLM"
+        )
 
 
 def check_ids(model, sequences: Iterable) -> None:
