@@ -29,7 +29,7 @@ class Compared:
     published: np.ndarray | None
     ours: np.ndarray
     digits: int = 1  # decimals that are shown and compared
-    asked: str = "claim"  # what a question comes from
+    origin: str = "claim"  # what a question comes from
 
     notebook: str = ""
 
@@ -41,7 +41,7 @@ class Compared:
         numbers = [self.ours] if self.published is None else [self.ours, self.published]
         if not self.ours.size or pd.isna(np.concatenate(numbers)).any():
             raise ValueError(f"{self.document}, {self.item}: nothing to compare, or a gap in it")
-        if any(some.shape != self.ours.shape for some in numbers):
+        if any(values.shape != self.ours.shape for values in numbers):
             raise ValueError(f"{self.document}, {self.item}: published and ours are not as many")
 
     @property

@@ -78,11 +78,11 @@ def supplements():
 def at_equal_numbers(shown, of):
     """What the published extensions save, read off at our numbers of tokens, and what ours save."""
     rows = []
-    for _, some in shown.groupby(["family", shown.extension.str.split("-").str[0]]):
-        theirs = some[some.who == "published"].sort_values("added")
-        ours = some[(some.who == "ours") & some.added.between(*theirs.added.iloc[[0, -1]])]
-        there = np.interp(np.log(ours.added), np.log(theirs.added), theirs[of])
-        rows += zip(there, ours[of], strict=True)
+    for _, group in shown.groupby(["family", shown.extension.str.split("-").str[0]]):
+        published = group[group.who == "published"].sort_values("added")
+        ours = group[(group.who == "ours") & group.added.between(*published.added.iloc[[0, -1]])]
+        expected = np.interp(np.log(ours.added), np.log(published.added), published[of])
+        rows += zip(expected, ours[of], strict=True)
     return np.abs(np.array(rows).T - 100)
 
 

@@ -82,12 +82,12 @@ document.getElementById("matrix-filter").addEventListener("input", function () {
 @cache
 def comparisons():
     """All comparisons, by document and item."""
-    found = {}
+    by_item = {}
     for document, compare in COMPARISONS.items():
         for row in compare():
             compared = Compared(document, *row)
-            found.setdefault((document, compared.item), []).append(compared)
-    return found
+            by_item.setdefault((document, compared.item), []).append(compared)
+    return by_item
 
 
 def verdict(name):

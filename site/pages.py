@@ -119,13 +119,13 @@ def breakable(cell):
 
 def pictures(path):
     """The pictures of a stored notebook as PNG, by the names under which its cells save them."""
-    found = {}
+    images = {}
     for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
         for output in cell.get("outputs", []):
             if "image/png" in output.get("data", {}):
                 (name,) = NAME.findall("".join(cell["source"]))
-                found[name] = b64decode("".join(output["data"]["image/png"]))
-    return found
+                images[name] = b64decode("".join(output["data"]["image/png"]))
+    return images
 
 
 def series():
@@ -135,12 +135,12 @@ def series():
 
 def titles(series):
     """The titles of notebooks, by name, as their first line has them."""
-    found = {}
+    by_name = {}
     for row in series:
         path = ROOT / "notebooks" / f"{row['notebook']}.ipynb"
         first = "".join(json.loads(path.read_text(encoding="utf-8"))["cells"][0]["source"])
-        found[row["notebook"]] = first.splitlines()[0].removeprefix("# ")
-    return found
+        by_name[row["notebook"]] = first.splitlines()[0].removeprefix("# ")
+    return by_name
 
 
 def described(series):
@@ -187,7 +187,7 @@ def first_figure(name, shows):
 def galleries(series, shows):
     """The two pages of all figures, each with half of the notebooks: as one they would be too large."""
     half = len(series) // 2
-    first, second = (gallery(some, shows) for some in (series[:half], series[half:]))
+    first, second = (gallery(part, shows) for part in (series[:half], series[half:]))
     return {
         "source/figures.md": first + "\n[The figures of the later notebooks](figures-2.md)\n",
         "source/figures-2.md": second + "\n[The figures of the earlier notebooks](figures.md)\n",
@@ -242,37 +242,37 @@ def pages():
     shows = {row["figure"]: row["shows"] for row in rows("data/figures.csv")}
     listed = series()
     names = {row["notebook"][:2]: row["notebook"] for row in listed}
-    found = {
+    files = {
         "source/index.md": landing(listed, shows),
         **galleries(listed, shows),
         "source/try.md": trial(),
         "source/playground.md": playground(),
         "source/matrix.md": matrix(rows("data/reproduced.csv"), names),
     }
-    found |= {f"source/{path}": page for path, page in api.reference().items()}
+    files |= {f"source/{path}": page for path, page in api.reference().items()}
     for name in ("GLOSSARY.md", "TEACHING.md"):
-        found[f"source/notebooks/{name}"] = (ROOT / "notebooks" / name).read_text(encoding="utf-8")
+        files[f"source/notebooks/{name}"] = (ROOT / "notebooks" / name).read_text(encoding="utf-8")
     for name in names.values():
         for folder in ("notebooks", "notebooks/solutions"):
             path = f"{folder}/{name}.ipynb"
-            found[f"source/{path}"] = notebook(ROOT / path, shows)
+            files[f"source/{path}"] = notebook(ROOT / path, shows)
         for figure_name, png in pictures(ROOT / "notebooks" / f"{name}.ipynb").items():
-            found[f"extra/figures/{figure_name}.png"] = png
+            files[f"extra/figures/{figure_name}.png"] = png
     for name in shows:
-        found[f"extra/figures/{name}.svg"] = drawing(name)
-        found[f"extra/figures/{name}.csv"] = (FIGURES / f"{name}.csv").read_text(encoding="utf-8")
-    return found
+        files[f"extra/figures/{name}.svg"] = drawing(name)
+        files[f"extra/figures/{name}.csv"] = (FIGURES / f"{name}.csv").read_text(encoding="utf-8")
+    return files
 
 
-def write(folder, found):
+def write(folder, files):
     """Write files that are new or changed into a folder, and remove all others from it."""
-    for path, content in found.items():
+    for path, content in files.items():
         file, data = folder / path, content if isinstance(content, bytes) else content.encode()
         file.parent.mkdir(parents=True, exist_ok=True)
         if not file.exists() or file.read_bytes() != data:
             file.write_bytes(data)
     for file in [*folder.glob("source/**/*.*"), *folder.glob("extra/**/*.*")]:
-        if str(file.relative_to(folder)) not in found:
+        if str(file.relative_to(folder)) not in files:
             file.unlink()
 
 

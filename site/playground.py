@@ -52,14 +52,14 @@ def tokenizers():
 
 def files():
     """The files, by name, and what the page knows of each tokenizer."""
-    found, entries = {}, []
+    scripts, entries = {}, []
     for name, tokenizer, licence in tokenizers():
         packed = page.packed(tokenizer)
         script = f"globalThis.playgroundData[{json.dumps(name)}] = {json.dumps(packed)};\n"
-        found[f"{name}.js"] = script
+        scripts[f"{name}.js"] = script
         more = {"src": f"playground/{name}.js", "megabytes": round(len(script) / 1e6, 1)}
         entries.append(page.entry(name, tokenizer, licence, chosen=name in FIRST, **more))
-    return found | {"catalogue.json": json.dumps(entries)}
+    return scripts | {"catalogue.json": json.dumps(entries)}
 
 
 def stamp():

@@ -19,14 +19,16 @@ def compared_of(row):
     """The comparison that a row stands for; None for a row without a quantity."""
     if not row["quantity"]:
         return None
-    found = [
+    matches = [
         compared
         for compared in comparisons().get((row["document"], row["item"]), [])
         if compared.what == row["quantity"] and compared.notebook in ("", row["notebook"])
     ]
-    if len(found) != 1:
-        raise ValueError(f"{row['item']}: {len(found)} comparisons are called {row['quantity']!r}")
-    return found[0]
+    if len(matches) != 1:
+        raise ValueError(
+            f"{row['item']}: {len(matches)} comparisons are called {row['quantity']!r}"
+        )
+    return matches[0]
 
 
 def numbers(row):
@@ -49,7 +51,7 @@ def is_borne(row):
     if verdict.startswith("reproduced"):
         return compared.direction == "agrees" and compared.verdict[0] in GOOD
     if verdict == "re-analysed":
-        return compared.asked == "its cells"
+        return compared.origin == "its cells"
     return (compared.direction == "disagrees") == (verdict == "not reproduced")
 
 

@@ -146,5 +146,5 @@ def copy_files(target, pyodide=PYODIDE):
     lock = json.loads((pyodide / "pyodide-lock.json").read_text())
     (target / "pyodide" / "pyodide-lock.json").write_text(json.dumps({**lock, "packages": {}}))
     names = ("worker.js", "runner.py", "learned.txt", *(path.name for path in MODULES))
-    ours = [target / name for name in names]
-    return sum(path.stat().st_size for path in [*(target / "pyodide").iterdir(), *ours])
+    copied = [target / name for name in names]
+    return sum(path.stat().st_size for path in [*(target / "pyodide").iterdir(), *copied])

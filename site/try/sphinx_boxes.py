@@ -15,16 +15,16 @@ def boxes_of(docname):
     """The boxes of a page, by its name: a notebook's, not its solutions', or of the page `try`."""
     if docname == "try":
         return read_boxes("try")
-    found = re.fullmatch(r"(?:notebooks/)?(\d\d)_\w+", docname)
-    boxes = read_boxes(found[1]) if found else []
-    return boxes + read_exercises(found[1]) if boxes else []
+    match = re.fullmatch(r"(?:notebooks/)?(\d\d)_\w+", docname)
+    boxes = read_boxes(match[1]) if match else []
+    return boxes + read_exercises(match[1]) if boxes else []
 
 
 def paragraph(text):
     """A paragraph in which `code` is code."""
     node = nodes.paragraph()
-    for i, some in enumerate(text.split("`")):
-        node += nodes.literal(some, some) if i % 2 else nodes.Text(some)
+    for i, part in enumerate(text.split("`")):
+        node += nodes.literal(part, part) if i % 2 else nodes.Text(part)
     return node
 
 
