@@ -1,0 +1,76 @@
+"""Measure what adding up the counts of a Dask bag needs: memory of one process, bytes sent to it.
+
+Notebook 18 uses what this keeps in ``data/measured/adding_up.csv``. It takes two minutes: run
+``python tools/adding_up.py``.
+"""
+
+import pickle
+import subprocess
+import sys
+import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pandas as pd
+
+import tokhelpers as th
+from tokhelpers.text.chunks import add_up
+from tokhelpers.text.counting import _count_partition
+from tokhelpers.text.pretokens import pretokens_of_units
+from tokhelpers.tokenizer.library import pretokenizer_config_of
+
+TEXT, PARTITIONS, SPLIT = "python-source", 64, 8  # Dask adds up eight at a time
+
+
+def peak():
+    """Peak memory of this process in bytes."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return 1024 * int(next(line.split()[1] for line in lines if line.startswith("VmHWM")))
+
+
+def last_step(file):
+    """Add up the counts in a file as Dask's last step does, and print what this needed."""
+    config = pretokenizer_config_of(th.load_tokenizer("llama-3"))
+    before = peak()
+    parts = pickle.loads(Path(file).read_bytes())
+    units, counts, _ = add_up(parts)
+    del parts
+    words, _ = pretokens_of_units(units, counts, config)
+    print(before, peak(), len(units), len(words))
+
+
+def in_groups(parts, size):
+    """Groups of so many parts."""
+    return [parts[i : i + size] for i in range(0, len(parts), size)]
+
+
+def measure():
+    """Rows (megabytes, what, value) for a quarter of the text, a half and the whole."""
+    documents = list(th.load_corpus(TEXT))
+    config = pretokenizer_config_of(th.load_tokenizer("llama-3"))
+    counted = [_count_partition(config, documents[i::PARTITIONS]) for i in range(PARTITIONS)]
+    for n in (PARTITIONS // 4, PARTITIONS // 2, PARTITIONS):
+        parts = [add_up(group) for group in in_groups(counted[:n], n // SPLIT)]
+        megabytes = sum(part.sizes[1] for part in parts) / 1e6
+        with TemporaryDirectory() as folder:
+            file = Path(folder, "parts")
+            file.write_bytes(pickle.dumps(parts))
+            yield megabytes, "bytes sent to the last step", file.stat().st_size
+            run = [sys.executable, __file__, str(file)]
+            run = subprocess.run(run, stdout=subprocess.PIPE, text=True, check=True)
+        names = ("memory before", "peak", "unique chunks", "unique pre-tokens")
+        for name, value in zip(names, run.stdout.split(), strict=True):
+            yield megabytes, name, int(value)
+    yield megabytes, "bytes sent by all workers", sum(len(pickle.dumps(part)) for part in counted)
+
+
+def main():
+    """Measure and keep the rows."""
+    began = time.perf_counter()
+    log = pd.DataFrame(measure(), columns=["megabytes", "what", "value"])
+    command, seconds = "python tools/adding_up.py", time.perf_counter() - began
+    th.notebook.record_measured(log, "adding_up", command=command, seconds=seconds)
+
+
+if __name__ == "__main__":
+    last_step(sys.argv[1]) if len(sys.argv) > 1 else main()
