@@ -141,6 +141,15 @@ def test_a_legend_of_a_grid_stands_beside_its_panels(tmp_path, monkeypatch):
     assert all(axes.get_window_extent().x1 < legend.x0 for axes in grid.axes.flat)
 
 
+def test_a_title_over_panels_stands_left_as_that_of_one_panel_does(tmp_path, monkeypatch):
+    monkeypatch.setenv("TOKHELPERS_FIGURES", str(tmp_path))
+    th.notebook.set_style()
+    figure, _ = plt.subplots(1, 2)
+    title = figure.suptitle("A claim")
+    th.notebook.save_figure(figure, pd.DataFrame({"x": [1]}), "99_title")
+    assert (title.get_text(), title.get_ha(), title.get_weight()) == ("A claim", "left", "bold")
+
+
 def test_the_package_loads_no_drawing_library():
     code = (
         "import sys, tokhelpers as th; th.notebook.save_figure; print('matplotlib' in sys.modules)"

@@ -32,6 +32,8 @@ THEME = {
     "legend.title_fontsize": 10.8,
     "axes.titleweight": "bold",
     "axes.titlelocation": "left",
+    "figure.titleweight": "bold",
+    "figure.titlesize": 12,
     # two axes in dark grey on a light grid, no frame
     "axes.spines.top": False,
     "axes.spines.right": False,
@@ -80,7 +82,8 @@ def panel_size(columns: int, height: float = 2.8) -> dict[str, float]:
 def save_figure(figure, table: pd.DataFrame, name: str, *, conditions: str = "") -> None:
     """Save a figure as ``figures/NAME.svg`` and the numbers it shows as ``figures/NAME.csv``.
 
-    ``figure`` is a matplotlib Figure or a seaborn FacetGrid; ``name`` is ``NN_topic``. ``conditions``
+    ``figure`` is a matplotlib Figure or a seaborn FacetGrid; ``name`` is ``NN_topic``. A title over
+    several panels (``suptitle``) is moved to the left, where that of one panel stands. ``conditions``
     is a line below the axes with what a reader needs to know: training text, test text, tokenizer.
     The folder is the checkout's ``figures`` (otherwise the working folder's), or
     ``TOKHELPERS_FIGURES``. Numbers are rounded to six digits. Raises ValueError for another name and
@@ -97,6 +100,8 @@ def save_figure(figure, table: pd.DataFrame, name: str, *, conditions: str = "")
     if hasattr(figure, "facet_axis"):  # a FacetGrid
         _use_constrained_layout(figure)
     figure = figure.figure  # of a Figure, itself
+    if title := figure.get_suptitle():
+        figure.suptitle(title, x=0.01, ha="left")
     if conditions:
         width = round(16 * figure.get_figwidth())  # characters of 8 points
         lines = textwrap.fill(" ".join(conditions.split()), width)
