@@ -4,17 +4,18 @@ Notebook 18 uses what this keeps in ``data/measured/adding_up.csv``. It takes tw
 ``python tools/adding_up.py``.
 """
 
-import pickle
 import subprocess
 import sys
 import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import numpy as np
 import pandas as pd
+import pyarrow as pa
 
 import tokhelpers as th
-from tokhelpers.text.chunks import add_up
+from tokhelpers.text.chunks import Counts, add_up
 from tokhelpers.text.counting import _count_partition
 from tokhelpers.text.pretokens import pretokens_of_units
 from tokhelpers.tokenizer.library import pretokenizer_config_of
@@ -32,7 +33,10 @@ def last_step(file):
     """Add up the counts in a file as Dask's last step does, and print what this needed."""
     config = pretokenizer_config_of(th.load_tokenizer("llama-3"))
     before = peak()
-    parts = pickle.loads(Path(file).read_bytes())
+    with pa.ipc.open_file(pa.OSFile(file)) as source:
+        batches = [source.get_batch(i) for i in range(source.num_record_batches)]
+    parts = [Counts(words, counts.to_numpy(), np.zeros(4, int)) for words, counts in batches]
+    del batches
     units, counts, _ = add_up(parts)
     del parts
     words, _ = pretokens_of_units(units, counts, config)
@@ -42,6 +46,24 @@ def last_step(file):
 def in_groups(parts, size):
     """Groups of so many parts."""
     return [parts[i : i + size] for i in range(0, len(parts), size)]
+
+
+def columns(part):
+    """The strings and the counts of a part."""
+    return pa.record_batch([part.strings, part.counts], names=["unit", "count"])
+
+
+def size(part):
+    """Bytes of the strings and the counts of a part."""
+    return columns(part).nbytes
+
+
+def save(parts, file):
+    """Write parts to an Arrow file, each as a batch."""
+    batches = list(map(columns, parts))
+    with pa.OSFile(str(file), "wb") as target, pa.ipc.new_file(target, batches[0].schema) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
 
 
 def measure():
@@ -54,14 +76,14 @@ def measure():
         megabytes = sum(part.sizes[1] for part in parts) / 1e6
         with TemporaryDirectory() as folder:
             file = Path(folder, "parts")
-            file.write_bytes(pickle.dumps(parts))
+            save(parts, file)
             yield megabytes, "bytes sent to the last step", file.stat().st_size
             run = [sys.executable, __file__, str(file)]
             run = subprocess.run(run, stdout=subprocess.PIPE, text=True, check=True)
         names = ("memory before", "peak", "unique chunks", "unique pre-tokens")
         for name, value in zip(names, run.stdout.split(), strict=True):
             yield megabytes, name, int(value)
-    yield megabytes, "bytes sent by all workers", sum(len(pickle.dumps(part)) for part in counted)
+    yield megabytes, "bytes sent by all workers", sum(map(size, counted))
 
 
 def main():
