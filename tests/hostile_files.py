@@ -139,11 +139,6 @@ def table(lines=LINES, names=("text", "n")) -> bytes:
     return written.getvalue()
 
 
-def read_words(content: bytes, ending: str) -> None:
-    with written(content, ending) as file:
-        assert all(isinstance(word, str) and n >= 0 for word, n in th.load_counts(file).items())
-
-
 # --- corpora --------------------------------------------------------------------------------------
 def rows(lines) -> bytes:
     return "".join(json.dumps({"text": line, "n": [1]}) + "\n" for line in lines).encode()
@@ -187,20 +182,13 @@ DAMAGED = st.sampled_from(list(CORPORA)).flatmap(
 ARCHIVES = st.sampled_from([".gz", ".xz"]).flatmap(
     lambda ending: st.tuples(damaged_bytes(lambda: PACK[ending](WHOLE)), st.just(ending))
 )
-TSV = "".join(f"{word}\t{i}\n" for i, word in enumerate(LINES)).encode()
 TARGETS = {
     "values of tokenizer.json": (damaged_json(), read_tokenizer, ".json"),
     "bytes of tokenizer.json": (DAMAGED_JSON, read_tokenizer, ".json"),
     "any bytes as tokenizer.json": (BYTES, read_tokenizer, ".json"),
     "SentencePiece model": (damaged_bytes(small_model), read_tokenizer, ".model"),
     "our counts": (damaged_bytes(lambda: our_counts()[0]), read_our_counts),
-    "any bytes as lines of counts": (BYTES, read_words, ".tsv"),
-    "lines of counts": (damaged_bytes(lambda: TSV), read_words, ".tsv"),
-    "a table of counts": (
-        damaged_bytes(lambda: table(names=("word", "count"))),
-        read_words,
-        ".parquet",
-    ),
+    "any bytes as counts": (BYTES, read_our_counts),
     "any bytes as corpora": (MADE_UP, read_corpus),
     "damaged corpora": (DAMAGED, read_corpus),
     "damaged archives": (ARCHIVES, read_archive),

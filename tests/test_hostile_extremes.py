@@ -79,12 +79,12 @@ def test_a_line_of_a_hundred_megabytes(tmp_path):
 def refuse(kind: str, file) -> str:
     readers.MAX_BYTES = 30_000_000
     with pytest.raises(ValueError) as told:
-        th.load_counts(file) if kind == "counts" else list(th.load_corpus(f"{kind}:{file}"))
+        list(th.load_corpus(f"{kind}:{file}"))
     return str(told.value)
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("kind", ["text", "jsonl", "counts"])
+@pytest.mark.parametrize("kind", ["text", "jsonl"])
 @pytest.mark.parametrize("ending", [".gz", ".xz"])
 def test_a_small_archive_of_an_endless_line(kind, ending, tmp_path):
     """Ten GB of zeros in one line: it is read up to the limit, which is named, and no further."""
@@ -137,21 +137,12 @@ def test_a_byte_order_mark_and_crlf_are_no_text(tmp_path):
     lines = tmp_path / "a.jsonl"
     lines.write_bytes(b'\xef\xbb\xbf{"text": "a\\u0000"}\r\n')
     assert documents("jsonl", lines) == ["a\0"]  # NUL is a character like others
-    counts = tmp_path / "a.tsv"
-    counts.write_bytes(b"\xef\xbb\xbfword\t2\r\n\0\t1\r\n")
-    assert th.load_counts(counts) == {"word": 2, "\0": 1}
     file = tmp_path / "a.json"
     file.write_text(encoder("byte-level").to_str(), "utf-8-sig")
     assert th.load_tokenizer(file).to_str() == encoder("byte-level").to_str()
 
 
 # --- what once got through ------------------------------------------------------------------------
-def test_a_count_of_many_digits(tmp_path):
-    (tmp_path / "a.tsv").write_text(f"fine\t1\nword\t{5000 * '1'}\n")
-    with pytest.raises(ValueError, match=r"a\.tsv:2: a word, a tab and a whole number are needed"):
-        th.load_counts(tmp_path / "a.tsv")
-
-
 def test_a_damaged_cache_is_made_anew(tmp_path, monkeypatch):
     monkeypatch.setenv("TOKHELPERS_CACHE", str(tmp_path))
     expected = th.load_tokenizer("mistral-v1").to_str()

@@ -1,13 +1,11 @@
-"""Files of counts: pre-tokens counted here, and words counted by other programs.
+"""Files of counts: Parquet with the columns `pretoken` and `count`, which describe the text counted.
 
-Our files are Parquet with the columns `pretoken` and `count`, and describe the text that was
-counted. In the parts that `count_pretokens` writes into a folder, a pre-token may occur several
-times; DuckDB sorts them, on disk where they do not fit into memory, and equal neighbours are added up.
+In the parts that `count_pretokens` writes into a folder, a pre-token may occur several times; DuckDB
+sorts them, on disk where they do not fit into memory, and equal neighbours are added up.
 """
 
 import json
 import os
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
@@ -22,8 +20,7 @@ from ..extras import requires
 from ..tokenizer.checks import SURROGATE, positive
 from ..tokenizer.files import reason, write_whole
 from .pretokens import Pretokens
-from .readers import check_errors, decode, files_at, read_lines
-from .tables import check_strings, opened_parquet, parquet_rows
+from .tables import opened_parquet, parquet_rows
 
 SCHEMA = pa.schema([("pretoken", pa.string()), ("count", pa.int64())])
 SIZES = ("chars", "bytes", "spaced_words", "documents")
@@ -50,53 +47,34 @@ def save_counts(counts: Pretokens, path: str | Path) -> None:
     write_counts(Path(path), [rows], sizes, counts.pretokenizer_config)
 
 
-def load_counts(
-    path: str | Path, *, min_count: int = 1, errors: str = "strict"
-) -> Pretokens | dict[str, int]:
-    """Load our counts as `Pretokens`, those of other programs as a mapping word -> count.
+def load_counts(path: str | Path, *, min_count: int = 1) -> Pretokens:
+    """Load counts from a file of `save_counts`, or from a folder of `count_pretokens`.
 
-    Every trainer, extension and measure takes either in place of a corpus. ``path`` is a file, a
-    glob, or a folder as Spark and Hadoop write it. Files of other programs are Parquet with the
-    columns `word` and `count`, or lines of a word, a tab and a count (also compressed); a word may
-    occur several times. Each word is then a document of its own: write words with the space before
-    them where the text has one, but without it for tokenizers that put ``▁`` before a text.
-    ``min_count`` leaves out rarer words after adding up. ``errors`` is as for `load_corpus`.
+    Every trainer, extension and measure takes them in place of a corpus. ``min_count`` leaves out
+    rarer pre-tokens. Counts of other programs are loaded with pandas: a Series of counts whose index
+    is the words is a corpus, too.
 
-    Raises FileNotFoundError if nothing is at ``path``, ValueError for any other content, naming the
-    line or row, and for a ``min_count`` above every count.
+    Raises FileNotFoundError if nothing is at ``path``, ValueError for any other content and for a
+    ``min_count`` above every count.
 
-    >>> from tempfile import TemporaryDirectory
-    >>> with TemporaryDirectory() as folder:
-    ...     file = Path(folder, "counts.tsv")
-    ...     _ = file.write_text(" the\\t5\\n of\\t3\\n the\\t1\\n", "utf-8")
-    ...     load_counts(file)
-    {' the': 6, ' of': 3}
+    >>> load_counts("words.tsv")
+    Traceback (most recent call last):
+    FileNotFoundError: there is no file words.tsv
     """
     positive("min_count", min_count)
-    check_errors(errors)
-    path = Path(os.path.expanduser(path))
-    file = path / "counts.parquet" if path.is_dir() else path
-    is_parquet = file.suffix == ".parquet" and file.is_file()
-    if is_parquet and (description := describe_counts(file)):
-        return _our_counts(file, description, min_count)
-    words = Counter()
-    for file in files_at("counts", str(path)):
-        if file.name.startswith("_") or not file.stat().st_size:
-            continue  # a folder may have such files, without counts
-        read = _table_rows if file.suffix == ".parquet" else _text_rows
-        for word, count in read(file, errors):
-            words[word] += count
-    if not words:
-        raise ValueError(f"{path}: there are no counts in it")
-    if sum(words.values()) >= 1 << 63:
-        raise ValueError(f"{path}: the sum of the counts exceeds 64 bits")
-    frequent = {word: count for word, count in words.items() if count >= min_count}
-    if not frequent:
+    file = Path(os.path.expanduser(path))
+    file = file / "counts.parquet" if file.is_dir() else file
+    if not file.is_file():
+        if file.exists():
+            raise OSError(f"{file} is a pipe or device: save the counts to a file")
+        raise FileNotFoundError(f"there is no file {file}")
+    description = describe_counts(file)
+    if description is None:
         raise ValueError(
-            f"{path}: no word occurs {min_count:,} times, the most frequent {max(words.values()):,} "
-            "times: give a smaller min_count"
+            f"{file} was not saved by save_counts: load it with pandas, and pass a Series of counts "
+            "whose index is the words"
         )
-    return frequent
+    return _our_counts(file, description, min_count)
 
 
 # --- the merge -----------------------------------------------------------------------------------
@@ -238,40 +216,3 @@ def _our_counts(file: Path, description: dict, min_count: int) -> Pretokens:
         raise _damaged(file)
     sizes = [description[name] for name in SIZES]
     return Pretokens(words, counts, *sizes, description["pretokenizer_config"]).at_least(min_count)
-
-
-# --- files of other programs -----------------------------------------------------------------------
-def _table_rows(file: Path, errors: str) -> Iterator[tuple[str, int]]:
-    """Words and counts in a Parquet file of another program."""
-    with opened_parquet(file) as table:
-        check_strings(file, table, "word")
-        kinds = {field.name: field.type for field in table.schema_arrow}
-    if not pa.types.is_integer(kinds.get("count", pa.null())):
-        listed = ", ".join(f"{name}: {kind}" for name, kind in kinds.items())
-        raise ValueError(f"{file}: a column 'count' of whole numbers is needed; there is {listed}")
-    row = 0
-    for batch in parquet_rows(file, ["word", "count"]):
-        # as bytes: not all Parquet writers check that strings are UTF-8
-        words = batch["word"].cast(pa.large_binary()).to_pylist()
-        for word, count in zip(words, batch["count"].to_pylist(), strict=True):
-            row += 1
-            where = f"{file}, row {row}"
-            if word is None:
-                raise ValueError(f"{where}: missing word (null)")
-            word = decode(word, where, 0, errors)
-            if count is None or count < 0:
-                raise ValueError(f"{where}: {word!r} has the count {count!r}; give a whole number")
-            yield word, count
-
-
-def _text_rows(file: Path, errors: str) -> Iterator[tuple[str, int]]:
-    """Words and counts separated by a tab; a first line `word<TAB>count` is a header."""
-    for number, line in enumerate(read_lines(file, "", errors), 1):
-        word, tab, count = line.rpartition("\t")
-        if number == 1 and (word, count) == ("word", "count"):
-            continue
-        if not tab or not (count.isascii() and count.isdecimal() and len(count) < 20):
-            raise ValueError(
-                f"{file}:{number}: a word, a tab and a whole number are needed, not {line!r:.60}"
-            )
-        yield word, int(count)
