@@ -67,11 +67,11 @@ def save(parts, file):
 
 
 def measure():
-    """Rows (megabytes, what, value) for a quarter of the text, a half and the whole."""
+    """Rows (megabytes, what, value) for one eighth of the text to all eight."""
     documents = list(th.load_corpus(TEXT))
     config = pretokenizer_config_of(th.load_tokenizer("llama-3"))
     counted = [_count_partition(config, documents[i::PARTITIONS]) for i in range(PARTITIONS)]
-    for n in (PARTITIONS // 4, PARTITIONS // 2, PARTITIONS):
+    for n in range(SPLIT, PARTITIONS + 1, SPLIT):
         parts = [add_up(group) for group in in_groups(counted[:n], n // SPLIT)]
         megabytes = sum(part.sizes[1] for part in parts) / 1e6
         with TemporaryDirectory() as folder:
