@@ -100,7 +100,8 @@ def test_the_figure_that_a_study_opens_with_is_shown_on_its_page():
         ROOT / "notebooks" / "23_superwords.ipynb", {"23_gain": "a", "23_model": "b"}
     )
     assert (
-        "![" not in page and '<a href=\\"#23_gain\\"><img src=\\"../figures/23_gain.svg\\"' in page
+        "![" not in page
+        and '<a href=\\"#23_model\\"><img src=\\"../figures/23_model.svg\\"' in page
     )
 
 
