@@ -78,8 +78,12 @@ def extending():
     steps = figure("17_budget").groupby("line").gain.apply(lambda gain: gain.diff().iloc[-1])
     claim = "the last doubling of the training text changes the gain by less than half a point"
     yield "Figure 5@17", claim, None, steps.abs() < 0.5
-    methods = dict(list(figure("10_renyi").sort_values("bytes_per_token").groupby("method")))
-    own, naive = methods["continued"], methods["naive"]
+    runs = th.notebook.load_measured("many_languages")
+    runs = runs.query("tokenizer == 'llama-3' and merge_skipping and method != 'base'")
+    sizes = runs.groupby("language").added.transform("nunique")
+    means = runs[sizes == 6].groupby(["method", "added"])
+    means = means[["bytes_per_token", "renyi_efficiency"]].mean()
+    own, naive = means.loc["continued"], means.loc["naive"]
     at = naive[naive.bytes_per_token.between(*own.bytes_per_token.iloc[[0, -1]])]
     curve = PchipInterpolator(own.bytes_per_token, own.renyi_efficiency)
     between = curve(at.bytes_per_token)
