@@ -36,7 +36,8 @@ for (const code of document.querySelectorAll(".highlight pre")) {
 }
 """
 SCREEN = {"width": 1200, "height": 800}
-# The theme lets keys reach what must be scrolled, 0.3 s after the window has got its size.
+# The theme lets keys reach what must be scrolled, 0.3 s after the window has got its last size.
+THEME_DELAY = 500  # ms
 SCROLLED_BY_KEYS = """
 [...document.querySelectorAll("pre")].every(
   e => e.tabIndex === 0 || (e.scrollWidth <= e.clientWidth && e.scrollHeight <= e.clientHeight))
@@ -123,6 +124,7 @@ def test_page_loads_whole_fits_and_can_be_read_by_everybody(open_page, path, sit
     page.evaluate("dispatchEvent(new Event('afterprint'))")
     page.emulate_media(media="screen")
     page.set_viewport_size(SCREEN)
+    page.wait_for_timeout(THEME_DELAY)  # before that, it may still judge the printed page
     page.wait_for_function(SCROLLED_BY_KEYS)
     everybody_can_read(page)
 
