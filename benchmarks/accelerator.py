@@ -81,23 +81,16 @@ def main(arguments: list[str] | None = None) -> None:
     if arguments.device is None:
         print("torch sees no accelerator here: nothing is measured, and nothing is changed")
         return
-    dtype = "float32" if arguments.device == "cpu" else "bfloat16"
-    options = {
-        "steps": arguments.steps,
-        "repeats": arguments.repeats,
-        "device": arguments.device,
-        "dtype": dtype,
-    }
+    options = {"steps": arguments.steps, "repeats": arguments.repeats, "device": arguments.device}
+    options["dtype"] = "float32" if arguments.device == "cpu" else "bfloat16"
     start = time.perf_counter()
     tables = [measure_runs(*point, **options) for point in points(arguments.small)]
     steps = pd.concat(tables, ignore_index=True)
-    provenance = {
-        "command": "python benchmarks/accelerator.py",
-        "seconds": time.perf_counter() - start,
-    }
-    record_measured(steps, "accelerator_steps", **provenance)
-    record_measured(slopes(steps), "accelerator_slopes", **provenance)
-    print(slopes(steps).to_string(index=False))
+    seconds, command = time.perf_counter() - start, "python benchmarks/accelerator.py"
+    fitted = slopes(steps)
+    record_measured(steps, "accelerator_steps", command=command, seconds=seconds)
+    record_measured(fitted, "accelerator_slopes", command=command, seconds=seconds)
+    print(fitted.to_string(index=False))
 
 
 if __name__ == "__main__":

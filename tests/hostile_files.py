@@ -132,10 +132,12 @@ def read_our_counts(content: bytes) -> None:
         assert everything(th.load_counts(file)) == our_counts()[1]
 
 
-def table(lines=LINES, names=("text", "n")) -> bytes:
+def table(lines=LINES) -> bytes:
     """A Parquet file of several row groups, with a column of strings and one of numbers."""
     written = io.BytesIO()
-    parquet.write_table(pa.table([lines, range(len(lines))], names), written, row_group_size=15)
+    parquet.write_table(
+        pa.table([lines, range(len(lines))], ("text", "n")), written, row_group_size=15
+    )
     return written.getvalue()
 
 

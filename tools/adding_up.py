@@ -53,11 +53,6 @@ def columns(part):
     return pa.record_batch([part.strings, part.counts], names=["unit", "count"])
 
 
-def size(part):
-    """Bytes of the strings and the counts of a part."""
-    return columns(part).nbytes
-
-
 def save(parts, file):
     """Write parts to an Arrow file, each as a batch."""
     batches = list(map(columns, parts))
@@ -83,7 +78,7 @@ def measure():
         names = ("memory before", "peak", "unique chunks", "unique pre-tokens")
         for name, value in zip(names, run.stdout.split(), strict=True):
             yield megabytes, name, int(value)
-    yield megabytes, "bytes sent by all workers", sum(map(size, counted))
+    yield megabytes, "bytes sent by all workers", sum(columns(part).nbytes for part in counted)
 
 
 def main():

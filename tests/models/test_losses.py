@@ -28,10 +28,10 @@ def tokenizer():
 
 def framed_by(tokenizer, template: str):
     """The same tokenizer, which puts special tokens around a text."""
-    found = tokenizer.from_str(tokenizer.to_str())
-    special = [(name, found.token_to_id(name)) for name in SPECIAL]
-    found.post_processor = processors.TemplateProcessing(template, special_tokens=special)
-    return found
+    framed = tokenizer.from_str(tokenizer.to_str())
+    special = [(name, framed.token_to_id(name)) for name in SPECIAL]
+    framed.post_processor = processors.TemplateProcessing(template, special_tokens=special)
+    return framed
 
 
 def test_encode_puts_and_cuts_nothing(tokenizer):

@@ -81,8 +81,8 @@ def load_counts(path: str | Path, *, min_count: int = 1) -> Pretokens:
 def merge_counts(files: Iterable[Path], folder: Path) -> Iterator[pa.RecordBatch]:
     """Add up the counts in files and yield them in the order of their pre-tokens' bytes.
 
-    What exceeds `MEMORY` goes into a temporary folder in ``folder``. Raises ValueError for a damaged
-    file, naming it, and for a sum that exceeds 64 bits, OSError if the disk is full.
+    What exceeds `MEMORY` goes into a temporary folder in ``folder``. Raises ValueError for a sum that
+    exceeds 64 bits, OSError for a file that cannot be read and if the disk is full.
     """
     with requires("data"):
         import duckdb
@@ -107,9 +107,8 @@ def merge_counts(files: Iterable[Path], folder: Path) -> Iterator[pa.RecordBatch
             except OverflowError as error:
                 raise ValueError(f"cannot add up the counts in {folder}: {error}") from None
             except duckdb.Error as error:
-                kind = ValueError if isinstance(error, duckdb.DataError) else OSError
                 message = reason(error).partition(" Detail: ")[0]  # of a traceback
-                raise kind(f"cannot add up the counts in {folder}: {message}") from None
+                raise OSError(f"cannot add up the counts in {folder}: {message}") from None
 
 
 def _add_neighbours(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -130,10 +129,9 @@ def _add_neighbours(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatc
 def _sums(counts: np.ndarray, first: np.ndarray) -> np.ndarray:
     """Sums of positive counts from each first one to the next; OverflowError above 64 bits."""
     sums = np.add.reduceat(counts.astype(np.uint64), first)
-    about = np.add.reduceat(
-        counts.astype(float), first
-    )  # shows what does not fit into 64 bits at all
-    if about.max() > 1.5 * 2**63 or sums.max() >= 2**63:
+    # beyond 2^64 these begin again at 0; floats, which do not, are near enough to show it
+    rounded = np.add.reduceat(counts.astype(float), first)
+    if rounded.max() > 1.5 * 2**63 or sums.max() >= 2**63:
         raise OverflowError("a sum exceeds 64 bits")
     return sums.astype(np.int64)
 
