@@ -13,7 +13,7 @@ from hostile_text import encoder, small_model, words
 from strategies import content
 
 import tokhelpers as th
-from tokhelpers.tokenizer import files
+from tokhelpers.common import files
 
 LATIN = os.fsdecode(b"caf\xe9")  # a name that is not UTF-8
 NAMES = ["with spaces", "ä 👩‍🚀", "new\nline", "~x", "-x", "*", "[a]", LATIN, 200 * "y"]

@@ -16,7 +16,7 @@ from hub import Hub, Repository
 from huggingface_hub import constants
 
 import tokhelpers as th
-from tokhelpers.text.tables import read_hub
+from tokhelpers.text.table_files import read_hub
 from tokhelpers.tokenizer.formats import from_spm
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # the clients' own

@@ -110,7 +110,7 @@ def test_tables_are_found_beside_the_notebooks_where_only_the_package_is_install
     (student / "data" / "paper").mkdir(parents=True)
     (student / "notebooks").mkdir()
     (tmp_path / "tokhelpers").symlink_to(ROOT / "tokhelpers")
-    program = "from tokhelpers.tokenizer import files; print(files.CHECKOUT)"
+    program = "from tokhelpers.common import files; print(files.CHECKOUT)"
     env = {**os.environ, "PYTHONPATH": str(tmp_path)}
     command = [sys.executable, "-c", program]
     said = subprocess.check_output(command, env=env, cwd=student / "notebooks", text=True)

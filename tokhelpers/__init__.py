@@ -20,12 +20,15 @@ measure: evaluate a tokenizer
 models: change a model with its tokenizer
     load_model, new_model, id_map, plan_transfer, transfer_embeddings, parameter_count,
     training_memory, recommend_size
-notebook: figures, tables and widgets
-    show_tokens; further ``th.notebook.NAME``: profile, load_published, load_measured,
-    record_measured, save_figure, set_style, label_lines, show_source, widget
+notebook: what only notebooks use, as ``th.notebook.NAME``
+    show_tokens (at the top level, too); check, check_answer, mytok; load_published, load_measured,
+    record_measured, reproduced, profile; set_style, save_figure, label_lines, draw_*; show_source,
+    widget, write_playground
+
+``common`` holds what all folders use and is not public.
 """
 
-from .extras import attach
+from .common.extras import attach
 
 __version__ = "0.1.0"
 
@@ -34,7 +37,7 @@ _load, __dir__, __all__ = attach(__name__, __file__)
 _RENAMED = {
     "Parts": "th.TokenizerSpec",
     "adapt_bpe": "th.AdaptBPE",
-    "compare_language": "the function in notebook 10",
+    "compare_language": "th.notebook.compare_language",
     "explain_token": "th.explain(tokenizer, token=...)",
     "explain_word": "th.explain",
     "label_lines": "th.notebook.label_lines",

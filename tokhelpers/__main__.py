@@ -170,7 +170,7 @@ def premium(
     as_json: cli.Json = False,
 ) -> None:
     """Report how many tokens languages need for the same sentences, relative to English (FLORES)."""
-    from .text.stored_counts import stored_texts
+    from .text.shipped_counts import stored_texts
 
     names = stored_texts().name
     codes = language or sorted(names[names.str.startswith("flores:")].str.removeprefix("flores:"))

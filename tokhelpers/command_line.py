@@ -99,7 +99,7 @@ def load_logged(tokenizer: str):
 
 def check_out(out: str, corpora: list[str], *, overwrite: bool) -> None:
     """Raise OSError or ValueError for a destination that exists, or that the next call would read."""
-    from .tokenizer.files import check_folder, destination
+    from .common.files import check_folder, destination
 
     path = destination(out)
     if path.suffix != ".tiktoken":
@@ -281,7 +281,7 @@ def write_tokenizer(
 
 def write_tiktoken(tokenizer, out: str) -> None:
     """Write a byte-level tokenizer's ranks as a .tiktoken file, which has no special tokens."""
-    from .tokenizer.files import write_whole
+    from .common.files import write_whole
 
     encoding = th.to_tiktoken(tokenizer)
     ranks = sorted(encoding._mergeable_ranks.items(), key=lambda item: item[1])

@@ -7,7 +7,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
-from tokhelpers.tokenizer.files import write_whole
+from tokhelpers.common.files import write_whole
 
 
 def keep(file: Path, model, optimiser: torch.optim.Optimizer, run: dict) -> None:

@@ -26,7 +26,8 @@ from pathlib import Path
 import pandas as pd
 
 import tokhelpers as th
-from tokhelpers.text.stored_counts import (
+from tokhelpers.common.files import CHECKOUT, write_whole
+from tokhelpers.text.shipped_counts import (
     TEXTS,
     WITHOUT_SPACES,
     mixture,
@@ -34,7 +35,6 @@ from tokhelpers.text.stored_counts import (
     read_counts,
     stored_texts,
 )
-from tokhelpers.tokenizer.files import CHECKOUT, write_whole
 
 PLACE = CHECKOUT / "data" / "texts"
 HELD_OUT = (

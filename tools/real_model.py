@@ -26,7 +26,7 @@ from safetensors.torch import load_file, save_file
 from scipy.stats import mannwhitneyu
 
 import tokhelpers as th
-from tokhelpers.tokenizer.files import PLACE, write_whole
+from tokhelpers.common.files import PLACE, write_whole
 
 RUNS = PLACE / "runs"
 MODEL, LEARNED = "smollm2-135m", 3_000_000  # characters from which tokens are learned

@@ -13,8 +13,8 @@ import pandas as pd
 import typer
 
 from tokhelpers.__main__ import in_one_line
+from tokhelpers.common.files import PLACE
 from tokhelpers.notebook.records import load_measured, profile, record_measured
-from tokhelpers.tokenizer.files import PLACE
 
 FOLDER = PLACE / "notebooks"
 

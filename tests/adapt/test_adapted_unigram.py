@@ -12,7 +12,7 @@ from tokenizers import AddedToken, Tokenizer, models, pre_tokenizers
 
 import tokhelpers as th
 from tokhelpers import textbook
-from tokhelpers.adapt.unigram import UnigramParts
+from tokhelpers.adapt.unigram_extension import UnigramParts
 from tokhelpers.train.unigram import learn_scores
 
 TEXT = ["the cat sat on the mat", "a bat, a hat; that cat!", "ääkkösiä öisin, yötä päivää"] * 3

@@ -14,7 +14,7 @@ from hypothesis import given, strategies as st
 from strategies import LINES, examples, failure, write_lines
 
 from tokhelpers import load_corpus
-from tokhelpers.text import packaged_texts, stored_counts
+from tokhelpers.text import packaged_texts, shipped_counts
 
 
 def both_splits(name):
@@ -139,8 +139,8 @@ def test_what_a_corpus_has_held_out(name, held):
 
 def test_every_list_of_words_has_a_text_to_measure_on_but_three():
     lists = [f"wordfreq:{code}" for code in wordfreq.available_languages("best")]
-    lists += [n for n in stored_counts.stored_texts().name if n.startswith(("opensub", "wikip"))]
-    without = [name for name in lists if stored_counts.flores_of(name) is None]
+    lists += [n for n in shipped_counts.stored_texts().name if n.startswith(("opensub", "wikip"))]
+    without = [name for name in lists if shipped_counts.flores_of(name) is None]
     assert sorted(without) == ["wordfreq:fil", "wordfreq:ja", "wordfreq:zh"]
     with pytest.raises(ValueError, match="wordfreq:zh has no text to evaluate on"):
         load_corpus("wordfreq:zh").held_out()
@@ -163,9 +163,9 @@ def few_words(monkeypatch):
     centibels = {"a": 830, "b": 852, "c": 870, "rare": 940}  # 5, 3, 2 and 0.4 of 10^9 words
     steps = [[word for word in centibels if centibels[word] == step] for step in range(941)]
     monkeypatch.setattr(wordfreq, "get_frequency_list", cache(lambda *_: steps))
-    stored_counts._word_table.cache_clear()
+    shipped_counts._word_table.cache_clear()
     yield
-    stored_counts._word_table.cache_clear()
+    shipped_counts._word_table.cache_clear()
 
 
 def test_a_corpus_of_counts_iterates_over_what_it_counts(few_words):

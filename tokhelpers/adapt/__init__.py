@@ -3,6 +3,6 @@
 Every function returns a new tokenizer; the one that is passed in stays as it was.
 """
 
-from ..extras import attach
+from ..common.extras import attach
 
 __getattr__, __dir__, __all__ = attach(__name__, __file__)

@@ -5,7 +5,7 @@ from .extension import (
     extend as extend,
     naive_extension as naive_extension,
 )
-from .parity import continue_parity_bpe as continue_parity_bpe
+from .parity_extension import continue_parity_bpe as continue_parity_bpe
 from .pruning import (
     prunable as prunable,
     prune as prune,

@@ -8,16 +8,16 @@ from itertools import chain, islice
 
 from tokenizers import Tokenizer
 
+from ..common.checks import positive
 from ..text.counting import count_pretokens
 from ..text.pretokens import Pretokens
-from ..tokenizer.checks import positive
 from ..tokenizer.library import as_encoder
 from ..tokenizer.pretokenization import pretokenizer, splits_text
 from ..tokenizer.spec import TokenizerSpec
 from ..tokenizer.token_bytes import completions
 from ..train.merges import learn_tokens
 from .methods import extended_by_sizes, tokens_of
-from .unigram import extended_unigram
+from .unigram_extension import extended_unigram
 
 
 @dataclass(frozen=True, repr=False)

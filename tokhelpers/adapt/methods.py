@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 
-from ..tokenizer.checks import whole_number
+from ..common.checks import whole_number
 from ..tokenizer.encoder import Encoder
 from ..tokenizer.merge_rows import all_splits, merge_ids
 from ..tokenizer.pretokenization import pretokenizer

@@ -18,7 +18,7 @@ from ..tokenizer.pretokenization import pretokenizer, splits_text
 from ..tokenizer.renumbering import placeholder
 from ..tokenizer.segmentation import initial_ids, segment_tracing
 from ..tokenizer.spec import TokenizerSpec
-from .unigram import UnigramParts
+from .unigram_extension import UnigramParts
 
 ORDERS = ("leaf-frequency", "leaf-id", "frequency", "id", "merges")
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import pandas as pd
 from tokenizers import Tokenizer
 
-from ..tokenizer.checks import positive
+from ..common.checks import positive
 from ..tokenizer.encoder import Encoder
 from .quality import word_lengths
 from .words import count_words

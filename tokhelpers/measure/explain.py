@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from tokenizers import Tokenizer
 
-from ..tokenizer.checks import check_text
+from ..common.checks import check_text
 from ..tokenizer.encoder import Encoder
 from ..tokenizer.library import open_tokenizer
 from ..tokenizer.segmentation import NO_MERGE, initial_ids, ranks_of

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from tokenizers import Tokenizer
 
-from ..tokenizer.checks import progress
+from ..common.checks import progress
 from ..tokenizer.library import without_truncation
 from ..tokenizer.segmentation import initial_ids, segment
 from ..tokenizer.spec import TokenizerSpec

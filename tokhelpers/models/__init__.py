@@ -1,5 +1,5 @@
 """What a vocabulary does to a model: embeddings, parameters, memory, FLOPs and cross-entropy."""
 
-from ..extras import attach
+from ..common.extras import attach
 
 __getattr__, __dir__, __all__ = attach(__name__, __file__)

@@ -5,7 +5,7 @@ import copy
 import torch
 import transformers
 
-from ..tokenizer.checks import positive
+from ..common.checks import positive
 
 # Layer sizes of the vendors' config.json files; thesis, Table 1, for the first three. The two small
 # ones are ours, for training on a laptop: 1.2 and 1.3 million parameters besides the embeddings.

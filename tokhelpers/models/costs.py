@@ -3,7 +3,7 @@
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from ..tokenizer.checks import positive
+from ..common.checks import positive
 from .architectures import configuration, new_model
 
 

@@ -3,7 +3,7 @@
 import pandas as pd
 from tokenizers import Tokenizer, models
 
-from ..tokenizer.checks import check_ids
+from ..common.checks import check_ids
 from ..tokenizer.library import as_encoder, without_truncation
 
 

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch.nn.utils.rnn import pad_sequence
 
-from ..tokenizer.checks import positive
+from ..common.checks import positive
 from ..tokenizer.library import as_encoder, without_truncation
 
 IGNORED = -100  # label of a position without a loss, as in torch and transformers

@@ -10,11 +10,11 @@ import transformers
 from tokenizers import Tokenizer
 
 from ..adapt.extension import Extension, continue_bpe, extend
+from ..common.checks import positive
 from ..measure.quality import evaluate, measurable
 from ..text.corpora import Corpus
 from ..text.counting import count_pretokens
 from ..text.pretokens import Pretokens
-from ..tokenizer.checks import positive
 from ..tokenizer.spec import TokenizerSpec
 from .costs import parameter_count, training_config, training_flops
 from .memory import training_memory

@@ -1,5 +1,5 @@
-"""What notebooks share: published numbers, figures, coloured tokens, widgets."""
+"""What notebooks share: stored numbers, figures, coloured tokens, checks of exercises, the playground."""
 
-from ..extras import attach
+from ..common.extras import attach
 
 __getattr__, __dir__, __all__ = attach(__name__, __file__)

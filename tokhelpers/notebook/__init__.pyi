@@ -1,3 +1,4 @@
+from .bring_your_own import METHODS as METHODS, read_own as read_own
 from .checks import check as check, check_answer as check_answer, mytok as mytok
 from .drawings import (
     draw_boxes as draw_boxes,
@@ -20,7 +21,6 @@ from .languages import (
     compare_language as compare_language,
     supplement_tokens as supplement_tokens,
 )
-from .own import METHODS as METHODS, read_own as read_own
 from .playground import write_playground as write_playground
 from .records import (
     load_measured as load_measured,

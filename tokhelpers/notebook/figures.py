@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..extras import requires
-from ..tokenizer.files import CHECKOUT, write_all
+from ..common.extras import requires
+from ..common.files import CHECKOUT, write_all
 
 # Okabe and Ito's colour-blind-safe palette without its yellow, which is too light to print.
 COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#444444"]

@@ -9,12 +9,12 @@ import pandas as pd
 from tokenizers import Tokenizer, normalizers
 
 from ..adapt.extension import Extension, continue_bpe, naive_extension
+from ..common.checks import positive
 from ..measure.quality import evaluate_sizes, measurable
 from ..text.corpora import load_corpus
 from ..text.counting import count_pretokens
 from ..text.pretokens import Pretokens
-from ..text.stored_counts import mixture, most_frequent, training_sources
-from ..tokenizer.checks import positive
+from ..text.shipped_counts import mixture, most_frequent, training_sources
 from ..tokenizer.library import pretokenizer_config_of
 from ..tokenizer.pretokenization import pretokenizer_only
 from ..tokenizer.spec import TokenizerSpec

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from tokenizers import Tokenizer
 
+from ..common.files import write_whole
 from ..tokenizer.encoder import Encoder
-from ..tokenizer.files import write_whole
 from ..tokenizer.library import as_encoder
 from ..tokenizer.vendors import NAMES, load_tokenizer
 

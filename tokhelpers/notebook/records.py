@@ -14,7 +14,7 @@ from shutil import which
 import pandas as pd
 import psutil
 
-from ..tokenizer.files import CHECKOUT, write_all
+from ..common.files import CHECKOUT, write_all
 
 LIBRARIES = ["tokenizers", "transformers", "torch", "sentencepiece", "wordfreq"]
 LIBRARIES += ["numpy", "pandas", "numba"]

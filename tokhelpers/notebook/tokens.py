@@ -8,7 +8,7 @@ from itertools import groupby
 import regex
 from tokenizers import Tokenizer
 
-from ..tokenizer.checks import check_text
+from ..common.checks import check_text
 from ..tokenizer.encoder import Encoder
 from ..tokenizer.library import as_encoder
 from ..tokenizer.token_bytes import BYTE_TOKENS

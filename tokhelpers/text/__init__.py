@@ -3,6 +3,6 @@
 Text is read once, by as many workers as there are; everything after works on the counts.
 """
 
-from ..extras import attach
+from ..common.extras import attach
 
 __getattr__, __dir__, __all__ = attach(__name__, __file__)

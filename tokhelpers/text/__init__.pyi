@@ -10,7 +10,7 @@ from .count_files import (
 from .counting import count_pretokens as count_pretokens
 from .documents import digest as digest
 from .pretokens import Pretokens as Pretokens
-from .stored_counts import (
+from .shipped_counts import (
     mixture as mixture,
     stored_texts as stored_texts,
     training_languages as training_languages,

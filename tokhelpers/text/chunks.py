@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from ..tokenizer.compiled import compiled
+from ..common.compiled import compiled
 from ..tokenizer.patterns import (
     AFTER_TWO,
     ALWAYS,
@@ -32,7 +32,7 @@ from ..tokenizer.patterns import (
     cuts_of,
 )
 from ..tokenizer.token_bytes import character_at
-from .chunk_tables import CHUNK, Table
+from .unique_chunks import CHUNK, Table
 
 THREADS = os.cpu_count() or 1  # compiled code releases the GIL
 TABLES = 16

@@ -15,8 +15,8 @@ from pathlib import PurePath
 
 import numpy as np
 
-from ..extras import requires
-from ..tokenizer.checks import whole_number
+from ..common.checks import whole_number
+from ..common.extras import requires
 from .chunks import Batch, Block, batch_of_lines
 from .documents import ChunkCounts, Content, digest, weighted_documents
 from .packaged_texts import packaged_text, python_source
@@ -30,8 +30,8 @@ from .readers import (
     read_json_lines,
     read_lines,
 )
-from .stored_counts import flores_of, stored_list, stored_text, training_text, wordfreq_list
-from .tables import hub_corpus, read_parquet
+from .shipped_counts import flores_of, stored_list, stored_text, training_text, wordfreq_list
+from .table_files import hub_corpus, read_parquet
 
 SAMPLE_CHARS = 10_000_000  # of a word list, whose sample would be endless
 READERS = {"text": read_lines, "jsonl": read_json_lines, "csv": read_csv, "parquet": read_parquet}

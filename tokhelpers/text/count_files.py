@@ -16,11 +16,11 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import compute, parquet
 
-from ..extras import requires
-from ..tokenizer.checks import SURROGATE, positive
-from ..tokenizer.files import reason, write_whole
+from ..common.checks import SURROGATE, positive
+from ..common.extras import requires
+from ..common.files import reason, write_whole
 from .pretokens import Pretokens
-from .tables import opened_parquet, parquet_rows
+from .table_files import opened_parquet, parquet_rows
 
 SCHEMA = pa.schema([("pretoken", pa.string()), ("count", pa.int64())])
 SIZES = ("chars", "bytes", "spaced_words", "documents")

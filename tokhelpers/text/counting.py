@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 from tokenizers import Tokenizer
 
-from ..tokenizer.checks import positive, progress
-from ..tokenizer.files import destination
+from ..common.checks import positive, progress
+from ..common.files import destination
 from ..tokenizer.library import pretokenizer_config_of
 from ..tokenizer.spec import TokenizerSpec
 from .chunks import Batch, Block, Counts, add_up, release_memory
@@ -27,7 +27,7 @@ from .count_files import (
 )
 from .documents import ChunkCounts, adds_space, counts_of, weighted_documents
 from .pretokens import Pretokens, batches_of, count_units, pretokens_of_units
-from .tables import parquet_rows
+from .table_files import parquet_rows
 
 PART_BYTES = 1 << 27  # of text, of which the counts are one file in a folder
 

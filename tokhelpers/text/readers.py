@@ -25,8 +25,8 @@ import pyarrow as pa
 from fsspec.compression import compr
 from fsspec.core import get_compression, url_to_fs
 
-from ..tokenizer.checks import SURROGATE
-from ..tokenizer.files import MAX_BYTES
+from ..common.checks import SURROGATE
+from ..common.files import MAX_BYTES
 
 BLOCK = 1 << 20  # bytes read at a time
 BOM = "\ufeff"

@@ -4,6 +4,6 @@ Functions take and return ``tokenizers.Tokenizer``. ``TokenizerSpec`` is one par
 merges and settings, which is what they work on.
 """
 
-from ..extras import attach
+from ..common.extras import attach
 
 __getattr__, __dir__, __all__ = attach(__name__, __file__)

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers
 
-from ..extras import requires
+from ..common.extras import requires
+from ..common.files import read_whole, write_whole
 from .encoder import Encoder
-from .files import read_whole, write_whole
 from .library import LibraryEncoder, as_encoder
 from .renumbering import is_placeholder
 from .spec import TokenizerSpec

@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 from tokenizers import AddedToken, Tokenizer
 
-from .checks import WORD_MARKERS, check_ids
+from ..common.checks import WORD_MARKERS, check_ids
 from .encoder import Encoder
 from .spec import PIPELINE, TokenizerSpec, backend_of
 

@@ -15,9 +15,9 @@ import pandas as pd
 from tokenizers import Tokenizer
 
 from .. import __version__
-from ..extras import requires
-from .checks import positive
-from .files import destination, reason, writing_folder
+from ..common.checks import positive
+from ..common.extras import requires
+from ..common.files import destination, reason, writing_folder
 from .library import as_encoder
 from .packaged_roles import packaged_roles
 from .vendors import NAMES

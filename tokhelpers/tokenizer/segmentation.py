@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pyarrow as pa
 
-from .compiled import compiled, index_keys, pair_key, slot_of
+from ..common.compiled import compiled, index_keys, pair_key, slot_of
 from .token_bytes import BYTE_TOKENS, code_points, look_up
 
 # --- applying merges ----------------------------------------------------------------------------

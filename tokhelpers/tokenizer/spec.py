@@ -17,7 +17,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from tokenizers import AddedToken, Tokenizer, models
 
-from .checks import check_ids, check_word_markers
+from ..common.checks import check_ids, check_word_markers
 from .encoder import Encoder
 from .merge_rows import merge_ids
 from .renumbering import renumbered

@@ -6,7 +6,7 @@ import numpy as np
 import regex
 from tokenizers import Tokenizer
 
-from .checks import positive
+from ..common.checks import positive
 from .patterns import GPT_2, GPT_4, GPT_4O, LLAMA_3, QWEN, TEKKEN
 from .pretokenization import META
 from .spec import TokenizerSpec

@@ -6,7 +6,7 @@ from itertools import pairwise
 import numpy as np
 from tokenizers import Tokenizer
 
-from ..extras import requires
+from ..common.extras import requires
 from .merge_rows import all_splits
 from .pretokenization import proven_pattern
 from .spec import TokenizerSpec

@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
-from .compiled import compiled
+from ..common.compiled import compiled
 
 BYTE_TOKENS = [f"<0x{byte:02X}>" for byte in range(256)]  # SentencePiece's, for byte fallback
 COMPLETIONS = 64  # characters tried for a token with an incomplete UTF-8 sequence

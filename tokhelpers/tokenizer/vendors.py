@@ -19,8 +19,8 @@ from pathlib import Path
 import numpy as np
 from tokenizers import AddedToken, Tokenizer, normalizers
 
-from ..extras import requires
-from .files import CHECKOUT, read_whole, reason, write_all
+from ..common.extras import requires
+from ..common.files import CHECKOUT, read_whole, reason, write_all
 from .formats import from_spm
 from .gguf_file import from_gguf
 from .patterns import GPT_4, GPT_4O, LLAMA_3, QWEN

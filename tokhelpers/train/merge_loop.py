@@ -17,7 +17,7 @@ from collections import namedtuple
 
 import numpy as np
 
-from ..tokenizer.compiled import both_symbols, compiled, grown, no_numbers, pair_key, slot_of
+from ..common.compiled import both_symbols, compiled, grown, no_numbers, pair_key, slot_of
 from .pairs import (
     BOUNDARY,
     REFUSED,

@@ -8,9 +8,9 @@ from functools import partial
 
 import numpy as np
 
+from ..common.checks import progress
+from ..common.compiled import compiled
 from ..text.pretokens import Pretokens
-from ..tokenizer.checks import progress
-from ..tokenizer.compiled import compiled
 from ..tokenizer.segmentation import MergeTable, initial_ids, merge_table, segment
 from ..tokenizer.spec import TokenizerSpec
 from .merge_loop import ANSWER, MAX_SYMBOLS, merge_loop

@@ -7,7 +7,7 @@ from collections import namedtuple
 
 import numpy as np
 
-from ..tokenizer.compiled import compiled, grown, index_keys, pair_key, slot_of
+from ..common.compiled import compiled, grown, index_keys, pair_key, slot_of
 
 # All words are in one int32 array. A symbol is an ID >= 0. Each word is preceded by a header of two
 # numbers <= BOUNDARY that encode the word's count (its weight), next to the word for the sake of the

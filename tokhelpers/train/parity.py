@@ -12,9 +12,9 @@ from itertools import chain
 import numpy as np
 from tokenizers import Tokenizer
 
+from ..common.checks import whole_number
 from ..text.counting import count_pretokens
 from ..text.pretokens import Pretokens
-from ..tokenizer.checks import whole_number
 from ..tokenizer.segmentation import initial_ids, segment
 from ..tokenizer.spec import TokenizerSpec, merge_ids
 from .merges import name_merges, prefix_order, start_loop

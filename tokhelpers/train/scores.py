@@ -8,7 +8,7 @@ from collections import namedtuple
 
 import numpy as np
 
-from ..tokenizer.compiled import both_symbols, compiled
+from ..common.compiled import both_symbols, compiled
 from .pairs import BOUNDARY, is_candidate, weight_of
 
 # The two sides of a symbol, and the two symbols of a pair. Arrays with an entry for each are indexed

@@ -5,7 +5,7 @@ from collections import namedtuple
 
 import numpy as np
 
-from ..tokenizer.compiled import both_symbols, compiled, grown, no_numbers
+from ..common.compiled import both_symbols, compiled, grown, no_numbers
 from ..tokenizer.token_bytes import code_points
 
 LENGTH_BITS = 18  # bits of a tie for the token's length; its first characters share the other 44

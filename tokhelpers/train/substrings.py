@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..tokenizer.compiled import compiled
+from ..common.compiled import compiled
 from ..tokenizer.token_bytes import code_points
 
 

@@ -13,9 +13,9 @@ import pyarrow as pa
 from pyarrow import compute
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
+from ..common.checks import SURROGATE, positive, whole_number
 from ..text.counting import count_pretokens
 from ..text.pretokens import Pretokens
-from ..tokenizer.checks import SURROGATE, positive, whole_number
 from ..tokenizer.formats import SPACED_WORDS, SPELLED_BYTES, spaced_decoder, spaced_steps
 from ..tokenizer.token_bytes import BYTE_TOKENS, byte_alphabet, bytes_of, characters_of, look_up
 from .merges import learn_vocabulary

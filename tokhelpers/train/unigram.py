@@ -10,7 +10,7 @@ from itertools import chain
 
 import numpy as np
 
-from ..tokenizer.compiled import compiled
+from ..common.compiled import compiled
 from .substrings import Matches, find_pieces, find_repeats, write_text
 
 EPSILON = 1e-9  # smaller differences are rounding errors

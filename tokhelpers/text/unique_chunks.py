@@ -3,7 +3,7 @@
 import numpy as np
 import pyarrow as pa
 
-from ..tokenizer.compiled import compiled
+from ..common.compiled import compiled
 
 LOWER = np.uint64(24)  # the bits of a hash from here on choose the slot
 CHUNK = [(name, np.int64) for name in ("begin", "end", "count", "place")] + [("hash", np.uint64)]

@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..tokenizer.files import CHECKOUT
+from ..common.files import CHECKOUT
 from .documents import ChunkCounts, Content, digest
 
 TEXTS = ("flores", "ntrex", "commonvoice", "tatoeba")  # counts of lines of text

@@ -5,10 +5,10 @@ import importlib.util
 import numba
 import pytest
 
-from tokhelpers.tokenizer import compiled
+from tokhelpers.common import compiled
 
 SOURCE = """
-from tokhelpers.tokenizer.compiled import compiled
+from tokhelpers.common.compiled import compiled
 
 @compiled
 def twice(x):

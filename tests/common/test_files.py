@@ -12,8 +12,8 @@ import pytest
 from strategies import content
 
 import tokhelpers as th
-from tokhelpers.tokenizer import checks, files
-from tokhelpers.tokenizer.checks import positive, whole_number
+from tokhelpers.common import checks, files
+from tokhelpers.common.checks import positive, whole_number
 
 
 @pytest.fixture

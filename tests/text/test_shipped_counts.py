@@ -10,8 +10,9 @@ from hypothesis import given, strategies as st
 from strategies import loaded
 
 import tokhelpers as th
-from tokhelpers.text import stored_counts
-from tokhelpers.text.stored_counts import (
+from tokhelpers.common.files import CHECKOUT
+from tokhelpers.text import shipped_counts
+from tokhelpers.text.shipped_counts import (
     LISTS,
     TEXTS,
     WITHOUT_SPACES,
@@ -22,7 +23,6 @@ from tokhelpers.text.stored_counts import (
     stored_texts,
     training_sources,
 )
-from tokhelpers.tokenizer.files import CHECKOUT
 
 PLACE = CHECKOUT / "data" / "texts"
 ROWS = stored_texts().to_dict("records")
@@ -149,10 +149,10 @@ def test_what_is_kept_as_counts_has_no_test_split_but_ntrex_and_flores():
 
 
 def test_a_missing_checkout_and_a_damaged_file_are_named(monkeypatch, tmp_path):
-    monkeypatch.setattr(stored_counts, "CHECKOUT", None)
+    monkeypatch.setattr(shipped_counts, "CHECKOUT", None)
     with pytest.raises(FileNotFoundError, match="clone the project"):
         read_counts("flores:ekk_Latn")
-    monkeypatch.setattr(stored_counts, "CHECKOUT", tmp_path)
+    monkeypatch.setattr(shipped_counts, "CHECKOUT", tmp_path)
     (tmp_path / "data" / "texts" / "flores").mkdir(parents=True)
     for name, size in {"texts.csv": None, "flores/ekk_Latn.tsv.xz": -100}.items():
         (tmp_path / "data" / "texts" / name).write_bytes((PLACE / name).read_bytes()[:size])

@@ -11,8 +11,8 @@ import fsspec
 import pyarrow as pa
 from pyarrow import parquet
 
-from ..extras import requires
-from ..tokenizer.files import reason
+from ..common.extras import requires
+from ..common.files import reason
 from .documents import Content
 from .readers import decode, field_of
 

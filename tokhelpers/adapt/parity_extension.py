@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping
 
 from tokenizers import Tokenizer
 
+from ..common.checks import positive
 from ..text.pretokens import Pretokens
-from ..tokenizer.checks import positive
 from ..tokenizer.spec import TokenizerSpec
 from ..train.parity import count_languages, learn_parity
 from .extension import Extension

@@ -1,0 +1,1 @@
+"""What all folders use: checks of arguments, compiled code, files, optional dependencies."""
