@@ -9,7 +9,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Callable, Iterator
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import chain, islice
 
 import numpy as np
@@ -222,8 +222,12 @@ class AddedTokens:
         self.are_inside_chunks = not any(
             t["lstrip"] or t["rstrip"] or any(map(str.isspace, t["content"])) for t in tokens
         )
+
+    @cached_property
+    def _search(self) -> Callable[[str], re.Match | None]:
+        """Search a text for these tokens; compiled when first used, as it takes seconds for thousands."""
         forms = {form for c in self.contents for form in (c, NFC().normalize_str(c))}
-        self._search = re.compile("|".join(map(re.escape, sorted(forms)))).search
+        return re.compile("|".join(map(re.escape, sorted(forms)))).search
 
     def may_occur(self, chunks: pa.Array) -> np.ndarray:
         """Say which chunks may contain one of these tokens, before or after they are normalised."""
