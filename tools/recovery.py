@@ -7,6 +7,7 @@ about a minute, on two CPU cores about two hours. A run keeps its state in `runs
 
     python tools/recovery.py [ARM ...] [--seed 0]     one epoch of these arms (default: all)
     python tools/recovery.py --table [--gpu NAME]     write the table from the arms in `runs/`
+    python tools/recovery.py --tokens                 write how many tokens each test text has, by arm
 
 The predictions were written before the first run.
 """
@@ -136,6 +137,16 @@ def table() -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def tokens() -> pd.DataFrame:
+    """How many tokens the tokenizer of each arm needs for each test text; no model is needed."""
+    rows = []
+    for arm, (method, n, _, _) in ARMS.items():
+        tokenizer = arm_tokenizer(method, n)
+        for name, documents in test_texts().items():
+            rows.append((arm, name, int(th.evaluate(tokenizer, documents).tokens)))
+    return pd.DataFrame(rows, columns=["arm", "text", "tokens"])
+
+
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
@@ -144,6 +155,7 @@ def main(
     arms: Annotated[list[str] | None, typer.Argument(help="arms to train")] = None,
     seed: Annotated[list[int] | None, typer.Option(help="orders of the text")] = None,
     write: Annotated[bool, typer.Option("--table", help="write the table")] = False,
+    count: Annotated[bool, typer.Option("--tokens", help="write the numbers of tokens")] = False,
     gpu: Annotated[str | None, typer.Option(help="what the arms were trained on")] = None,
 ):
     """Train SmolLM2-135M under changed vocabularies, one epoch each."""
@@ -151,14 +163,18 @@ def main(
     torch.set_float32_matmul_precision("high")  # TF32 where there is a GPU
     if unknown := set(arms or ()) - set(ARMS):
         raise typer.BadParameter(f"{sorted(unknown)} are no arms; there are {', '.join(ARMS)}")
-    if write:
+    if write or count:
         began = time.monotonic()
-        rows = table()
-        seconds = time.monotonic() - began
+        rows, name, option = (
+            (tokens(), "tokens", "--tokens") if count else (table(), "epoch", "--table")
+        )
         th.notebook.record_measured(
-            rows, "smollm2_epoch", command="python tools/recovery.py --table", seconds=seconds,
+            rows,
+            f"smollm2_{name}",
+            command=f"python tools/recovery.py {option}",
+            seconds=time.monotonic() - began,
             accelerator=gpu,
-        )  # fmt: skip
+        )
         return
     try:
         for arm in arms or ARMS:
