@@ -104,9 +104,8 @@ def extending():
     between = curve(at.bytes_per_token)
     claim = "many languages: at equal compression continued is as efficient or more"
     yield "Figure 6", claim, None, between >= at.renyi_efficiency
-    uses = figure("08_unused").query("panel == 'tokens by uses'")
-    uses = uses.pivot(index="class", columns="method", values="value")
-    rare = uses.loc[["0", "1–9", "10–99"]].cumsum()
+    uses = figure("08_unused").query("added == 8000").set_index("method")
+    rare = uses[["never used", "below 10", "below 100"]].T
     claim = "naive yields more low-frequency tokens (never, below 10, below 100 uses)"
     yield "Figure 7", claim, None, rare.naive > rare.continued
     rows = figure("14_moved").groupby("arm")[["moved", "longer"]].median()
@@ -127,11 +126,9 @@ def two_languages():
         what = f"unreachable tokens, naive, {language}, {tokenizer}"
         published, ours = rows["unreachable published"], rows["unreachable naive"]
         yield "Table 13@08", what, published, ours, 0
-    unused = figure("08_unused").query("panel == 'never used, %'")
-    unused = unused.pivot(index="added", columns="method", values="value")
-    for method in ("naive", "continued"):
+    for method, unused in figure("08_unused").groupby("method"):
         what = f"unused tokens of Estonian, {method}, %"
-        yield "Table 3@08", what, unused[f"{method}, published"], unused[method]
+        yield "Table 3@08", what, unused.published, unused["never used"]
 
 
 @cache
