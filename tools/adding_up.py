@@ -1,7 +1,7 @@
-"""Measure what adding up the counts of a Dask bag needs: memory of one process, bytes sent to it.
+"""Measure what adding up counts needs: in memory, as for a Dask bag, and on disk, as in a folder.
 
-Notebook 18 uses what this keeps in ``data/measured/adding_up.csv``. It takes two minutes: run
-``python tools/adding_up.py``.
+Notebook 18 uses what this keeps in ``data/measured``: ``python tools/adding_up.py`` (``adding_up.csv``,
+four minutes) and ``python tools/adding_up.py disk`` (``adding_up_on_disk.csv``, two minutes).
 """
 
 import subprocess
@@ -13,14 +13,17 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+from pyarrow import parquet
 
 import tokhelpers as th
 from tokhelpers.text.chunks import Counts, add_up
+from tokhelpers.text.count_files import SCHEMA, merge_counts
 from tokhelpers.text.counting import _count_partition
 from tokhelpers.text.pretokens import pretokens_of_units
 from tokhelpers.tokenizer.library import pretokenizer_config_of
 
 TEXT, PARTITIONS, SPLIT = "python-source", 64, 8  # Dask adds up eight at a time
+FILES = 20  # of invented pre-tokens, all unique
 
 
 def peak():
@@ -81,13 +84,49 @@ def measure():
     yield megabytes, "bytes sent by all workers", sum(columns(part).nbytes for part in counted)
 
 
-def main():
+def on_disk(folder):
+    """Add up the files of counts in a folder, and print how many pre-tokens and what this needed."""
+    before, began = peak(), time.perf_counter()
+    n = sum(map(len, merge_counts(sorted(folder.glob("part-*.parquet")), folder)))
+    print(n, before, peak(), time.perf_counter() - began)
+
+
+def measure_on_disk():
+    """Rows (millions, what, value) for 10 and 80 million unique pre-tokens."""
+    for millions in (10, 80):
+        each = millions * 1_000_000 // FILES
+        with TemporaryDirectory() as folder:
+            for i in range(FILES):
+                # a product with an odd number, modulo 2**64: unique, and in no order
+                numbers = np.arange(i * each, (i + 1) * each, dtype=np.uint64)
+                numbers *= np.uint64(0x9E3779B97F4A7C15)
+                words = pa.array([f" {number:x}" for number in numbers.tolist()])
+                rows = pa.table([words, np.ones(each, np.int64)], schema=SCHEMA)
+                parquet.write_table(rows, Path(folder, f"part-{i:02}.parquet"))
+            run = [sys.executable, __file__, folder]
+            run = subprocess.run(run, stdout=subprocess.PIPE, text=True, check=True)
+        names = ("unique pre-tokens", "memory before", "peak", "seconds")
+        for name, value in zip(names, run.stdout.split(), strict=True):
+            yield millions, name, float(value)
+
+
+def main(what="memory"):
     """Measure and keep the rows."""
-    began = time.perf_counter()
-    log = pd.DataFrame(measure(), columns=["megabytes", "what", "value"])
-    command, seconds = "python tools/adding_up.py", time.perf_counter() - began
-    th.notebook.record_measured(log, "adding_up", command=command, seconds=seconds)
+    began, command = time.perf_counter(), "python tools/adding_up.py"
+    if what == "disk":
+        log = pd.DataFrame(measure_on_disk(), columns=["millions", "what", "value"])
+        name, command = "adding_up_on_disk", f"{command} disk"
+    else:
+        log = pd.DataFrame(measure(), columns=["megabytes", "what", "value"])
+        name = "adding_up"
+    seconds = time.perf_counter() - began
+    th.notebook.record_measured(log, name, command=command, seconds=seconds)
 
 
 if __name__ == "__main__":
-    last_step(sys.argv[1]) if len(sys.argv) > 1 else main()
+    arguments = sys.argv[1:]
+    if arguments and arguments != ["disk"]:
+        path = Path(*arguments)
+        on_disk(path) if path.is_dir() else last_step(str(path))
+    else:
+        main(*arguments)
