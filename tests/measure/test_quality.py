@@ -112,6 +112,16 @@ def test_sizes_are_measured_as_each_extended_tokenizer_is(finnish, how, byte_lev
         assert row.unreachable_added == len(th.unreachable_tokens(new, added))
 
 
+def test_a_parsed_wordpiece_tokenizer_is_measured_by_longest_match():
+    text = ["the cats sat on the mats", "a cat"]
+    tokenizer = th.train_wordpiece(text, vocab_size=18, min_frequency=1)
+    spec = TokenizerSpec.from_tokenizer(tokenizer, wordpiece=True)
+    expected = sum(len(e) for e in tokenizer.encode_batch(text, add_special_tokens=False))
+    counts = th.count_pretokens(text, spec)
+    assert th.evaluate(spec, text).tokens == th.count_tokens(spec, counts).sum() == expected
+    assert expected < sum(len(document.replace(" ", "")) for document in text)
+
+
 def test_added_tokens_of_wordpiece():
     old, new = (th.train_wordpiece(["bat bats cat"] * n, vocab_size=8 + n) for n in (1, 2))
     longer = th.extend(old, th.naive_extension(old, new))

@@ -79,6 +79,8 @@ def as_encoder(tokenizer) -> Encoder:
 
     Takes what ``TokenizerSpec.from_tokenizer`` takes, of any model; TypeError for anything else.
     """
+    if isinstance(tokenizer, TokenizerSpec) and tokenizer.wordpiece:  # which has no merges to apply
+        return LibraryEncoder(tokenizer.backend_tokenizer)
     return tokenizer if isinstance(tokenizer, Encoder) else LibraryEncoder(backend_of(tokenizer))
 
 
