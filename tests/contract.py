@@ -7,7 +7,7 @@ from functools import lru_cache
 import numpy as np
 from tokenizers import Tokenizer, models
 
-from tokhelpers.tokenizer.library import without_truncation
+from tokhelpers.tokenizer.library_encoder import without_truncation
 from tokhelpers.tokenizer.spec import TokenizerSpec
 
 TEXTS = [

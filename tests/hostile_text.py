@@ -16,7 +16,7 @@ from tokenizers import Tokenizer
 
 import tokhelpers as th
 from tokhelpers.text import counting, pretokens
-from tokhelpers.tokenizer.library import count_tokens
+from tokhelpers.tokenizer.library_encoder import count_tokens
 from tokhelpers.tokenizer.pretokenization import BEFORE_META, splits_text
 from tokhelpers.tokenizer.spec import TokenizerSpec
 

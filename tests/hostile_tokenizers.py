@@ -11,7 +11,7 @@ from strategies import PIPELINES, added_tokens, texts_of_pieces
 from tokenizers import Tokenizer, models
 
 import tokhelpers as th
-from tokhelpers.tokenizer.library import open_tokenizer
+from tokhelpers.tokenizer.library_encoder import open_tokenizer
 from tokhelpers.tokenizer.token_bytes import BYTE_TOKENS, byte_alphabet
 
 LETTERS = "abcfnox1.<>▁"

@@ -6,7 +6,8 @@ when it is first used. These names are at the top level; further ones are ``th.F
 
 tokenizer: load, parse, save
     load_tokenizer, TokenizerSpec, segment, count_tokens, with_merge_skipping, with_superwords,
-    save_pretrained, save_sentencepiece, tiktoken_merges, to_tiktoken
+    save_pretrained, save_sentencepiece, tiktoken_merges, to_tiktoken; the patterns of vendors are
+    th.tokenizer.GPT_2, GPT_4, LLAMA_3, QWEN, TEKKEN
 text: corpora and counts
     load_corpus, count_pretokens, load_counts, save_counts
 train: learn merges and pieces
@@ -16,7 +17,7 @@ adapt: change a tokenizer
     AdaptBPE, pruning_order, prune
 measure: evaluate a tokenizer
     evaluate, evaluate_sizes, unreachable_tokens, reachability, compare_vocabularies,
-    explain, fragment_score
+    explain, fragment_score; th.measure.costly_words, count_words, word_lengths
 models: change a model with its tokenizer
     load_model, new_model, id_map, plan_transfer, transfer_embeddings, parameter_count,
     training_memory, recommend_size
@@ -34,6 +35,7 @@ __version__ = "0.1.0"
 
 _load, __dir__, __all__ = attach(__name__, __file__)
 
+# names in notebooks and courses that were written before these became the field's
 _RENAMED = {
     "Parts": "th.TokenizerSpec",
     "adapt_bpe": "th.AdaptBPE",

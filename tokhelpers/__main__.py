@@ -58,10 +58,10 @@ def inspect(
     all the same. A token that is never produced by text has no text whose encoding contains it. For other
     models, whose tokens are not built by merges, the kinds of tokens are counted.
     """
-    from .tokenizer import library
+    from .tokenizer.library_encoder import open_tokenizer
 
     loaded = load_logged(tokenizer)
-    encoder = library.open_tokenizer(loaded)
+    encoder = open_tokenizer(loaded)
     facts = {"vocabulary": loaded.get_vocab_size()}
     if encoder.spec is None:
         rows = th.measure.describe_tokens(loaded).rename(columns={"kind": "category"})

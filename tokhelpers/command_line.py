@@ -177,7 +177,7 @@ def evaluation_text(corpus, tokenizer, counts) -> Text:
 
     The training text (``counts``) is in the card already.
     """
-    from .tokenizer.library import as_encoder
+    from .tokenizer.library_encoder import as_encoder
 
     chars = min(corpus.chars or TEST_CHARS, TEST_CHARS)
     try:

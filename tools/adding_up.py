@@ -20,7 +20,7 @@ from tokhelpers.text.chunks import Counts, add_up
 from tokhelpers.text.count_files import SCHEMA, merge_counts
 from tokhelpers.text.counting import _count_partition
 from tokhelpers.text.pretokens import pretokens_of_units
-from tokhelpers.tokenizer.library import pretokenizer_config_of
+from tokhelpers.tokenizer.library_encoder import pretokenizer_config_of
 
 TEXT, PARTITIONS, SPLIT = "python-source", 64, 8  # Dask adds up eight at a time
 FILES = 20  # of invented pre-tokens, all unique

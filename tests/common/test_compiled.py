@@ -1,6 +1,7 @@
 """Compiled code is kept on the disk, until any module with compiled code changes."""
 
 import importlib.util
+import pickle
 
 import numba
 import pytest
@@ -39,6 +40,14 @@ def test_it_is_kept_until_a_module_changes(found):
     assert not found("these modules")
     assert found("these modules")
     assert not found("others")
+
+
+def test_a_cache_with_types_of_a_renamed_module_is_not_read(found, tmp_path):
+    assert not found("these modules")
+    [index] = tmp_path.rglob("*.nbi")
+    index.write_bytes(pickle.dumps(numba.__version__) + b"ctokhelpers.train.renamed\nScores\n.")
+    assert not found("these modules")
+    assert found("these modules")
 
 
 def test_the_modules_with_compiled_code_decide(monkeypatch, tmp_path):

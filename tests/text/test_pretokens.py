@@ -22,7 +22,7 @@ from tokhelpers.text.chunks import batch_of_lines, count_chunks
 from tokhelpers.text.counting import count_pretokens
 from tokhelpers.text.documents import ChunkCounts
 from tokhelpers.tokenizer import patterns as known
-from tokhelpers.tokenizer.library import pretokenizer_config_of
+from tokhelpers.tokenizer.library_encoder import pretokenizer_config_of
 from tokhelpers.tokenizer.pretokenization import (
     BEFORE_META,
     is_doubtful,

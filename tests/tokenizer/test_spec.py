@@ -20,7 +20,7 @@ from tokenizers import (
 )  # fmt: skip
 
 import tokhelpers as th
-from tokhelpers.tokenizer.library import without_truncation
+from tokhelpers.tokenizer.library_encoder import without_truncation
 from tokhelpers.tokenizer.merge_rows import merge_ids
 from tokhelpers.tokenizer.spec import BYTE_TOKENS, TokenizerSpec
 

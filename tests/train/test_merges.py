@@ -9,7 +9,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
 import tokhelpers as th
 from tokhelpers.tokenizer import segmentation
-from tokhelpers.tokenizer.library import count_tokens
+from tokhelpers.tokenizer.library_encoder import count_tokens
 from tokhelpers.tokenizer.segmentation import initial_ids, segment, segment_tracing
 from tokhelpers.tokenizer.spec import TokenizerSpec
 

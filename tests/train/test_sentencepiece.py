@@ -24,7 +24,7 @@ from tokhelpers.tokenizer.formats import from_spm, save_sentencepiece
 from tokhelpers.tokenizer.pretokenization import BEFORE_META
 from tokhelpers.tokenizer.vendors import source_file
 from tokhelpers.train.merges import learn_vocabulary
-from tokhelpers.train.sentencepiece import COVERAGE, piece_check
+from tokhelpers.train.sentencepiece_rules import COVERAGE, piece_check
 
 LANGUAGES = ["fi", "hi", "zh", "ru", "ta", "ko", "ja", "fa", "el"]
 ORDERS = ["leaf-frequency", "leaf-id", "frequency", "id", "merges"]
@@ -145,7 +145,7 @@ def test_coverage(mistral, monkeypatch):
     total = seen.total() - sum(n for c, n in seen.items() if unicodedata.category(c) == "Cc")
 
     def characters(n=10, coverage=COVERAGE, **options):
-        monkeypatch.setattr("tokhelpers.train.sentencepiece.COVERAGE", coverage)
+        monkeypatch.setattr("tokhelpers.train.sentencepiece_rules.COVERAGE", coverage)
         made = th.continue_bpe(mistral, counts, n, **options)
         return list(made.tokens[: made.characters])
 
@@ -158,7 +158,7 @@ def test_coverage(mistral, monkeypatch):
 
 
 def test_byte_tokens_are_never_merged(mistral, monkeypatch):
-    monkeypatch.setattr("tokhelpers.train.sentencepiece.COVERAGE", 0)
+    monkeypatch.setattr("tokhelpers.train.sentencepiece_rules.COVERAGE", 0)
     text = ["🧿🧿🧿 kissat\nkissat🧿koirat\nkoirat " * 50]
     with pytest.warns(UserWarning, match="this text yields"):
         found = th.continue_bpe(mistral, text, 100)
@@ -208,7 +208,7 @@ def continued_by_hand(texts, n) -> list[str]:
 
 @pytest.mark.parametrize("language", one_fast("fi", "ru"))
 def test_continued_as_defined(mistral, language, monkeypatch):
-    monkeypatch.setattr("tokhelpers.train.sentencepiece.COVERAGE", 0)
+    monkeypatch.setattr("tokhelpers.train.sentencepiece_rules.COVERAGE", 0)
     text = text_in(language, 5_000)
     assert th.continue_bpe(mistral, text, 60).tokens == continued_by_hand(text, 60)
 

@@ -11,7 +11,7 @@ from tokenizers import Tokenizer
 from ..common.checks import positive
 from ..text.counting import count_pretokens
 from ..text.pretokens import Pretokens
-from ..tokenizer.library import as_encoder
+from ..tokenizer.library_encoder import as_encoder
 from ..tokenizer.pretokenization import pretokenizer, splits_text
 from ..tokenizer.spec import TokenizerSpec
 from ..tokenizer.token_bytes import completions

@@ -13,7 +13,7 @@ from tokenizers import Tokenizer
 from ..text.counting import count_pretokens
 from ..text.pretokens import Pretokens
 from ..tokenizer.encoder import Encoder
-from ..tokenizer.library import as_encoder
+from ..tokenizer.library_encoder import as_encoder
 from ..tokenizer.pretokenization import pretokenizer, splits_text
 from ..tokenizer.renumbering import placeholder
 from ..tokenizer.segmentation import initial_ids, segment_tracing

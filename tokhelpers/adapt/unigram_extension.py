@@ -10,7 +10,7 @@ from tokenizers import Tokenizer
 
 from ..text.counting import count_pretokens
 from ..text.pretokens import Pretokens
-from ..tokenizer.library import LibraryEncoder, as_encoder
+from ..tokenizer.library_encoder import LibraryEncoder, as_encoder
 from ..tokenizer.renumbering import placeholder, renumbered
 from ..tokenizer.token_bytes import BYTE_TOKENS
 from ..train.unigram import learn_scores

@@ -17,12 +17,15 @@ from numba.core.caching import FunctionCache
 class _Cache(FunctionCache):
     """numba's cache of a compiled function, valid until any module with compiled code changes.
 
-    numba itself checks only the file of the function, not those of the functions it calls.
+    numba itself checks only the file of the function, not those of the functions it calls. It reads
+    the stamp together with the types of the arguments, and fails if these are in a module that has
+    been renamed since; the version comes before them.
     """
 
     def __init__(self, function: Callable):
         super().__init__(function)
         self._cache_file._source_stamp = _sources()
+        self._cache_file._version += f", {_sources()}"
 
 
 @cache

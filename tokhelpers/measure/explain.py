@@ -13,7 +13,7 @@ from tokenizers import Tokenizer
 
 from ..common.checks import check_text
 from ..tokenizer.encoder import Encoder
-from ..tokenizer.library import open_tokenizer
+from ..tokenizer.library_encoder import open_tokenizer
 from ..tokenizer.segmentation import NO_MERGE, initial_ids, ranks_of
 from ..tokenizer.spec import TokenizerSpec
 from ..tokenizer.token_bytes import token_strings

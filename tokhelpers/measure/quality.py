@@ -12,7 +12,7 @@ from ..text.corpora import documents_of
 from ..text.counting import count_pretokens
 from ..text.pretokens import Pretokens
 from ..tokenizer.encoder import Encoder
-from ..tokenizer.library import as_encoder, open_tokenizer
+from ..tokenizer.library_encoder import as_encoder, open_tokenizer
 from ..tokenizer.pretokenization import pretokenizer_only
 from ..tokenizer.spec import TokenizerSpec
 from ..tokenizer.token_bytes import BYTE_TOKENS, ends_inside, is_utf8

@@ -8,7 +8,7 @@ import pandas as pd
 from tokenizers import Tokenizer
 
 from ..common.checks import progress
-from ..tokenizer.library import without_truncation
+from ..tokenizer.library_encoder import without_truncation
 from ..tokenizer.segmentation import initial_ids, segment
 from ..tokenizer.spec import TokenizerSpec
 from ..tokenizer.token_bytes import BYTE_TOKENS, COMPLETIONS, byte_of, completions

@@ -9,7 +9,7 @@ import pandas as pd
 from tokenizers import Tokenizer
 
 from ..tokenizer.encoder import Encoder
-from ..tokenizer.library import as_encoder
+from ..tokenizer.library_encoder import as_encoder
 from ..tokenizer.token_bytes import is_utf8
 
 LENGTHS = [0, 1, 2, 3, 4, 8, 16, float("inf")]  # class boundaries in bytes, upper ends included

@@ -4,7 +4,7 @@ import pandas as pd
 from tokenizers import Tokenizer, models
 
 from ..common.checks import check_ids
-from ..tokenizer.library import as_encoder, without_truncation
+from ..tokenizer.library_encoder import as_encoder, without_truncation
 
 
 def id_map(old: Tokenizer, new: Tokenizer) -> dict[int, int]:

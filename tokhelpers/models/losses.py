@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch.nn.utils.rnn import pad_sequence
 
 from ..common.checks import positive
-from ..tokenizer.library import as_encoder, without_truncation
+from ..tokenizer.library_encoder import as_encoder, without_truncation
 
 IGNORED = -100  # label of a position without a loss, as in torch and transformers
 MAX_LENGTH = 2_048  # tokens of a sequence, unless the caller sets it; thesis, section 5.2.1

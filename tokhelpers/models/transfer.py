@@ -10,7 +10,7 @@ import torch
 from tokenizers import Tokenizer
 
 from ..tokenizer.encoder import Encoder
-from ..tokenizer.library import as_encoder
+from ..tokenizer.library_encoder import as_encoder
 from .configured_ids import update_configured_ids
 from .ids import row_sources
 from .initialisation import INITS, averages, initial_embeddings, one_thread, rescale_distances

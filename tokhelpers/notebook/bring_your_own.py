@@ -11,7 +11,7 @@ from tokenizers import Tokenizer
 
 from ..models.architectures import configuration
 from ..text.corpora import Corpus, load_corpus
-from ..tokenizer.library import pretokenizer_config_of
+from ..tokenizer.library_encoder import pretokenizer_config_of
 from ..tokenizer.spec import TokenizerSpec
 from ..tokenizer.vendors import load_tokenizer
 from .records import profile

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.patches import FancyBboxPatch
 
-from ..tokenizer.library import without_truncation
+from ..tokenizer.library_encoder import without_truncation
 from ..tokenizer.token_bytes import BYTE_TOKENS
 from .figures import COLOURS
 

@@ -15,7 +15,7 @@ from ..text.corpora import load_corpus
 from ..text.counting import count_pretokens
 from ..text.pretokens import Pretokens
 from ..text.shipped_counts import mixture, most_frequent, training_sources
-from ..tokenizer.library import pretokenizer_config_of
+from ..tokenizer.library_encoder import pretokenizer_config_of
 from ..tokenizer.pretokenization import pretokenizer_only
 from ..tokenizer.spec import TokenizerSpec
 from ..tokenizer.vendors import load_tokenizer

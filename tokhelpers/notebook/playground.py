@@ -11,7 +11,7 @@ from tokenizers import Tokenizer
 
 from ..common.files import write_whole
 from ..tokenizer.encoder import Encoder
-from ..tokenizer.library import as_encoder
+from ..tokenizer.library_encoder import as_encoder
 from ..tokenizer.vendors import NAMES, load_tokenizer
 
 PAGE = Path(__file__).parent / "page"

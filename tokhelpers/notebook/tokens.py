@@ -10,7 +10,7 @@ from tokenizers import Tokenizer
 
 from ..common.checks import check_text
 from ..tokenizer.encoder import Encoder
-from ..tokenizer.library import as_encoder
+from ..tokenizer.library_encoder import as_encoder
 from ..tokenizer.token_bytes import BYTE_TOKENS
 
 LIMIT = 2_000  # characters of a text that are shown

@@ -13,7 +13,7 @@ from tokenizers import Tokenizer
 
 from ..common.checks import positive, progress
 from ..common.files import destination
-from ..tokenizer.library import pretokenizer_config_of
+from ..tokenizer.library_encoder import pretokenizer_config_of
 from ..tokenizer.spec import TokenizerSpec
 from .chunks import Batch, Block, Counts, add_up, release_memory
 from .corpora import Corpus, opened_corpus

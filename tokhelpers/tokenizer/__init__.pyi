@@ -1,5 +1,5 @@
 from .formats import save_sentencepiece as save_sentencepiece
-from .library import (
+from .library_encoder import (
     count_tokens as count_tokens,
     pretokenizer_config_of as pretokenizer_config_of,
     with_merge_skipping as with_merge_skipping,

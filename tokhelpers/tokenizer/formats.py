@@ -10,7 +10,7 @@ from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalize
 from ..common.extras import requires
 from ..common.files import read_whole, write_whole
 from .encoder import Encoder
-from .library import LibraryEncoder, as_encoder
+from .library_encoder import LibraryEncoder, as_encoder
 from .renumbering import is_placeholder
 from .spec import TokenizerSpec
 from .tiktoken_format import check_order

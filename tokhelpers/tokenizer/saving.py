@@ -18,7 +18,7 @@ from .. import __version__
 from ..common.checks import positive
 from ..common.extras import requires
 from ..common.files import destination, reason, writing_folder
-from .library import as_encoder
+from .library_encoder import as_encoder
 from .packaged_roles import packaged_roles
 from .vendors import NAMES
 

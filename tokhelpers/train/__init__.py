@@ -1,4 +1,8 @@
-"""Learning a vocabulary: BPE, WordPiece and parity-aware BPE on one compiled merge loop, and Unigram."""
+"""Learning a vocabulary: BPE, WordPiece and parity-aware BPE on one compiled merge loop, and Unigram.
+
+To read it, begin with ``trainers``, then ``merges`` (merges of IDs and of strings), ``merge_loop``
+(the loop itself) and ``pairs`` (its data).
+"""
 
 from ..common.extras import attach
 

@@ -29,8 +29,8 @@ from .pairs import (
     row_of,
     weight_of,
 )
-from .scores import LEFT, RIGHT, UNLISTED, Scores, link, raise_pairs, start_scores
 from .spelling import first_spelled, spell, spelling_order
+from .wordpiece_scores import LEFT, RIGHT, UNLISTED, Scores, link, raise_pairs, start_scores
 
 # What one merge notes of a neighbour (twice the symbol plus the side): how often it is adjacent to a
 # replaced pair in the text and in the unique words, and where the next occurrence of their pair goes

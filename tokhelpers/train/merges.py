@@ -15,7 +15,14 @@ from ..tokenizer.segmentation import MergeTable, initial_ids, merge_table, segme
 from ..tokenizer.spec import TokenizerSpec
 from .merge_loop import ANSWER, MAX_SYMBOLS, merge_loop
 from .pairs import MAX_PLACES, all_pairs, text_of
-from .sentencepiece import LENGTH, has_rules, new_characters, normalise, piece_check, shorter_than
+from .sentencepiece_rules import (
+    LENGTH,
+    has_rules,
+    new_characters,
+    normalise,
+    piece_check,
+    shorter_than,
+)
 from .spelling import Spelling, spelling_of
 
 

@@ -18,7 +18,14 @@ from ..text.pretokens import Pretokens
 from ..tokenizer.segmentation import initial_ids, segment
 from ..tokenizer.spec import TokenizerSpec, merge_ids
 from .merges import name_merges, prefix_order, start_loop
-from .sentencepiece import LENGTH, has_rules, new_characters, normalise, piece_check, shorter_than
+from .sentencepiece_rules import (
+    LENGTH,
+    has_rules,
+    new_characters,
+    normalise,
+    piece_check,
+    shorter_than,
+)
 from .spelling import Spelling, pair_spelling
 from .trainers import train_byte_level_bpe
 

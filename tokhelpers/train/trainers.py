@@ -19,9 +19,9 @@ from ..text.pretokens import Pretokens
 from ..tokenizer.formats import SPACED_WORDS, SPELLED_BYTES, spaced_decoder, spaced_steps
 from ..tokenizer.token_bytes import BYTE_TOKENS, byte_alphabet, bytes_of, characters_of, look_up
 from .merges import learn_vocabulary
-from .scores import warn_of_rare_pairs
-from .sentencepiece import piece_check
+from .sentencepiece_rules import piece_check
 from .unigram import learn_unigram
+from .wordpiece_scores import warn_of_rare_pairs
 
 
 def train_wordpiece(

@@ -9,7 +9,7 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processor
 from transformers import PreTrainedTokenizerFast
 
 import tokhelpers as th
-from tokhelpers.tokenizer.library import open_tokenizer
+from tokhelpers.tokenizer.library_encoder import open_tokenizer
 
 
 def with_some_bytes(fuse: bool) -> Tokenizer:
