@@ -164,14 +164,13 @@ def main(
     if unknown := set(arms or ()) - set(ARMS):
         raise typer.BadParameter(f"{sorted(unknown)} are no arms; there are {', '.join(ARMS)}")
     if write or count:
+        option, name, measure = ("tokens", "tokens", tokens) if count else ("table", "epoch", table)
         began = time.monotonic()
-        rows, name, option = (
-            (tokens(), "tokens", "--tokens") if count else (table(), "epoch", "--table")
-        )
+        rows = measure()
         th.notebook.record_measured(
             rows,
             f"smollm2_{name}",
-            command=f"python tools/recovery.py {option}",
+            command=f"python tools/recovery.py --{option}",
             seconds=time.monotonic() - began,
             accelerator=gpu,
         )
