@@ -15,6 +15,7 @@ from importlib.util import resolve_name
 from operator import attrgetter
 from pathlib import Path
 
+import pandas as pd
 import pytest
 import yaml
 from packaging.requirements import Requirement
@@ -289,6 +290,15 @@ STUDIES = [
     for path in NOTEBOOKS
     if SHOWS_INDEX in code(path)[0]["source"] or path.stem.startswith(HOW_TO)
 ]
+
+
+def test_the_index_is_aligned_to_the_left_also_when_sorted():
+    rows = th.notebook.reproduced("08")
+    for table in (rows, rows.sort_index(), rows[["source", "reason"]]):
+        shown = table._repr_html_()
+        assert '<td style="text-align: left">paper, Table 12</td>' in shown
+        assert "<td>" not in shown and "<th>" not in shown
+    assert repr(rows) == repr(pd.DataFrame(rows))
 
 
 @pytest.mark.parametrize("path", STUDIES, ids=lambda path: path.stem[:2])

@@ -104,7 +104,18 @@ def reproduced(notebook: str) -> pd.DataFrame:
     table.loc[is_claim, "ours"] += " of " + table.published[is_claim]
     table.loc[is_claim, "published"] = "claim"
     table.loc[is_claim, "difference"] = ""
-    return table.set_index("quantity")
+    return LeftAligned(table.set_index("quantity"))
+
+
+class LeftAligned(pd.DataFrame):
+    """A table of texts; notebooks would otherwise align them to the right."""
+
+    @property
+    def _constructor(self) -> type[pd.DataFrame]:
+        return LeftAligned  # what is sorted or selected from it is one, too
+
+    def _repr_html_(self) -> str:
+        return re.sub("<(th|td)>", r'<\1 style="text-align: left">', super()._repr_html_())
 
 
 def _number(value: float, sign: str = "") -> str:
