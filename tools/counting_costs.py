@@ -1,7 +1,8 @@
 """Measure what counting and training cost: time, files, unique pre-tokens and peak memory.
 
-Notebook 18 reads what this keeps in ``data/measured/counting.csv``. It takes some minutes: run
-``python tools/counting_costs.py``.
+Notebook 18 reads what this keeps in ``data/measured``: ``python tools/counting_costs.py``
+(``counting.csv``, some minutes) and ``python tools/counting_costs.py survivors`` (``survivors.csv``,
+how many unique pre-tokens occur k times or more in texts of several lengths; two minutes).
 """
 
 import hashlib
@@ -114,6 +115,35 @@ def peaks(name, folder, llama, seed):
         yield "peak", name, n, 1024 * int(peak)
 
 
+def survivors(seed):
+    """Rows (parts, pre-tokens, k, mean, lowest and highest number that occur k times) over ten orders."""
+    llama, rng = th.load_tokenizer("llama-3"), np.random.default_rng(seed)
+    parts, size, ids = [[]], 0, {}
+    for document in th.load_corpus(TEXT):
+        size += len(document.encode())
+        if size > PART * len(parts):
+            parts.append([])
+        parts[-1].append(document)
+    for i, part in enumerate(parts):
+        counts = th.count_pretokens(part, llama)
+        words = [ids.setdefault(word, len(ids)) for word in counts.strings.to_pylist()]
+        parts[i] = np.array(words), counts.counts
+    sizes = [round(len(parts) / 2**halvings) for halvings in (5, 4, 3, 2, 1, 0)]
+    rows = []
+    for _ in range(10):
+        total = np.zeros(len(ids), int)
+        for done, part in enumerate(rng.permutation(len(parts)), 1):
+            words, numbers = parts[part]
+            total[words] += numbers
+            if done in sizes:
+                rows += [(done, total.sum(), k, np.sum(total >= k)) for k in LEAST]
+    table = pd.DataFrame(rows, columns=["parts", "pretokens", "k", "survivors"])
+    groups = table.groupby(["parts", "k"])
+    result = groups.survivors.agg(["mean", "min", "max"])
+    result.insert(0, "pretokens", groups.pretokens.mean())
+    return result.reset_index()
+
+
 def measure(seed):
     """All rows; the counts are kept in the working folder."""
     llama = th.load_tokenizer("llama-3")
@@ -127,6 +157,12 @@ def measure(seed):
 def main():
     """Measure, and keep the rows with the load that the machine had at the start."""
     began, load = time.perf_counter(), os.getloadavg()[0]
+    if sys.argv[1:] == ["survivors"]:
+        table = survivors(th.notebook.profile().seed)
+        command = "python tools/counting_costs.py survivors"
+        seconds = time.perf_counter() - began
+        th.notebook.record_measured(table, "survivors", command=command, seconds=seconds)
+        return
     with TemporaryDirectory() as home:
         os.chdir(home)
         log = pd.DataFrame(
