@@ -110,14 +110,12 @@ def extending():
     rare = uses[["never used", "below 10", "below 100"]].T
     claim = "naive yields more low-frequency tokens (never, below 10, below 100 uses)"
     yield "Figure 7", claim, None, rare.naive > rare.continued
-    rows = figure("14_moved").groupby("arm")[["moved", "longer"]].median()
-    for of, claim in (("moved", "move less far"), ("longer", "lose more of their length")):
-        yield (
-            "Figure 8",
-            f"embeddings of naive tokens {claim}",
-            None,
-            [rows[of]["naive"] < rows[of]["fvt"]],
-        )
+    rows = figure("14_moved").groupby("arm")
+    moved, tail = rows.moved.median(), rows.longer.quantile(0.05)
+    claim = "embeddings of naive tokens move less far"
+    yield "Figure 8", claim, None, [moved["naive"] < moved["fvt"]]
+    claim = "naive tokens have the longer negative tail of changes of length (5th percentile)"
+    yield "Figure 8", claim, None, [tail["naive"] < tail["fvt"]]
 
 
 def two_languages():
