@@ -95,9 +95,6 @@ def on_disk(name, folder, seed):
     yield "run rows", name, 0, sum(map(len, words))
     yield "shards", name, 0, len(files)
     yield "run bytes", name, 0, sum(file.stat().st_size for file in files)
-    counts = np.sort(parquet.read_table(Path(folder, "counts.parquet"))["count"])
-    for least in LEAST:
-        yield "at least", name, least, len(counts) - np.searchsorted(counts, least)
 
 
 def peaks(name, folder, llama, seed):
