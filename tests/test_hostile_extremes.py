@@ -156,9 +156,9 @@ def test_a_damaged_cache_is_made_anew(tmp_path, monkeypatch):
 
 def test_a_line_of_spaces_does_not_go_through_the_librarys_normalizer(mistral):
     """It would take 9 GB for 100 million of them."""
-    began = time.monotonic()
+    began = time.process_time()
     with pytest.raises(
         ValueError, match="100,000,000 characters without a space .* split the text into lines"
     ):
         th.count_pretokens([" " * 100_000_000], mistral)
-    assert time.monotonic() - began < 20
+    assert time.process_time() - began < 20
