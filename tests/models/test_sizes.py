@@ -87,6 +87,17 @@ def test_time_and_cost_are_those_on_paper(table):
     assert table.near_least.equals(table.net_cost <= 1.01 * table.net_cost.min())
 
 
+def test_only_a_share_of_the_training_text_gets_shorter(base, texts, table):
+    given = {"sizes": [1_000, 250, 2_000], "test": texts[:10], **STEP}
+    tenth = th.recommend_size(base, texts[10:], "small-llama", share=0.1, **given)
+    slower = 1 + table.step_time_added_percent / 100
+    left = table.bytes_per_token[0] / table.bytes_per_token
+    assert tenth.net_cost.tolist() == pytest.approx((slower * (0.9 + 0.1 * left)).tolist())
+    assert tenth.drop(columns=["net_cost", "near_least"]).equals(
+        table.drop(columns=["net_cost", "near_least"])
+    )
+
+
 def test_a_classifier_pays_no_time_for_tokens(base, texts):
     found = th.recommend_size(
         base, texts, "small-bert", test=texts, head="text-classification", **FEW
@@ -131,6 +142,9 @@ def test_added_tokens_cut_the_text_that_is_measured(base, texts):
         ({"sizes": [0, 10]}, ValueError, "a size must be at least 1, not 0"),
         ({"sizes": "1000"}, ValueError, "a size must be a whole number, not '[01]'"),
         ({"sizes": []}, ValueError, "sizes is empty: pass numbers"),
+        ({"share": 0}, ValueError, "share is 0: give a share of the training text"),
+        ({"share": 10}, ValueError, "share is 10: give a share"),
+        ({"share": float("nan")}, ValueError, "share is nan: give a share"),
         ({"test": []}, ValueError, "no text in its 0 documents"),
         ({"model_config": {"hidden_size": 8}}, TypeError, "model_config is a dict: pass the name"),
         ({"corpus": "kissa"}, TypeError, "single string: put it in a list"),

@@ -30,6 +30,7 @@ def recommend_size(
     *,
     sizes: Sequence[int] | None = None,
     test: Iterable[str] | Pretokens | None = None,
+    share: float = 1.0,
     head: str = "causal-lm",
     batch: int = 8,
     length: int = 512,
@@ -38,18 +39,22 @@ def recommend_size(
 
     The extension is trained on ``corpus`` by continued BPE training and evaluated on ``test`` (default:
     the held-out part of a corpus from ``load_corpus``). ``sizes`` are numbers of added tokens (default:
-    doubling, up to what the corpus yields or 128,000). ``model_config`` is as for ``new_model``, with
-    the tokenizer's vocabulary; a training step has ``batch`` sequences of ``length`` tokens, in bfloat16.
+    doubling, up to what the corpus yields or 128,000). ``share`` is how much of the model's training
+    text is like ``corpus``, as a share of its tokens before the extension; the rest is taken to save
+    nothing. ``model_config`` is as for ``new_model``, with the tokenizer's vocabulary; a training step
+    has ``batch`` sequences of ``length`` tokens, in bfloat16.
 
     Returns one row per size, 0 first: ``added``, ``bytes_per_token``,
     ``tokens_saved_per_million_chars``, ``parameters_added``, ``memory_added`` (bytes, by
     ``training_memory``), ``step_time_added_percent`` (FLOPs, by ``training_flops``; on a CPU the time
-    grew 1.5 to 2.2 times as much), ``net_cost`` (tokens times FLOPs per token, relative to no extension;
-    below 1 is a gain) and ``near_least`` (``net_cost`` within 1 % of the minimum, which is flat). How
-    well a model learns the new embeddings is not modelled. Report the chosen size on a third text.
+    grew 1.5 to 2.2 times as much), ``net_cost`` (tokens of the whole training text times FLOPs per
+    token, relative to no extension; below 1 is a gain) and ``near_least`` (``net_cost`` within 1 % of
+    the minimum, which is flat). How well a model learns the new embeddings is not modelled. Report the
+    chosen size on a third text.
 
-    Raises ValueError for sizes below 1 or beyond what the corpus yields, without a text to evaluate on,
-    and as ``training_memory`` does; TypeError for a ``model_config`` of another type.
+    Raises ValueError for sizes below 1 or beyond what the corpus yields, a share that is not above 0 and
+    at most 1, without a text to evaluate on, and as ``training_memory`` does; TypeError for a
+    ``model_config`` of another type.
 
     >>> base = th.train_byte_level_bpe(["bat bag"], vocab_size=257)
     >>> text = ["cat hat", "cat cat", "hat"]
@@ -64,6 +69,8 @@ def recommend_size(
             "transformers configuration"
         )
     training_config(model_config, base.next_id, head, batch, length)  # fail early
+    if not 0 < share <= 1:
+        raise ValueError(f"share is {share!r}: give a share of the training text, such as 0.1")
     if sizes is not None and not (sizes := sorted({positive("a size", n) for n in sizes})):
         raise ValueError("sizes is empty: pass numbers of tokens to add, such as [1000]")
     train, test = count_pretokens(corpus, base), measurable(_test_text(corpus, test), base)
@@ -87,7 +94,7 @@ def recommend_size(
             "parameters_added": (parameters[1] - parameters[0]) * added // added[-1],
             "memory_added": memory - memory[0],
             "step_time_added_percent": 100 * slowdown,
-            "net_cost": (1 + slowdown) * quality.tokens / quality.tokens[0],
+            "net_cost": (1 + slowdown) * (1 - share * saved / quality.tokens[0]),
         }
     )
     return table.assign(near_least=table.net_cost <= 1.01 * table.net_cost.min())
