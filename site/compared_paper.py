@@ -273,7 +273,7 @@ def exchanging():
     eight = th.notebook.load_published("paper_table_08").set_index("tokenizer").unreachable_tokens
     spread = figure("06_unreachable").unreachable
     yield "Table 8@06", "unreachable tokens of Llama-3", eight["default"], spread.sum(), 0
-    appended = figure("21_continued").set_index("tokens").unreachable["Llama 3, all"]
+    appended = figure("21_continued").set_index("tokens").unreachable["Llama 3:\nall 27,744"]
     what = "unreachable tokens of Llama-3 (here: all behind cl100k_base)"
     yield "Table 8@21", what, eight["default"], appended, 0
     at = lost.query("added == 16_000 and pruning_order == 'leaf-frequency'").set_index("extension")

@@ -6,6 +6,11 @@ A NAME is one of `th.load_tokenizer`, or `deepseek` or `claude-2` where litellm 
 NAME=FOLDER is a folder with `vocab.json` and `merges.txt` of a byte-level BPE, as published for GPT-2.
 The project's own names are added. Writes data/measured/vocabulary_overlap.csv, from which notebook 21
 reads GPT-2, DeepSeek and Claude 2.
+
+    python tools/family.py unreachable
+
+Adds 22,085 tokens to cl100k_base from texts of six sizes, and from four that are reweighted at random,
+and writes data/measured/gpt4_continued.csv: how many of the added tokens are unreachable (ten minutes).
 """
 
 import sys
@@ -13,11 +18,17 @@ import time
 from importlib.metadata import distribution
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
 import tokhelpers as th
 
 OWN = ["gpt-4", "llama-3", "qwen", "gpt-4o", "llama-4", "mistral-nemo", "mistral-v1", "mistral-v3"]
+LANGUAGES = ["arb_Arab", "bul_Cyrl", "ces_Latn", "ell_Grek", "fas_Arab", "hin_Deva"]
+LANGUAGES += ["kor_Hang", "rus_Cyrl", "tur_Latn", "ukr_Cyrl", "vie_Latn"]
+ADDED = 22_085  # tokens that Llama 3 appends to cl100k_base in the scripts of our texts
+CHUNKS = (5_000, 10_000, 20_000, 40_000, 80_000, None)
 LITELLM = {"claude-2": "anthropic_tokenizer.json", "deepseek": "deepseek_tokenizer.json"}
 
 
@@ -36,8 +47,50 @@ def named_tokenizer(argument: str) -> tuple[str, Tokenizer]:
     return name, tokenizer
 
 
+def mixture(chunks: int | None, seed: int | None = None) -> dict[str, int]:
+    """Chunks of the eleven languages with their counts, weighted to equal bytes of each.
+
+    With a ``seed``, each count is first multiplied by a random number (exponential, mean 1).
+    """
+    mixed, random = {}, np.random.default_rng(seed)
+    for code in LANGUAGES:
+        counts = list(th.load_corpus(f"training:{code}").counts.items())[:chunks]
+        if seed is not None:
+            weights = random.exponential(size=len(counts))
+            counts = [(chunk, n * w) for (chunk, n), w in zip(counts, weights, strict=True)]
+        total = sum(len(chunk.encode()) * n for chunk, n in counts)
+        for chunk, n in counts:
+            mixed[chunk] = mixed.get(chunk, 0) + round(n * 10**9 / total)
+    return mixed
+
+
+def unreachable_by_text() -> pd.DataFrame:
+    """How many of the tokens added to cl100k_base are unreachable, by text and by method."""
+    base = th.TokenizerSpec.from_tokenizer(th.load_tokenizer("gpt-4"))
+    rows = []
+    for chunks, seed in [*((n, None) for n in CHUNKS), *((20_000, seed) for seed in range(4))]:
+        counts = th.count_pretokens(mixture(chunks, seed), base)
+        continued = th.continue_bpe(base, counts, ADDED)
+        naive = th.notebook.supplement_tokens(base, counts, continued, ADDED)
+        made = {
+            "naive": (th.extend(base, naive, ADDED, how="regenerate"), naive.tokens[:ADDED]),
+            "continued": (th.extend(base, continued, ADDED), continued.tokens[:ADDED]),
+        }
+        for method, (tokenizer, tokens) in made.items():
+            missed = len(set(th.unreachable_tokens(tokenizer, tokens)))
+            rows.append((method, chunks or "all", seed, len(counts), len(tokens), missed))
+            print(*rows[-1], flush=True)
+    columns = ["method", "chunks", "reweighted", "pretokens", "added", "unreachable"]
+    return pd.DataFrame(rows, columns=columns).astype({"reweighted": "Int64"})
+
+
 if __name__ == "__main__":
     began = time.monotonic()
+    if sys.argv[1:] == ["unreachable"]:
+        command, name = "python tools/family.py unreachable", "gpt4_continued"
+        table, seconds = unreachable_by_text(), time.monotonic() - began
+        th.notebook.record_measured(table, name, command=command, seconds=seconds)
+        raise SystemExit
     table = th.measure.overlap(dict(map(named_tokenizer, [*sys.argv[1:], *OWN])))
     names = [argument.partition("=")[0] for argument in sys.argv[1:]]
     command = " ".join(["python tools/family.py", *(f"{name}[=FOLDER]" for name in names)])

@@ -7,7 +7,7 @@ about a minute, on two CPU cores about two hours. A run keeps its state in `runs
 
     python tools/recovery.py [ARM ...] [--seed 0]     one epoch of these arms (default: all)
     python tools/recovery.py --table [--gpu NAME]     write the table from the arms in `runs/`
-    python tools/recovery.py --tokens                 write how many tokens each test text has, by arm
+    python tools/recovery.py --tokens                 write how many tokens the test and counted texts have
 
 The predictions were written before the first run.
 """
@@ -26,6 +26,7 @@ from real_model import (
     HELD,
     base,
     bits,
+    definitions,
     english,
     extended,
     held_out,
@@ -138,11 +139,11 @@ def table() -> pd.DataFrame:
 
 
 def tokens() -> pd.DataFrame:
-    """How many tokens the tokenizer of each arm needs for each test text; no model is needed."""
-    rows = []
+    """How many tokens each arm needs for each test text and the text that pruning counted."""
+    rows, texts = [], test_texts() | {"counted": definitions() + english()[HELD:]}
     for arm, (method, n, _, _) in ARMS.items():
         tokenizer = arm_tokenizer(method, n)
-        for name, documents in test_texts().items():
+        for name, documents in texts.items():
             rows.append((arm, name, int(th.evaluate(tokenizer, documents).tokens)))
     return pd.DataFrame(rows, columns=["arm", "text", "tokens"])
 
