@@ -28,7 +28,8 @@ def mine(tmp_path_factory) -> Path:
     (folder / "apart.txt").write_text("\n".join(lines[-80:]), encoding="utf-8")
     english = th.load_corpus("wordfreq:en", chars=200_000)
     th.train_byte_level_bpe(english, vocab_size=1_200).save(str(folder / "bytes.json"))
-    th.train_wordpiece(english, vocab_size=1_200).save(str(folder / "wordpiece.json"))
+    wordpiece = th.train_wordpiece(english, vocab_size=1_200, min_frequency=0)
+    wordpiece.save(str(folder / "wordpiece.json"))
     return folder
 
 
