@@ -72,11 +72,11 @@ def unreachable_by_text() -> pd.DataFrame:
         counts = th.count_pretokens(mixture(chunks, seed), base)
         continued = th.continue_bpe(base, counts, ADDED)
         naive = th.notebook.supplement_tokens(base, counts, continued, ADDED)
-        made = {
+        extended = {
             "naive": (th.extend(base, naive, ADDED, how="regenerate"), naive.tokens[:ADDED]),
             "continued": (th.extend(base, continued, ADDED), continued.tokens[:ADDED]),
         }
-        for method, (tokenizer, tokens) in made.items():
+        for method, (tokenizer, tokens) in extended.items():
             missed = len(set(th.unreachable_tokens(tokenizer, tokens)))
             rows.append((method, chunks or "all", seed, len(counts), len(tokens), missed))
             print(*rows[-1], flush=True)

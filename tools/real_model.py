@@ -380,6 +380,11 @@ def one_difference(field: str, n: int, start: str) -> dict:
         bits(scored_start(field, "continued", n, True, name), field_texts(field))
         for name in (start, "fvt")
     )
+    return against_fvt(own, fvt)
+
+
+def against_fvt(own: pd.Series, fvt: pd.Series) -> dict:
+    """A row of the bits of each text with one initialisation less those with FVT."""
     return {"less_fvt": (own - fvt).sum(), "interval": paired(own - fvt), "texts": len(own)}
 
 
@@ -396,7 +401,7 @@ def one_on_others(field: str, n: int, start: str) -> dict:
         bits(scored(started(tokenizer, name), rows_of(tokenizer, texts)), texts)
         for name in (start, "fvt")
     )
-    return {"less_fvt": (own - fvt).sum(), "interval": paired(own - fvt), "texts": len(texts)}
+    return against_fvt(own, fvt)
 
 
 UNTIED = [(False, s) for s in ("fvt", "first-last", *STARTS[-2:])]
