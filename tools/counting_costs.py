@@ -1,8 +1,10 @@
-"""Measure what counting and training cost: time, files, unique pre-tokens and peak memory.
+"""Measure what counting and training cost: time, unique pre-tokens and peak memory.
 
 Notebook 18 reads what this keeps in ``data/measured``: ``python tools/counting_costs.py``
-(``counting.csv``, some minutes) and ``python tools/counting_costs.py growth`` (``growth.csv``, how
-many unique pre-tokens occur k times or more in texts of several lengths and orders; four minutes).
+(``counting.csv``, some minutes), ``python tools/counting_costs.py growth`` (``growth.csv``, how
+many unique pre-tokens occur k times or more in texts of several lengths and orders; four minutes)
+and ``python tools/counting_costs.py training`` (``training_memory.csv``, the peak memory of
+training on up to ten million unique pre-tokens, most of them invented; ten minutes).
 """
 
 import os
@@ -19,6 +21,7 @@ import dask
 import dask.bag as db
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 from pyarrow import parquet
 from tokenizers import Tokenizer, models
 
@@ -90,19 +93,55 @@ def on_disk(name, folder):
     yield "run bytes", name, 0, sum(file.stat().st_size for file in files)
 
 
-def peaks(name, folder, llama, seed):
-    """Rows: peak memory in bytes of a process that learns from so many unique pre-tokens."""
+def _peak_of_training(file):
+    """Peak memory in bytes of a process that trains on the counts in a file."""
+    run = [sys.executable, "-c", PROGRAM, file]
+    return 1024 * int(subprocess.run(run, capture_output=True, text=True, check=True).stdout)
+
+
+def training_memory(seed):
+    """Rows (text, unique pre-tokens, their bytes, peak memory in bytes of training on them).
+
+    An invented pre-token joins the first half of one of Python source to the second half of
+    another, so that it is as long, and like real ones in its letters. Its number is that of the
+    first. To compare, as many real ones of letters alone are trained on.
+
+    Prediction, written before the run: 900 bytes for each of ten million.
+    """
+    llama, rng = th.load_tokenizer("llama-3"), np.random.default_rng(seed)
     rules = Tokenizer(models.BPE())
     rules.pre_tokenizer = llama.pre_tokenizer
     rules.save("rules.json")
-    counts = th.load_counts(folder)
-    order = np.random.default_rng(seed).permutation(len(counts))
-    for n in (50_000, 100_000, 200_000, 350_000):
-        words, some = counts.strings.take(order[:n]), counts.counts[order[:n]]
-        th.save_counts(replace(counts, strings=words, counts=some), "sample.parquet")
-        run = [sys.executable, "-c", PROGRAM, "sample.parquet"]
-        peak = subprocess.run(run, capture_output=True, text=True, check=True).stdout
-        yield "peak", name, n, 1024 * int(peak)
+    counts = th.count_pretokens(th.load_corpus(TEXT), llama)
+    words = enumerate(counts.strings.to_pylist())
+    letters = [i for i, word in words if word[1:].isascii() and word[1:].isalpha()]
+    rng.shuffle(letters)
+    real = replace(counts, strings=counts.strings.take(letters), counts=counts.counts[letters])
+    _trained(_invented(real, 1000, rng))  # compiles the loop, which takes memory as well
+    for n in (100_000, len(real)):
+        sample = replace(real, strings=real.strings[:n], counts=real.counts[:n])
+        yield "python-source", *_trained(sample)
+    for n in (100_000, len(real), 1_000_000, 3_000_000, 10_000_000):
+        yield "invented", *_trained(_invented(real, n, rng))
+
+
+def _trained(counts):
+    """The unique pre-tokens, their bytes, and the peak memory of training on them."""
+    th.save_counts(counts, "sample.parquet")
+    size = sum(len(word.encode()) for word in counts.strings.to_pylist())
+    return len(counts), size, _peak_of_training("sample.parquet")
+
+
+def _invented(real, n, rng):
+    """Counts of n invented pre-tokens."""
+    words, found = real.strings.to_pylist(), {}
+    while len(found) < n:
+        for first, second in rng.integers(len(words), size=(n // 4, 2)):
+            head, tail = words[first], words[second]
+            joined = head[: (len(head) + 1) // 2] + tail[(len(tail) + 1) // 2 :]
+            found.setdefault(joined, real.counts[first])
+    found = dict(list(found.items())[:n])
+    return replace(real, strings=pa.array(list(found)), counts=np.array(list(found.values())))
 
 
 def growth(seed):
@@ -158,31 +197,39 @@ def _grown(files, unique):
         step += 1
 
 
-def measure(seed):
+def measure():
     """All rows; the counts are kept in the working folder."""
     llama = th.load_tokenizer("llama-3")
     for workers in (2, 1):
         folder = f"counts_{workers}"
         yield from timed(TEXT, th.load_corpus(TEXT), workers, folder, llama)
     yield from on_disk(TEXT, folder)
-    yield from peaks(TEXT, folder, llama, seed)
 
 
 def main():
     """Measure, and keep the rows with the load that the machine had at the start."""
     began, load = time.perf_counter(), os.getloadavg()[0]
+    seed = th.notebook.profile().seed
+    if sys.argv[1:] == ["training"]:
+        with TemporaryDirectory() as home:
+            os.chdir(home)
+            columns = ["text", "unique", "bytes", "peak"]
+            table = pd.DataFrame(training_memory(seed), columns=columns)
+            os.chdir("/")
+        command = "python tools/counting_costs.py training"
+        seconds = time.perf_counter() - began
+        th.notebook.record_measured(table, "training_memory", command=command, seconds=seconds)
+        return
     if sys.argv[1:] == ["growth"]:
         columns = ["text", "order", "draw", "pretokens", "k", "types"]
-        table = pd.DataFrame(growth(th.notebook.profile().seed), columns=columns)
+        table = pd.DataFrame(growth(seed), columns=columns)
         command = "python tools/counting_costs.py growth"
         seconds = time.perf_counter() - began
         th.notebook.record_measured(table, "growth", command=command, seconds=seconds)
         return
     with TemporaryDirectory() as home:
         os.chdir(home)
-        log = pd.DataFrame(
-            measure(th.notebook.profile().seed), columns=["what", "text", "x", "value"]
-        )
+        log = pd.DataFrame(measure(), columns=["what", "text", "x", "value"])
         os.chdir("/")
     log.loc[len(log)] = ("load of the machine", "", 0, load)
     seconds = time.perf_counter() - began
