@@ -1,10 +1,10 @@
 """Measure what counting and training cost: time, unique pre-tokens and peak memory.
 
 Notebook 18 reads what this keeps in ``data/measured``: ``python tools/counting_costs.py``
-(``counting.csv``, some minutes), ``python tools/counting_costs.py growth`` (``growth.csv``, how
+(``counting.csv``, two minutes), ``python tools/counting_costs.py growth`` (``growth.csv``, how
 many unique pre-tokens occur k times or more in texts of several lengths and orders; four minutes)
 and ``python tools/counting_costs.py training`` (``training_memory.csv``, the peak memory of
-training on up to ten million unique pre-tokens, most of them invented; ten minutes).
+training on up to ten million unique pre-tokens, most of them invented; four minutes).
 """
 
 import os
@@ -12,9 +12,8 @@ import resource
 import subprocess
 import sys
 import time
+from contextlib import chdir
 from dataclasses import replace
-from functools import partial
-from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import dask
@@ -22,20 +21,16 @@ import dask.bag as db
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-from pyarrow import parquet
 from tokenizers import Tokenizer, models
 
 import tokhelpers as th
-from tokhelpers.text import counting
 
 TEXT = "python-source"
-PART = 1 << 23  # bytes of text whose counts are one file
+PART = 1 << 23  # bytes of text that are counted, or moved, together
+WORKERS = 2
 LEAST = (1, 2, 5, 10, 20, 50, 100, 200)
 STEPS = 32  # lengths of a text at which its unique pre-tokens are counted
-RUSSIAN = {
-    "Russian": ("tatoeba:rus", "commonvoice:ru", "ntrex:rus"),
-    "Russian, Tatoeba alone": ("tatoeba:rus",),
-}
+RUSSIAN = ("tatoeba:rus", "commonvoice:ru", "ntrex:rus")
 PROGRAM = """
 import sys
 from tokenizers import Tokenizer
@@ -56,47 +51,24 @@ def spent():
     return np.array([time.perf_counter(), sum(u.ru_utime + u.ru_stime for u in used)])
 
 
-def timed(name, corpus, workers, folder, llama):
-    """Rows (what, text, x, value): x workers, seconds of a count, and of the merge alone.
+def counting_time(seed):
+    """Rows (what, text, x, value): seconds that so many workers take to count, and what they count.
 
-    One worker counts through a folder; several count a Dask bag, whose documents are sent to them.
+    They count a Dask bag, whose documents are sent to them.
     """
-    if workers > 1:
-        documents = list(corpus)
-        partitions = max(1, sum(map(len, documents)) // PART)
-        with dask.config.set(scheduler="processes", num_workers=workers):
-            bag = db.from_sequence(documents, npartitions=partitions)
-            yield from _seconds("count", name, workers, lambda: th.count_pretokens(bag, llama))
-        return
-    counting.PART_BYTES = PART
-    for what in ("count", "merge"):  # the second time all parts are there
-        count = partial(th.count_pretokens, corpus, llama, folder=folder)
-        yield from _seconds(what, name, workers, count)
-
-
-def _seconds(what, name, workers, count):
-    """Rows with the wall-clock and CPU seconds of a call."""
-    before = spent()
-    count()
-    clock, processor = spent() - before
-    yield f"{what}, clock", name, workers, clock
-    yield f"{what}, processor", name, workers, processor
-
-
-def on_disk(name, folder):
-    """Rows of the parts and counts in a folder."""
-    files, counts = list(Path(folder).glob("part-*.parquet")), th.load_counts(folder)
-    yield "bytes", name, 0, counts.bytes
-    yield "pre-tokens", name, 0, counts.counts.sum()
-    yield "run rows", name, 0, sum(parquet.read_metadata(file).num_rows for file in files)
-    yield "shards", name, 0, len(files)
-    yield "run bytes", name, 0, sum(file.stat().st_size for file in files)
-
-
-def _peak_of_training(file):
-    """Peak memory in bytes of a process that trains on the counts in a file."""
-    run = [sys.executable, "-c", PROGRAM, file]
-    return 1024 * int(subprocess.run(run, capture_output=True, text=True, check=True).stdout)
+    load, llama = os.getloadavg()[0], th.load_tokenizer("llama-3")
+    documents = list(th.load_corpus(TEXT))
+    partitions = max(1, sum(map(len, documents)) // PART)
+    with dask.config.set(scheduler="processes", num_workers=WORKERS):
+        bag = db.from_sequence(documents, npartitions=partitions)
+        before = spent()
+        counts = th.count_pretokens(bag, llama)
+        clock, processor = spent() - before
+    yield "count, clock", TEXT, WORKERS, clock
+    yield "count, processor", TEXT, WORKERS, processor
+    yield "bytes", TEXT, 0, counts.bytes
+    yield "pre-tokens", TEXT, 0, counts.counts.sum()
+    yield "load of the machine", "", 0, load
 
 
 def training_memory(seed):
@@ -132,26 +104,30 @@ def _trained(counts):
     return len(counts), size, _peak_of_training("sample.parquet")
 
 
+def _peak_of_training(file):
+    """Peak memory in bytes of a process that trains on the counts in a file."""
+    run = [sys.executable, "-c", PROGRAM, file]
+    return 1024 * int(subprocess.run(run, capture_output=True, text=True, check=True).stdout)
+
+
 def _invented(real, n, rng):
     """Counts of n invented pre-tokens."""
-    words, found = real.strings.to_pylist(), {}
-    while len(found) < n:
+    words, counts = real.strings.to_pylist(), {}
+    while len(counts) < n:
         for first, second in rng.integers(len(words), size=(n // 4, 2)):
             head, tail = words[first], words[second]
             joined = head[: (len(head) + 1) // 2] + tail[(len(tail) + 1) // 2 :]
-            found.setdefault(joined, real.counts[first])
-    found = dict(list(found.items())[:n])
-    return replace(real, strings=pa.array(list(found)), counts=np.array(list(found.values())))
+            counts.setdefault(joined, real.counts[first])
+    strings, numbers = zip(*list(counts.items())[:n], strict=True)
+    return replace(real, strings=pa.array(strings), counts=np.array(numbers))
 
 
 def growth(seed):
     """Rows (text, order, draw, pre-tokens, k, how many unique ones occur k times or more).
 
     Python source is counted in ten orders each of its parts ("parts": files that lie together stay
-    together) and of its files ("files"). Of the Russian chunks the order is lost, so their numbers,
-    like those of Python source for comparison, are expected ones for pre-tokens in a random order.
-
-    Prediction, written before the run: the power of Python source is 0.45 by pre-tokens.
+    together) and of its files ("files"). Of the Russian chunks the order is lost. To compare, their
+    whole is counted, and the unique pre-tokens expected of as many that are drawn from Python source.
     """
     llama, rng = th.load_tokenizer("llama-3"), np.random.default_rng(seed)
     files, parts, size, ids = [], [[]], 0, {}
@@ -171,15 +147,12 @@ def growth(seed):
     total = np.zeros(len(ids), int)
     for words, numbers in files:
         total[words] += numbers
-    texts = {TEXT: (total, 1)}
-    for name, corpora in RUSSIAN.items():
-        documents = [text for corpus in corpora for text in th.load_corpus(corpus)]
-        russian = th.count_pretokens(documents, llama).counts
-        texts[name] = russian, 1
-        texts[f"{TEXT}, as long as {name}"] = total, russian.sum() / total.sum()
-    for name, (total, part) in texts.items():
-        for share in part * np.arange(1, STEPS + 1) / STEPS:  # each is drawn with this probability
-            yield name, "pre-tokens", 0, total.sum() * share, 1, np.sum(1 - (1 - share) ** total)
+    documents = [text for corpus in RUSSIAN for text in th.load_corpus(corpus)]
+    russian = th.count_pretokens(documents, llama)
+    length = russian.counts.sum()
+    expected = np.sum(1 - (1 - length / total.sum()) ** total)
+    yield "Russian", "pre-tokens", 0, length, 1, len(russian)
+    yield f"{TEXT}, as long as Russian", "pre-tokens", 0, length, 1, expected
 
 
 def _grown(files, unique):
@@ -197,45 +170,23 @@ def _grown(files, unique):
         step += 1
 
 
-def measure():
-    """All rows; the counts are kept in the working folder."""
-    llama = th.load_tokenizer("llama-3")
-    for workers in (2, 1):
-        folder = f"counts_{workers}"
-        yield from timed(TEXT, th.load_corpus(TEXT), workers, folder, llama)
-    yield from on_disk(TEXT, folder)
+MEASUREMENTS = {
+    "": ("counting", counting_time, ["what", "text", "x", "value"]),
+    "growth": ("growth", growth, ["text", "order", "draw", "pretokens", "k", "types"]),
+    "training": ("training_memory", training_memory, ["text", "unique", "bytes", "peak"]),
+}
 
 
-def main():
-    """Measure, and keep the rows with the load that the machine had at the start."""
-    began, load = time.perf_counter(), os.getloadavg()[0]
-    seed = th.notebook.profile().seed
-    if sys.argv[1:] == ["training"]:
-        with TemporaryDirectory() as home:
-            os.chdir(home)
-            columns = ["text", "unique", "bytes", "peak"]
-            table = pd.DataFrame(training_memory(seed), columns=columns)
-            os.chdir("/")
-        command = "python tools/counting_costs.py training"
-        seconds = time.perf_counter() - began
-        th.notebook.record_measured(table, "training_memory", command=command, seconds=seconds)
-        return
-    if sys.argv[1:] == ["growth"]:
-        columns = ["text", "order", "draw", "pretokens", "k", "types"]
-        table = pd.DataFrame(growth(seed), columns=columns)
-        command = "python tools/counting_costs.py growth"
-        seconds = time.perf_counter() - began
-        th.notebook.record_measured(table, "growth", command=command, seconds=seconds)
-        return
-    with TemporaryDirectory() as home:
-        os.chdir(home)
-        log = pd.DataFrame(measure(), columns=["what", "text", "x", "value"])
-        os.chdir("/")
-    log.loc[len(log)] = ("load of the machine", "", 0, load)
+def main(what=""):
+    """Measure in a folder of its own, and keep the rows."""
+    began = time.perf_counter()
+    name, measure, columns = MEASUREMENTS[what]
+    with TemporaryDirectory() as home, chdir(home):
+        table = pd.DataFrame(measure(th.notebook.profile().seed), columns=columns)
+    command = f"python tools/counting_costs.py {what}".strip()
     seconds = time.perf_counter() - began
-    command = "python tools/counting_costs.py"
-    th.notebook.record_measured(log, "counting", command=command, seconds=seconds)
+    th.notebook.record_measured(table, name, command=command, seconds=seconds)
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])
