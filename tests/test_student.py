@@ -47,6 +47,8 @@ def test_a_check_survives_what_a_stub_or_a_student_does():
     assert str(check(lambda tokens: None, case)).startswith("Not solved yet: ")
     assert "raises IndexError: list" in str(check(lambda tokens: tokens[9], case))
     assert check(lambda tokens: tokens.pop() and tokens, case, case).right  # arguments are copies
+    told = str(check(lambda tokens: tokens[:-1] or None, case, ("nothing is left", [["a"]], [])))
+    assert told == "Not right yet: nothing is left, but the function(['a']) returns None."
     told = str(check(lambda tokens: tokens.pop() and None, case))
     assert told.endswith("the function changes its argument and returns None: return the result.")
 

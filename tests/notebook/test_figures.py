@@ -5,6 +5,7 @@ import subprocess
 import sys
 from functools import cache
 from math import cos, radians, sin
+from unittest.mock import Mock
 from xml.etree import ElementTree
 
 import matplotlib.pyplot as plt
@@ -96,6 +97,16 @@ def seaborn_lines():
     table = table.assign(method=["one", "one", "two", "two"] * 2, panel=["A"] * 4 + ["B"] * 4)
     options = {"hue": "method", "style": "method", "col": "panel", "kind": "line"}
     return table, sns.relplot(table, x="x", y="y", **options, **th.notebook.panel_size(2))
+
+
+def test_short_errors_are_asked_of_the_shell_of_a_notebook(monkeypatch):
+    th.notebook.set_style(short_errors=True)  # outside IPython there is no shell to ask
+    shell = Mock()
+    monkeypatch.setattr("IPython.get_ipython", lambda: shell)
+    th.notebook.set_style()
+    shell.InteractiveTB.set_mode.assert_not_called()
+    th.notebook.set_style(short_errors=True)
+    shell.InteractiveTB.set_mode.assert_called_once_with("Minimal")
 
 
 def test_lines_of_seaborn_are_labelled_in_each_panel_and_saved(tmp_path, monkeypatch):

@@ -81,7 +81,7 @@ def check(function: Callable, *cases: tuple, keep: bool = False, answer: str = "
         article = "an" if kind[0] in "aeiou" else "a"
         return Verdict(False, f"Not solved yet: this is {article} {kind}, not a function: use def.")
     name = "the function" if function.__name__ == "<lambda>" else function.__name__
-    for description, arguments, expected in cases:
+    for number, (description, arguments, expected) in enumerate(cases):
         call, gives = f"{name}({', '.join(map(_shortened, arguments))})", "returns"
         if answer:
             call, gives = f"with your {answer} {', '.join(map(_shortened, arguments))}", "gives"
@@ -96,7 +96,7 @@ def check(function: Callable, *cases: tuple, keep: bool = False, answer: str = "
             return Verdict(False, f"Not right yet: {problem}.")
         if answer and result is None:
             return Verdict(False, "Not solved yet: put your answer in place of the dots.")
-        if result is None or result is ...:
+        if number == 0 and (result is None or result is ...):
             return Verdict(False, f"Not solved yet: {name} does not return a result.")
         if not _same(result, expected):
             problem = f"{call} {gives} {_shortened(result)}"

@@ -51,10 +51,11 @@ THEME = {
 }
 
 
-def set_style() -> None:
+def set_style(*, short_errors: bool = False) -> None:
     """Set the seaborn theme of all figures: colour-blind-safe, light, readable at column width.
 
-    Tables show texts of up to 400 characters.
+    Tables show texts of up to 400 characters. With ``short_errors`` a notebook shows only the
+    message of an error from then on, without the traceback (``%xmode Context`` restores it).
 
     >>> set_style()
     """
@@ -65,6 +66,11 @@ def set_style() -> None:
     pd.set_option("display.max_colwidth", 400)
     # FacetGrid replaces the constrained layout by its own; save_figure restores it
     warnings.filterwarnings("ignore", "The figure layout has changed to tight", UserWarning)
+    if short_errors:
+        from IPython import get_ipython
+
+        if shell := get_ipython():  # None outside IPython
+            shell.InteractiveTB.set_mode("Minimal")
 
 
 def panel_size(columns: int, height: float = 2.8) -> dict[str, float]:
@@ -187,7 +193,7 @@ def show_source(function: Callable):
     """Show a function's source code in a notebook cell, without its docstring.
 
     >>> print(show_source(set_style).data.splitlines()[1])
-    def set_style() -> None:
+    def set_style(*, short_errors: bool = False) -> None:
     """
     from IPython.display import Markdown
 
