@@ -49,7 +49,7 @@ def parameters():
 
 def supplements():
     table = figure("07_sizes")
-    rates = table[table["list"].isna()].drop(columns="list").sort_values("per_million")
+    rates = table[table["supplement"].isna()].drop(columns="supplement").sort_values("per_million")
     rates = np.log(rates.set_index("who"))
     published, ours = rates.loc["published"], rates.loc["ours"]
     ours = ours[ours.per_million.between(published.per_million.min(), published.per_million.max())]
@@ -58,9 +58,10 @@ def supplements():
         theirs = np.exp(np.interp(ours.per_million, published.per_million, published[family]))
         what = f"tokens at equal minimum frequency per million words, {family}"
         yield "Table 4", what, theirs, np.exp(ours[family]), 0
-    lists = table.dropna(subset="list").sort_values("list").set_index("who")[families]
+    terms = table.dropna(subset="supplement").sort_values("supplement")
+    terms = terms.set_index("who")[families]
     what = "tokens of supplements trained on medical terms"
-    yield "Table 5", what, lists.loc["published"], lists.loc["ours"], 0
+    yield "Table 5", what, terms.loc["published"], terms.loc["ours"], 0
     shown = figure("07_compression")
     of_smollm2 = shown.family == "byte-level"
     for rows, name in ((shown[of_smollm2], "SmolLM2"), (shown[~of_smollm2], "other families")):
