@@ -3,8 +3,8 @@
 Llama-3 is extended by tokens learned within words and across them, from the same sentences of Common
 Voice and Tatoeba, and measured on the raw lines of FLORES-200: once as it is, and once after it was
 taught merges to its 588 tokens that only merge skipping produces (`base` is then "taught"). The rows of
-method "runs" have the pattern of superwords and no added tokens. A second table, `superwords_runs.csv`,
-has what merge skipping no longer does inside runs of words, before any token is added.
+method "runs" have the pattern of superwords and no added tokens: what merge skipping no longer does inside
+runs of words.
 
     python tools/superwords.py [FOLDER]
 
@@ -113,17 +113,6 @@ def sizes(tokenizer, lines: list[str]) -> dict:
 def main() -> None:
     folder, began = raw_texts(__doc__), time.monotonic()
     tokenizer = th.load_tokenizer("llama-3")
-    superwords = th.with_superwords(tokenizer, MAX_WORDS)
-    command = "python tools/superwords.py"
-    rows = []
-    for file in sorted((folder / "flores200").glob("*.txt.xz")):
-        code = file.name.removesuffix(".txt.xz")
-        lines = flores(folder, code)
-        plain, runs = sizes(tokenizer, lines)["tokens"], sizes(superwords, lines)["tokens"]
-        rows.append({"language": code, "tokens": plain, "tokens_in_runs": runs})
-    table = pd.DataFrame(rows)
-    seconds = time.monotonic() - began
-    th.notebook.record_measured(table, "superwords_runs", command=command, seconds=seconds)
     rows = []
     for base, start in {"Llama-3": tokenizer, "taught": taught(tokenizer)}.items():
         for language in LANGUAGES:
@@ -131,7 +120,7 @@ def main() -> None:
             rows += [{"base": base} | row for row in measured]
             print(*rows[-2:], f"{time.monotonic() - began:.0f} s", flush=True)
     th.notebook.record_measured(
-        pd.DataFrame(rows), "superwords_languages", command=command,
+        pd.DataFrame(rows), "superwords_languages", command="python tools/superwords.py",
         seconds=time.monotonic() - began,
     )  # fmt: skip
 
