@@ -56,7 +56,10 @@ def test_what_a_box_keeps_a_later_box_loads(tmp_path):
     answers, boxes = solved(read(solution)), {box["id"][4:]: box for box in EXERCISES}
     for name, known in {"count": None, "merge": None, "learn": "count_pairs, merge"}.items():
         box = boxes[f"01-ex-{name}"]["code"]
-        before, after = box.split("def ")[0], box.split("# TODO: replace this line with your code")[1]
+        before, after = (
+            box.split("def ")[0],
+            box.split("# TODO: replace this line with your code")[1],
+        )
         code = f"{before}{answers[f'ex-{name}']}\n{after}"
         said = cpython(code, tmp_path)
         assert "It is saved in mytok.py" in said and (
