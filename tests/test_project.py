@@ -301,6 +301,16 @@ def test_the_index_is_aligned_to_the_left_also_when_sorted():
     assert repr(rows) == repr(pd.DataFrame(rows))
 
 
+def test_a_long_index_is_folded_under_the_count_of_its_verdicts():
+    rows = th.notebook.reproduced("08")
+    line = re.search("<summary>(.*)</summary>", rows._repr_html_()).group(1)
+    assert line.startswith(f"{len(rows)} published values")
+    for verdict, number in rows.verdict.value_counts().items():
+        assert f"{number} {verdict}" in line
+    few = th.notebook.reproduced("22")
+    assert len(few) <= 6 and "<details>" not in few._repr_html_()
+
+
 @pytest.mark.parametrize("path", STUDIES, ids=lambda path: path.stem[:2])
 def test_study_tells_its_finding_first(path):
     first, number = cells(path)[0]["source"], path.stem[:2]

@@ -19,6 +19,9 @@ from ..common.files import CHECKOUT, write_all
 LIBRARIES = ["tokenizers", "transformers", "torch", "sentencepiece", "wordfreq"]
 LIBRARIES += ["numpy", "pandas", "numba"]
 TEXTS = ("reason", "notebook", "section")  # columns of reproduced.csv
+VERDICTS = ["reproduced", "reproduced at smaller scale", "direction only", "not reproduced"]
+VERDICTS += ["re-analysed", "not attempted"]
+OPEN_ROWS = 6  # longer tables of published values are folded
 NOT_TABLES = {"sources", "slips"}  # files beside the published tables
 
 
@@ -104,18 +107,24 @@ def reproduced(notebook: str) -> pd.DataFrame:
     table.loc[is_claim, "ours"] += " of " + table.published[is_claim]
     table.loc[is_claim, "published"] = "claim"
     table.loc[is_claim, "difference"] = ""
-    return LeftAligned(table.set_index("quantity"))
+    return ReproducedTable(table.set_index("quantity"))
 
 
-class LeftAligned(pd.DataFrame):
-    """A table of texts; notebooks would otherwise align them to the right."""
+class ReproducedTable(pd.DataFrame):
+    """Published values beside ours; a notebook folds a long table under a line that counts the verdicts."""
 
     @property
     def _constructor(self) -> type[pd.DataFrame]:
-        return LeftAligned  # what is sorted or selected from it is one, too
+        return ReproducedTable  # what is sorted or selected from it is one, too
 
     def _repr_html_(self) -> str:
-        return re.sub("<(th|td)>", r'<\1 style="text-align: left">', super()._repr_html_())
+        table = re.sub("<(th|td)>", r'<\1 style="text-align: left">', super()._repr_html_())
+        if len(self) <= OPEN_ROWS or "verdict" not in self:
+            return table
+        numbers = self.verdict.value_counts().reindex(VERDICTS).dropna().astype(int)
+        counts = ", ".join(f"{number} {verdict}" for verdict, number in numbers.items())
+        summary = f"{len(self)} published values beside ours, with the reason: {counts}"
+        return f"<details><summary>{summary}</summary>{table}</details>"
 
 
 def _number(value: float, sign: str = "") -> str:
