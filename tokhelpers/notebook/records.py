@@ -21,7 +21,7 @@ LIBRARIES += ["numpy", "pandas", "numba"]
 TEXTS = ("reason", "notebook", "section")  # columns of reproduced.csv
 VERDICTS = ["reproduced", "reproduced at smaller scale", "direction only", "not reproduced"]
 VERDICTS += ["re-analysed", "not attempted"]
-OPEN_ROWS = 6  # longer tables of published values are folded
+OPEN_ROWS = 2  # longer tables of published values are folded
 NOT_TABLES = {"sources", "slips"}  # files beside the published tables
 
 
