@@ -1,14 +1,14 @@
 """Measure parity-aware BPE's window variant, and which language chooses each merge.
 
 Notebook 22 reads what ``python tools/parity_window.py`` keeps in ``data/measured/parity_window.csv`` (ten
-minutes). Vocabularies of 8,000 tokens are trained from 256 bytes on the texts of the notebook, with
+minutes). Vocabularies of 4,000 to 16,000 tokens are trained from 256 bytes on the texts of the notebook, with
 pooled training, with the authors' basic variant, in which the language with most tokens chooses each
 merge, and with their window variant (arXiv 2508.04796; github.com/swiss-ai/parity-aware-bpe), in which
 a language that chose more than 2 / 11 of the last 100 merges is passed over. The merges of both are
 first compared with those of the library's ParityBpeTrainer on a small text. Patterns: Llama-3's, the
 same with marks as letters, and the default of the authors' code, ``whitespace bytelevel``.
 
-Predictions, written before the run: with Llama-3's pattern the window halves what the Indic languages
+Predictions, written before the run, for 8,000 tokens: with Llama-3's pattern the window halves what the Indic languages
 choose (from 5,700 to 4,000 merges) and the cost (from 11.5 to 6 %), and leaves a Gini coefficient of
 0.05 (0.018 without it); with marks as letters it changes less than 0.2 points. The authors' pattern is
 like that with marks as letters: a Gini coefficient lower by 65 to 75 %, for 1 to 2 % more tokens.
@@ -18,7 +18,7 @@ import json
 import time
 from collections import Counter, deque
 from functools import partial
-from itertools import chain
+from itertools import chain, product
 
 import numpy as np
 import pandas as pd
@@ -32,7 +32,8 @@ from tokhelpers.train.spelling import pair_spelling
 
 CODES = "eng_Latn fin_Latn kor_Hang hin_Deva ell_Grek kat_Geor mal_Mlym kan_Knda hye_Armn sin_Sinh"
 CODES = [*CODES.split(), "tel_Telu"]
-VOCABULARY, BYTES, WINDOW, ALPHA = 8_000, 256, 100, 2
+SIZES, BYTES, WINDOW, ALPHA = (4_000, 8_000, 16_000), 256, 100, 2
+COLUMNS = ["pattern", "way", "vocabulary", "language", "chosen", "development", "test", "floor"]
 WITH_MARKS = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{M}\p{N}]?[\p{L}\p{M}]+|\p{N}{1,3}"
     r"| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
@@ -131,27 +132,41 @@ def check(pattern, base, chunks, development):
         assert list(ours.merges) == theirs, window
 
 
+def tokens_chosen(extension, chosen, n):
+    """How many of the first n tokens each language chose; a merge may repeat a token."""
+    chose = {}
+    for (left, right), code in zip(extension.merges, chosen, strict=True):
+        chose.setdefault(left + right, code)
+    return Counter(list(chose.values())[:n])
+
+
 def measure():
-    """Rows (pattern, way, merges chosen by each language, its tokens of NTREX and of FLORES-200)."""
+    """Rows of `COLUMNS`, for each pattern, way, size and language."""
     chunks, development = texts()
     test = {code: th.load_corpus(f"flores:{code}") for code in CODES}
-    n = VOCABULARY - BYTES
+    n = SIZES[-1] - BYTES
     for name, pattern in patterns().items():
         base = th.train_byte_level_bpe(["a"], vocab_size=BYTES, pre_tokenizer=pattern)
         check(pattern, base, chunks, development)
+        sides = [
+            {code: th.count_pretokens(text, base) for code, text in side.items()}
+            for side in (development, test)
+        ]
         counts = th.count_pretokens(th.text.mixture(chunks.values()), base)
-        ways = {"pooled": (th.continue_bpe(base, counts, n), [])}
+        ways = {"pooled": (th.continue_bpe(base, counts, n), None)}
         for way, window in {"parity-aware": False, "window": True}.items():
             ways[way] = learn(base, chunks, development, n, window)
         basic = th.continue_parity_bpe(base, chunks, n, development=development)
         assert basic.merges == ways["parity-aware"][0].merges
-        for way, (extension, chosen) in ways.items():
-            extended = th.extend(base, extension)
+        for way, size in product(ways, SIZES):
+            extension, chosen = ways[way]
+            extended = th.extend(base, extension, size - BYTES)
+            if chosen:
+                chose = tokens_chosen(extension, chosen, size - BYTES)
             for code in CODES:
-                row = [name, way, code, chosen.count(code)]
-                for text in (development[code], test[code]):
-                    row.append(int(th.evaluate(extended, text).tokens))
-                row.append(int(th.count_pretokens(test[code], base).counts.sum()))
+                row = [name, way, size, code, chose[code] if chosen else None]
+                row += [int(th.evaluate(extended, side[code]).tokens) for side in sides]
+                row.append(int(sides[1][code].counts.sum()))
                 print(*row, flush=True)
                 yield row
 
@@ -159,8 +174,8 @@ def measure():
 def main():
     """Measure and keep the rows."""
     began = time.perf_counter()
-    columns = ["pattern", "way", "language", "chosen", "development", "test", "floor"]
-    table = pd.DataFrame(measure(), columns=columns)
+    table = pd.DataFrame(measure(), columns=COLUMNS)
+    table["chosen"] = table.chosen.astype("Int64")
     told = {"command": "python tools/parity_window.py", "seconds": time.perf_counter() - began}
     th.notebook.record_measured(table, "parity_window", **told)
 
