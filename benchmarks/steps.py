@@ -2,9 +2,10 @@
 
     python benchmarks/steps.py thesis     # time and memory of the thesis' models: half an hour
     python benchmarks/steps.py smollm2    # seconds per byte of SmolLM2-135M: call it until it is whole
+    python benchmarks/steps.py memory     # modelled, not measured, peaks of the thesis' trainings
 
-Both tables are kept in ``data/measured`` (``training_costs``, ``smollm2_steps``); notebook 15 shows
-them. One thread computes. What was predicted before the second was measured:
+The tables are kept in ``data/measured`` (``training_costs``, ``smollm2_steps``, ``peak_memory``);
+notebook 15 shows them. One thread computes. What was predicted before the second was measured:
 
     With 4,000 medical tokens added, a step of SmolLM2 takes 3 to 5 % longer at 128 tokens per step
     and 1 to 3 % at 2,048. A byte takes 4 to 6 % less time at 128 tokens, and 6 to 8 % less at 2,048:
@@ -15,7 +16,7 @@ import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from functools import partial
+from functools import cache, partial
 from itertools import count
 from multiprocessing import get_context
 from pathlib import Path
@@ -31,6 +32,7 @@ from tokhelpers.models.costs import training_config, training_inputs
 from tokhelpers.models.memory import training_memory
 from tokhelpers.notebook.records import load_published, processor, record_measured
 
+BATCHES = {"BERT": (32, 64, 128, 256, 512)}  # texts per step in `memory`
 MEASURED = ("seconds", "processor_seconds", "memory")
 KB = 1_024_000  # bytes in what `measuring` calls a MB: the kernel counts in 1,024 bytes
 # thesis, section 5.1: what each model is trained on, and how many tokens of input at most
@@ -225,7 +227,25 @@ def _reading(tokenizer, model, texts: list[str]):
     return lambda length: {k.replace(" ", "_"): v for k, v in timed(partial(work, length)).items()}
 
 
+def memory() -> pd.DataFrame:
+    """Model the peaks of the thesis' trainings, with no token and with most tokens added.
+
+    The batches are ours, since the thesis shows its own as bars without numbers. ``gib`` is the
+    total of ``training_memory`` in bfloat16, with texts of the full length.
+    """
+    runs, rows, peak = thesis_runs(load_published("thesis_table_06")), [], cache(training_memory)
+    for (model, stage), some in runs.groupby(["model", "stage"], sort=False):
+        for run in (some.iloc[0], some.iloc[-1]):  # they are sorted by added tokens
+            for batch in BATCHES.get(model, (2, 4, 8, 16, 32)):
+                asked = {"head": run["head"], "batch": batch, "length": int(run.length)}
+                gib = peak(run.architecture, int(run.vocab_size), **asked).total / 2**30
+                row = {"stage": stage, "model": model, "added": run.added, "batch": batch}
+                rows.append(row | {"gib": gib})
+    return pd.DataFrame(rows)
+
+
 TABLES = {"thesis": (thesis, "training_costs"), "smollm2": (smollm2, "smollm2_steps")}
+TABLES["memory"] = (memory, "peak_memory")
 
 
 def main(which: str) -> None:

@@ -48,9 +48,10 @@ def parameters():
 
 
 def supplements():
-    table = figure("07_sizes")
-    rates = table[table["supplement"].isna()].drop(columns="supplement").sort_values("per_million")
-    rates = np.log(rates.set_index("who"))
+    shown = figure("07_compression")
+    of_text = shown[shown.extension.str.startswith("Auto")].sort_values("per_million")
+    rates = of_text.pivot(index=["who", "per_million"], columns="family", values="supplement")
+    rates = np.log(rates.reset_index("per_million"))
     published, ours = rates.loc["published"], rates.loc["ours"]
     ours = ours[ours.per_million.between(published.per_million.min(), published.per_million.max())]
     families = ["WordPiece", "SentencePiece", "byte-level"]
@@ -58,11 +59,10 @@ def supplements():
         theirs = np.exp(np.interp(ours.per_million, published.per_million, published[family]))
         what = f"tokens at equal minimum frequency per million words, {family}"
         yield "Table 4", what, theirs, np.exp(ours[family]), 0
-    terms = table.dropna(subset="supplement").sort_values("supplement")
-    terms = terms.set_index("who")[families]
+    terms = shown[shown.extension.str.startswith("Crawled")].sort_values("extension")
+    terms = terms.pivot(index=["who", "extension"], columns="family", values="supplement")[families]
     what = "tokens of supplements trained on medical terms"
     yield "Table 5", what, terms.loc["published"], terms.loc["ours"], 0
-    shown = figure("07_compression")
     of_smollm2 = shown.family == "byte-level"
     for rows, name in ((shown[of_smollm2], "SmolLM2"), (shown[~of_smollm2], "other families")):
         lists = rows[rows.extension.str.startswith("Crawled")]
@@ -88,16 +88,12 @@ def at_equal_numbers(shown, of):
 
 
 def costs():
-    time = figure("15_text")[["model", "setting", "added", "CPU time"]]
-    rank = time.groupby(["model", "setting"]).corr("spearman")["CPU time"].xs("added", level=2)
+    time = figure("15_text")
     time = time[time.setting == "CPU 1 (128)"]
-    what = "time for equal text grows with the added tokens (rank correlation over ½)"
-    yield "Figure 3", what, None, rank > 0.5
     longer = (time["CPU time"] - 100).sum() / time.added.sum()
     yield "Figure 3", "longer training per added token, equal text, %", [0.0025], [longer], 4
-    memory = figure("15_batches").pivot(
-        index=["stage", "model", "batch"], columns="added", values="gib"
-    )
+    memory = th.notebook.load_measured("peak_memory")
+    memory = memory.pivot(index=["stage", "model", "batch"], columns="added", values="gib")
     panels = [(stage, model) for stage in ("pretraining", "fine-tuning") for model in MODELS]
     for n, (stage, model) in enumerate(panels, 4):
         lists = memory.loc[stage, model].dropna(axis=1)
