@@ -23,6 +23,7 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 
 import pandas as pd
@@ -206,6 +207,12 @@ def source_counts(name: str) -> dict[str, int]:
     return dict(most_frequent(counts, MOST_CHUNKS))
 
 
+@cache
+def spec(tokenizer: str) -> th.TokenizerSpec:
+    """The specification of a tokenizer, read once for all languages."""
+    return th.TokenizerSpec.from_tokenizer(th.load_tokenizer(tokenizer))
+
+
 def make_choice(only: list[str]) -> None:
     """Write ``chosen.csv``: the training text of each language, and what every candidate gives.
 
@@ -235,7 +242,7 @@ def choose(language: str, development: str, method: str = "continued") -> list[d
     ``method`` is how Llama-3 is extended: ``"continued"`` or ``"naive"``.
     """
     how = {"continued": "append", "naive": "regenerate"}[method]
-    llama = th.TokenizerSpec.from_tokenizer(th.load_tokenizer("llama-3"))
+    llama = spec("llama-3")
     test = th.count_pretokens(read_counts(development, "test"), llama)
     flores = th.count_pretokens(read_counts(f"flores:{language}"), llama)
     before = [th.evaluate(llama, words).tokens for words in (test, flores)]
@@ -285,30 +292,28 @@ def choose(language: str, development: str, method: str = "continued") -> list[d
 def make_naive_choice() -> None:
     """Write ``data/measured/text_choice.csv``: both methods on texts not chosen for continued training.
 
-    The texts are the one that the same rule chooses by naive extension, and NTREX for all languages.
+    The texts are NTREX for all languages, and the one that the same rule chooses by naive extension.
     Where that is the language's training text, the rows are those of ``many_languages.csv``.
     """
     began, tables = time.perf_counter(), []
     texts = stored_texts()
     ntrex = texts[texts.name.str.startswith("ntrex:") & (texts.split == "test")]
-    ntrex = ntrex[ntrex.language != "eng_Latn"]
-    for language, name in zip(ntrex.language, ntrex.name, strict=True):
-        best = name
-        if len(candidates(language)) > 1:
-            rows = choose(language, name, "naive")
-            best = next(row["sources"] for row in rows if row["chosen"] == "yes")
-        fresh: dict[str, pd.DataFrame] = {}
-        for text, sources in (("naive", best), ("ntrex", name)):
-            if sources not in fresh:
-                fresh[sources] = both_methods(language, sources.split(" + "))
-            tables.append(fresh[sources].assign(language=language, text=text, sources=sources))
-        print(language, best, f"{time.perf_counter() - began:.0f} s", flush=True)
-    table = pd.concat(tables).sort_values(
-        ["text", "tokenizer", "language", "added"], kind="stable", ignore_index=True
-    )
-    columns = ["text", "tokenizer", "language", "sources", "added", "method", "bytes_per_token"]
-    command, seconds = "python tools/make_texts.py naive", time.perf_counter() - began
-    th.notebook.record_measured(table[columns], "text_choice", command=command, seconds=seconds)
+    names = dict(zip(ntrex.language, ntrex.name, strict=True))
+    cases = [(text, code) for text in ("ntrex", "naive") for code in sorted(names)]
+    for text, language in cases:
+        if language == "eng_Latn":
+            continue
+        sources = names[language]
+        if text == "naive" and len(candidates(language)) > 1:
+            rows = choose(language, sources, "naive")
+            sources = next(row["sources"] for row in rows if row["chosen"] == "yes")
+        table = both_methods(language, sources.split(" + "))
+        tables.append(table.assign(language=language, text=text, sources=sources))
+        columns = ["text", "tokenizer", "language", "sources", "added", "method"]
+        so_far = pd.concat(tables)[[*columns, "bytes_per_token"]]
+        command, seconds = "python tools/make_texts.py naive", time.perf_counter() - began
+        th.notebook.record_measured(so_far, "text_choice", command=command, seconds=seconds)
+        print(text, language, sources, f"{seconds:.0f} s", flush=True)
 
 
 def both_methods(language: str, sources: list[str]) -> pd.DataFrame:
@@ -321,7 +326,7 @@ def both_methods(language: str, sources: list[str]) -> pd.DataFrame:
     train = mixture((th.load_corpus(source).counts for source in sources), MOST_CHUNKS)
     tables = []
     for tokenizer in ("llama-3", "qwen"):
-        base = th.TokenizerSpec.from_tokenizer(th.load_tokenizer(tokenizer))
+        base = spec(tokenizer)
         counts = th.count_pretokens(train, base)
         test = th.count_pretokens(th.load_corpus(f"flores:{language}"), base)
         with warnings.catch_warnings(action="ignore", category=UserWarning):  # of fewer tokens
