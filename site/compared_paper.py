@@ -276,6 +276,9 @@ def exchanging():
     appended = figure("21_continued").set_index("tokens").unreachable["Llama 3:\nall 27,744"]
     what = "unreachable tokens of Llama-3 (here: all behind cl100k_base)"
     yield "Table 8@21", what, eight["default"], appended, 0
+    alone = figure("21_continued").dropna(subset="published")
+    what = "unreachable naive tokens, one language at a time, 16,000 tokens, %"
+    yield "Table 13@21", what, alone.published, alone.ours, 1
     at = lost.query("added == 16_000 and pruning_order == 'leaf-frequency'").set_index("extension")
     for method, name in (("ours", "continued"), ("naive", "naive")):
         by = "frequency" if method == "ours" else "leaf-frequency"

@@ -11,6 +11,11 @@ reads GPT-2, DeepSeek and Claude 2.
 
 Adds 22,085 tokens to cl100k_base from texts of six sizes, and from four that are reweighted at random,
 and writes data/measured/gpt4_continued.csv: how many of the added tokens are unreachable (ten minutes).
+
+    python tools/family.py alone
+
+Adds tokens of one of the eleven languages at a time to cl100k_base, naively, and writes
+data/measured/gpt4_alone.csv: how many of them are unreachable (some minutes).
 """
 
 import sys
@@ -29,6 +34,7 @@ LANGUAGES = ["arb_Arab", "bul_Cyrl", "ces_Latn", "ell_Grek", "fas_Arab", "hin_De
 LANGUAGES += ["kor_Hang", "rus_Cyrl", "tur_Latn", "ukr_Cyrl", "vie_Latn"]
 ADDED = 22_085  # tokens that Llama 3 appends to cl100k_base in the scripts of our texts
 CHUNKS = (5_000, 10_000, 20_000, 40_000, 80_000, None)
+SIZES = (2_000, 16_000)  # tokens added for one language alone, as in the paper's Table 13
 LITELLM = {"claude-2": "anthropic_tokenizer.json", "deepseek": "deepseek_tokenizer.json"}
 
 
@@ -84,8 +90,28 @@ def unreachable_by_text() -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns).astype({"reweighted": "Int64"})
 
 
+def unreachable_alone() -> pd.DataFrame:
+    """How many naive tokens are unreachable if one language at a time is added to cl100k_base."""
+    base = th.TokenizerSpec.from_tokenizer(th.load_tokenizer("gpt-4"))
+    rows = []
+    for code in LANGUAGES:
+        counts = th.count_pretokens(th.load_corpus(f"training:{code}").counts, base)
+        naive = th.notebook.supplement_tokens(base, counts, th.Extension([]), max(SIZES))
+        for added in (n for n in SIZES if n <= len(naive.tokens)):
+            tokenizer = th.extend(base, naive, added, how="regenerate")
+            missed = len(set(th.unreachable_tokens(tokenizer, naive.tokens[:added])))
+            rows.append((code, len(counts), added, missed))
+            print(*rows[-1], flush=True)
+    return pd.DataFrame(rows, columns=["language", "pretokens", "added", "unreachable"])
+
+
 if __name__ == "__main__":
     began = time.monotonic()
+    if sys.argv[1:] == ["alone"]:
+        command, table = "python tools/family.py alone", unreachable_alone()
+        seconds = time.monotonic() - began
+        th.notebook.record_measured(table, "gpt4_alone", command=command, seconds=seconds)
+        raise SystemExit
     if sys.argv[1:] == ["unreachable"]:
         command, name = "python tools/family.py unreachable", "gpt4_continued"
         table, seconds = unreachable_by_text(), time.monotonic() - began

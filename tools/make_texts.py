@@ -2,13 +2,15 @@
 
     python tools/make_texts.py counts [FOLDER]        texts.csv and all counts, from the raw texts
     python tools/make_texts.py choose                 chosen.csv, from the counts and wordfreq
+    python tools/make_texts.py naive                  data/measured/text_choice.csv, from the same
     python tools/make_texts.py totals NAME[=PATH] ... rows of data/measured/flores_tokens.csv
 
 FOLDER holds the raw texts, one folder per source, with a ``manifest.tsv`` that says where each comes
 from; without it the environment variable TOKHELPERS_SHARED_DATA names it. ``totals`` counts the
 tokens of the raw lines of FLORES under the tokenizers that are named (PATH is that of one that
-``load_tokenizer`` does not know by name) and keeps the rows of others. The bytes that are written
-depend on the raw texts alone.
+``load_tokenizer`` does not know by name) and keeps the rows of others. ``naive`` chooses each
+training text by naive extension instead, and compares both methods on it and on NTREX. The bytes that
+are written depend on the raw texts alone.
 """
 
 import argparse
@@ -21,6 +23,7 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 
 import pandas as pd
@@ -34,6 +37,7 @@ from tokhelpers.text.shipped_counts import (
     most_frequent,
     read_counts,
     stored_texts,
+    training_sources,
 )
 
 PLACE = CHECKOUT / "data" / "texts"
@@ -43,6 +47,7 @@ HELD_OUT = (
 LONGEST = 45  # characters of a chunk: what is longer in text to learn from has lost its spaces
 NEW_TOKENS = 4_000  # that the choice of a training text is made with
 MOST_CHUNKS = 100_000  # of each source that the choice looks at, the most frequent
+SIZES = (1_000, 4_000)  # added tokens with which both methods are compared on other texts
 
 # Codes of Table 12 (Glot500's), and of the same language in ISO 639-3 and ISO 639-1 where a source
 # has it under these. Written differently from what the first three letters say: Albanian, Arabic,
@@ -202,6 +207,12 @@ def source_counts(name: str) -> dict[str, int]:
     return dict(most_frequent(counts, MOST_CHUNKS))
 
 
+@cache
+def spec(tokenizer: str) -> th.TokenizerSpec:
+    """The specification of a tokenizer, read once for all languages."""
+    return th.TokenizerSpec.from_tokenizer(th.load_tokenizer(tokenizer))
+
+
 def make_choice(only: list[str]) -> None:
     """Write ``chosen.csv``: the training text of each language, and what every candidate gives.
 
@@ -225,9 +236,13 @@ def make_choice(only: list[str]) -> None:
             write_table(rows, "chosen.csv")
 
 
-def choose(language: str, development: str) -> list[dict]:
-    """Rows of ``chosen.csv`` for one language, in the order in which mixtures were tried."""
-    llama = th.TokenizerSpec.from_tokenizer(th.load_tokenizer("llama-3"))
+def choose(language: str, development: str, method: str = "continued") -> list[dict]:
+    """Rows of ``chosen.csv`` for one language, in the order in which mixtures were tried.
+
+    ``method`` is how Llama-3 is extended: ``"continued"`` or ``"naive"``.
+    """
+    how = {"continued": "append", "naive": "regenerate"}[method]
+    llama = spec("llama-3")
     test = th.count_pretokens(read_counts(development, "test"), llama)
     flores = th.count_pretokens(read_counts(f"flores:{language}"), llama)
     before = [th.evaluate(llama, words).tokens for words in (test, flores)]
@@ -239,13 +254,18 @@ def choose(language: str, development: str) -> list[dict]:
         with warnings.catch_warnings(
             action="ignore", category=UserWarning
         ):  # a text may yield fewer
-            extension = th.continue_bpe(llama, words, NEW_TOKENS)
+            if method == "naive":
+                none = th.Extension([])
+                extension = th.notebook.supplement_tokens(llama, words, none, NEW_TOKENS)
+            else:
+                extension = th.continue_bpe(llama, words, NEW_TOKENS)
+        learned = min(NEW_TOKENS, len(extension.tokens))
         longer = th.extend(
-            llama, extension
+            llama, extension, learned, how=how
         )  # no tokenizer is built: it would take most of the time
         after = [th.evaluate(longer, words).tokens for words in (test, flores)]
         ratios = [round(old / new, 4) for old, new in zip(before, after, strict=True)]
-        tried[names] = (ratios, len(extension.tokens))
+        tried[names] = (ratios, learned)
         return ratios[0]
 
     best: tuple[str, ...] = ()
@@ -267,6 +287,57 @@ def choose(language: str, development: str) -> list[dict]:
         }
         for names, (ratios, learned) in tried.items()
     ]
+
+
+def make_naive_choice() -> None:
+    """Write ``data/measured/text_choice.csv``: both methods on texts not chosen for continued training.
+
+    The texts are NTREX for all languages, and the one that the same rule chooses by naive extension.
+    Where that is the language's training text, the rows are those of ``many_languages.csv``.
+    """
+    began, tables = time.perf_counter(), []
+    texts = stored_texts()
+    ntrex = texts[texts.name.str.startswith("ntrex:") & (texts.split == "test")]
+    names = dict(zip(ntrex.language, ntrex.name, strict=True))
+    cases = [(text, code) for text in ("ntrex", "naive") for code in sorted(names)]
+    for text, language in cases:
+        if language == "eng_Latn":
+            continue
+        sources = names[language]
+        if text == "naive" and len(candidates(language)) > 1:
+            rows = choose(language, sources, "naive")
+            sources = next(row["sources"] for row in rows if row["chosen"] == "yes")
+        table = both_methods(language, sources.split(" + "))
+        tables.append(table.assign(language=language, text=text, sources=sources))
+        columns = ["text", "tokenizer", "language", "sources", "added", "method"]
+        so_far = pd.concat(tables)[[*columns, "bytes_per_token"]]
+        command, seconds = "python tools/make_texts.py naive", time.perf_counter() - began
+        th.notebook.record_measured(so_far, "text_choice", command=command, seconds=seconds)
+        print(text, language, sources, f"{seconds:.0f} s", flush=True)
+
+
+def both_methods(language: str, sources: list[str]) -> pd.DataFrame:
+    """Bytes per token of FLORES by continued and by naive extension of Llama-3 and Qwen."""
+    if set(sources) == set(training_sources(language)):
+        table = th.notebook.load_measured("many_languages")
+        table = table[(table.language == language) & table.added.isin(SIZES)]
+        shipped = table.merge_skipping == (table.tokenizer == "llama-3")
+        return table[shipped & table.tokenizer.isin(["llama-3", "qwen"])]
+    train = mixture((th.load_corpus(source).counts for source in sources), MOST_CHUNKS)
+    tables = []
+    for tokenizer in ("llama-3", "qwen"):
+        base = spec(tokenizer)
+        counts = th.count_pretokens(train, base)
+        test = th.count_pretokens(th.load_corpus(f"flores:{language}"), base)
+        with warnings.catch_warnings(action="ignore", category=UserWarning):  # of fewer tokens
+            continued = th.continue_bpe(base, counts, max(SIZES))
+            naive = th.notebook.supplement_tokens(base, counts, continued, max(SIZES))
+        methods = {"continued": (continued, "append"), "naive": (naive, "regenerate")}
+        fewest = min(len(continued.tokens), len(naive.tokens))
+        sizes = [n for n in SIZES if n <= fewest]
+        table = th.evaluate_sizes(base, methods, sizes, test)
+        tables.append(table.assign(tokenizer=tokenizer))
+    return pd.concat(tables)
 
 
 # --- tokens of the raw lines ---------------------------------------------------------------------
@@ -305,11 +376,13 @@ def make_totals(shared: Path, tokenizers: list[str], command: str) -> None:
 def main() -> None:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("what", choices=("counts", "choose", "totals"))
+    parser.add_argument("what", choices=("counts", "choose", "naive", "totals"))
     parser.add_argument("given", nargs="*", help="FOLDER, languages (none: all), or tokenizers")
     asked = parser.parse_args()
     if asked.what == "choose":
         return make_choice(asked.given)
+    if asked.what == "naive":
+        return make_naive_choice()
     folder = os.environ.get("TOKHELPERS_SHARED_DATA")
     if asked.what == "counts" and asked.given:
         folder = asked.given[0]
