@@ -38,6 +38,7 @@ EXCEPTIONS = {
     *(("notebook/checks.py", name) for name in ("exec", "compile")),  # a reader's mytok
     ("tools/adding_up.py", "subprocess"),  # as counting_costs.py
     ("tools/counting_costs.py", "subprocess"),  # each measurement in a process of its own
+    ("tools/rare_pretokens.py", "subprocess"),  # as counting_costs.py
     ("tools/readme.py", "subprocess"),  # pytest, which counts the cases
     ("tools/student.py", "zipfile"),  # writes one
 }
