@@ -234,8 +234,8 @@ def memory() -> pd.DataFrame:
     total of ``training_memory`` in bfloat16, with texts of the full length.
     """
     runs, rows, peak = thesis_runs(load_published("thesis_table_06")), [], cache(training_memory)
-    for (model, stage), some in runs.groupby(["model", "stage"], sort=False):
-        for run in (some.iloc[0], some.iloc[-1]):  # they are sorted by added tokens
+    for (model, stage), trainings in runs.groupby(["model", "stage"], sort=False):
+        for run in (trainings.iloc[0], trainings.iloc[-1]):  # they are sorted by added tokens
             for batch in BATCHES.get(model, (2, 4, 8, 16, 32)):
                 asked = {"head": run["head"], "batch": batch, "length": int(run.length)}
                 gib = peak(run.architecture, int(run.vocab_size), **asked).total / 2**30

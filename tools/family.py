@@ -105,20 +105,25 @@ def unreachable_alone() -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["language", "pretokens", "added", "unreachable"])
 
 
-if __name__ == "__main__":
+UNREACHABLE = {
+    "unreachable": ("gpt4_continued", unreachable_by_text),
+    "alone": ("gpt4_alone", unreachable_alone),
+}
+
+
+def main(*given: str) -> None:
+    """Measure what is asked for, or the overlap with the tokenizers that are given, and keep it."""
     began = time.monotonic()
-    if sys.argv[1:] == ["alone"]:
-        command, table = "python tools/family.py alone", unreachable_alone()
-        seconds = time.monotonic() - began
-        th.notebook.record_measured(table, "gpt4_alone", command=command, seconds=seconds)
-        raise SystemExit
-    if sys.argv[1:] == ["unreachable"]:
-        command, name = "python tools/family.py unreachable", "gpt4_continued"
-        table, seconds = unreachable_by_text(), time.monotonic() - began
-        th.notebook.record_measured(table, name, command=command, seconds=seconds)
-        raise SystemExit
-    table = th.measure.overlap(dict(map(named_tokenizer, [*sys.argv[1:], *OWN])))
-    names = [argument.partition("=")[0] for argument in sys.argv[1:]]
-    command = " ".join(["python tools/family.py", *(f"{name}[=FOLDER]" for name in names)])
-    seconds = time.monotonic() - began
-    th.notebook.record_measured(table, "vocabulary_overlap", command=command, seconds=seconds)
+    if len(given) == 1 and given[0] in UNREACHABLE:
+        name, measure = UNREACHABLE[given[0]]
+        table, told = measure(), given
+    else:
+        name, tokenizers = "vocabulary_overlap", map(named_tokenizer, [*given, *OWN])
+        table = th.measure.overlap(dict(tokenizers))
+        told = [argument.partition("=")[0] + "[=FOLDER]" for argument in given]
+    command, seconds = " ".join(["python tools/family.py", *told]), time.monotonic() - began
+    th.notebook.record_measured(table, name, command=command, seconds=seconds)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -23,7 +23,7 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Iterable
-from functools import cache
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
@@ -207,12 +207,6 @@ def source_counts(name: str) -> dict[str, int]:
     return dict(most_frequent(counts, MOST_CHUNKS))
 
 
-@cache
-def spec(tokenizer: str) -> th.TokenizerSpec:
-    """The specification of a tokenizer, read once for all languages."""
-    return th.TokenizerSpec.from_tokenizer(th.load_tokenizer(tokenizer))
-
-
 def make_choice(only: list[str]) -> None:
     """Write ``chosen.csv``: the training text of each language, and what every candidate gives.
 
@@ -242,7 +236,7 @@ def choose(language: str, development: str, method: str = "continued") -> list[d
     ``method`` is how Llama-3 is extended: ``"continued"`` or ``"naive"``.
     """
     how = {"continued": "append", "naive": "regenerate"}[method]
-    llama = spec("llama-3")
+    llama = th.TokenizerSpec.from_tokenizer(th.load_tokenizer("llama-3"))
     test = th.count_pretokens(read_counts(development, "test"), llama)
     flores = th.count_pretokens(read_counts(f"flores:{language}"), llama)
     before = [th.evaluate(llama, words).tokens for words in (test, flores)]
@@ -309,35 +303,25 @@ def make_naive_choice() -> None:
             sources = next(row["sources"] for row in rows if row["chosen"] == "yes")
         table = both_methods(language, sources.split(" + "))
         tables.append(table.assign(language=language, text=text, sources=sources))
-        columns = ["text", "tokenizer", "language", "sources", "added", "method"]
-        so_far = pd.concat(tables)[[*columns, "bytes_per_token"]]
-        command, seconds = "python tools/make_texts.py naive", time.perf_counter() - began
-        th.notebook.record_measured(so_far, "text_choice", command=command, seconds=seconds)
-        print(text, language, sources, f"{seconds:.0f} s", flush=True)
+        print(text, language, sources, flush=True)
+    columns = ["text", "tokenizer", "language", "sources", "added", "method", "bytes_per_token"]
+    command, seconds = "python tools/make_texts.py naive", time.perf_counter() - began
+    told = {"command": command, "seconds": seconds}
+    th.notebook.record_measured(pd.concat(tables)[columns], "text_choice", **told)
 
 
 def both_methods(language: str, sources: list[str]) -> pd.DataFrame:
     """Bytes per token of FLORES by continued and by naive extension of Llama-3 and Qwen."""
     if set(sources) == set(training_sources(language)):
-        table = th.notebook.load_measured("many_languages")
-        table = table[(table.language == language) & table.added.isin(SIZES)]
-        shipped = table.merge_skipping == (table.tokenizer == "llama-3")
-        return table[shipped & table.tokenizer.isin(["llama-3", "qwen"])]
-    train = mixture((th.load_corpus(source).counts for source in sources), MOST_CHUNKS)
-    tables = []
-    for tokenizer in ("llama-3", "qwen"):
-        base = spec(tokenizer)
-        counts = th.count_pretokens(train, base)
-        test = th.count_pretokens(th.load_corpus(f"flores:{language}"), base)
-        with warnings.catch_warnings(action="ignore", category=UserWarning):  # of fewer tokens
-            continued = th.continue_bpe(base, counts, max(SIZES))
-            naive = th.notebook.supplement_tokens(base, counts, continued, max(SIZES))
-        methods = {"continued": (continued, "append"), "naive": (naive, "regenerate")}
-        fewest = min(len(continued.tokens), len(naive.tokens))
-        sizes = [n for n in SIZES if n <= fewest]
-        table = th.evaluate_sizes(base, methods, sizes, test)
-        tables.append(table.assign(tokenizer=tokenizer))
-    return pd.concat(tables)
+        table = th.notebook.load_measured("many_languages").query("language == @language")
+    else:
+        train = mixture((th.load_corpus(source).counts for source in sources), MOST_CHUNKS)
+        compare = partial(th.notebook.compare_language, language=language, sizes=SIZES, train=train)
+        tables = (compare(name).assign(tokenizer=name) for name in ("llama-3", "qwen"))
+        table = pd.concat(tables)
+    as_shipped = table.merge_skipping == (table.tokenizer == "llama-3")
+    compared = table.tokenizer.isin(["llama-3", "qwen"]) & table.added.isin(SIZES)
+    return table[as_shipped & compared]
 
 
 # --- tokens of the raw lines ---------------------------------------------------------------------

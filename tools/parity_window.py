@@ -16,19 +16,15 @@ pattern is like that with marks as letters: a Gini coefficient lower by 65 to 75
 
 import json
 import time
-from collections import Counter, deque
-from functools import partial
-from itertools import chain, product
+from collections import Counter
+from itertools import product
 
-import numpy as np
 import pandas as pd
 from tokenizers import Regex, Tokenizer, models, pre_tokenizers, trainers
 
 import tokhelpers as th
 from tokhelpers.tokenizer.spec import TokenizerSpec
-from tokhelpers.train.merges import name_merges
-from tokhelpers.train.parity import DirectedLoop, _segmented, count_languages
-from tokhelpers.train.spelling import pair_spelling
+from tokhelpers.train.parity import count_languages, learn_parity, worst_compressed
 
 CODES = "eng_Latn fin_Latn kor_Hang hin_Deva ell_Grek kat_Geor mal_Mlym kan_Knda hye_Armn sin_Sinh"
 CODES = [*CODES.split(), "tel_Telu"]
@@ -52,46 +48,19 @@ def patterns():
     }
 
 
-def directed(becomes, training, development, spelling, window, chosen, **options):
-    """Yield merges as ``parity_merges`` does; note in ``chosen`` which language chose each."""
-    lengths = [int(np.diff(offsets) @ counts) for _, offsets, counts in development]
-    start = partial(DirectedLoop, spelling=spelling, min_frequency=1, **options)
-    loops, measured = [list(map(start, side)) for side in (training, development)]
-    last = deque(maxlen=WINDOW)
-    try:
-        while choosing := [i for i, loop in enumerate(loops) if loop.best is not None]:
-            if window:
-                most = ALPHA / len(loops) * WINDOW
-                choosing = [i for i in choosing if last.count(i) <= most] or choosing
-            worst = max(choosing, key=lambda i: (lengths[i] - measured[i].merged, -i))
-            left, right, count = loops[worst].best
-            result = becomes(left, right)
-            if result < 0:
-                loops[worst].refuse()
-                continue
-            for loop in chain(loops, measured):
-                loop.merge(left, right, result)
-            last.append(worst)
-            chosen.append(worst)
-            yield left, right, result, count
-    finally:
-        for loop in chain(loops, measured):
-            loop.close()
+def within_window(choosing, tokens, chosen):
+    """The worst compressed language of those that chose few enough of the last merges."""
+    last, most = chosen[-WINDOW:], ALPHA / len(tokens) * WINDOW
+    few = [language for language in choosing if last.count(language) <= most]
+    return worst_compressed(few or choosing, tokens, chosen)
 
 
-def learn(base, corpora, development, n, window):
+def learn(base, corpora, development, n, choose):
     """The extension by n tokens, and the language that chose each merge."""
     spec, chosen = TokenizerSpec.from_tokenizer(base), []
-    sides = [
-        [_segmented(words.strings, words.counts, spec) for words in side]
-        for side in count_languages(corpora, development, spec)
-    ]
-    options = {"base_merges": None, "new_from": -1, "spelling": pair_spelling(spec.vocab)}
-    options |= {"training": sides[0], "development": sides[1], "window": window}
-    loop = partial(directed, chosen=chosen, **options)
-    names = {"valid": lambda token: True, "excluded": spec.added.keys()}
-    learned = name_merges(loop, spec.vocab, n, **names)
-    return th.Extension(*learned, continued=True), [list(corpora)[i] for i in chosen]
+    counts = count_languages(corpora, development, spec)
+    learned = learn_parity(*counts, spec, n, choose=choose, chosen=chosen)
+    return th.Extension(*learned[:3], continued=True), [list(corpora)[i] for i in chosen]
 
 
 def library(pattern, corpora, development, n, variant):
@@ -126,10 +95,10 @@ def texts():
 def check(pattern, base, chunks, development):
     """Both variants give the library's merges on a small text."""
     small = {code: dict.fromkeys(list(text)[:3_000], 1) for code, text in chunks.items()}
-    for window in (False, True):
-        ours, _ = learn(base, small, development, 600, window)
-        theirs = library(pattern, small, development, 600, "window" if window else "base")
-        assert list(ours.merges) == theirs, window
+    for variant, choose in {"base": worst_compressed, "window": within_window}.items():
+        ours, _ = learn(base, small, development, 600, choose)
+        theirs = library(pattern, small, development, 600, variant)
+        assert list(ours.merges) == theirs, variant
 
 
 def tokens_chosen(extension, chosen, n):
@@ -154,10 +123,8 @@ def measure():
         ]
         counts = th.count_pretokens(th.text.mixture(chunks.values()), base)
         ways = {"pooled": (th.continue_bpe(base, counts, n), None)}
-        for way, window in {"parity-aware": False, "window": True}.items():
-            ways[way] = learn(base, chunks, development, n, window)
-        basic = th.continue_parity_bpe(base, chunks, n, development=development)
-        assert basic.merges == ways["parity-aware"][0].merges
+        for way, choose in {"parity-aware": worst_compressed, "window": within_window}.items():
+            ways[way] = learn(base, chunks, development, n, choose)
         for way, size in product(ways, SIZES):
             extension, chosen = ways[way]
             extended = th.extend(base, extension, size - BYTES)

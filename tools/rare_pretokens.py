@@ -33,6 +33,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 import pandas as pd
+from adding_up import peak
 from tokenizers import Tokenizer
 
 import tokhelpers as th
@@ -57,12 +58,6 @@ COLUMNS += [
     "peak",
     "seconds",
 ]
-
-
-def peak():
-    """Peak memory of this process in bytes."""
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return 1024 * int(next(line.split()[1] for line in lines if line.startswith("VmHWM")))
 
 
 def train(counts, base, n):

@@ -15,6 +15,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 import tokhelpers as th
 from tokhelpers import textbook
 from tokhelpers.tokenizer.spec import TokenizerSpec, merge_ids
+from tokhelpers.train.parity import count_languages, learn_parity, worst_compressed
 
 LANGUAGES = ["en", "fi", "el", "hi"]
 
@@ -27,7 +28,7 @@ def characters(alphabet: str, merges=()) -> Tokenizer:
 
 
 def library_merges(tokenizer, training, development, n, **options) -> list[tuple[str, str]]:
-    options |= {"num_merges": n, "variant": "base", "show_progress": False}
+    options = {"variant": "base"} | options | {"num_merges": n, "show_progress": False}
     trainer = trainers.ParityBpeTrainer(**options)
     documents = (
         [
@@ -136,6 +137,32 @@ def test_a_tokenizer_from_scratch_equals_the_library_merge_for_merge(chars):
     assert merges == library_merges(trained, training, development, len(merges))
     assert trained.get_vocab_size() == 256 + n
     assert trained.decode(trained.encode("Hyvää päivää, κόσμε").ids) == "Hyvää päivää, κόσμε"
+
+
+def test_another_rule_of_choice_gives_the_librarys_window_variant():
+    """A language that chose more than 2 / 4 of the last 100 merges is passed over."""
+    rng, base = np.random.default_rng(0), characters("abcdefgh")
+    lengths = dict(zip(LANGUAGES, (4, 5, 6, 20), strict=True))  # the last stays the worst
+    texts = {
+        language: {"".join(rng.choice(list("abcdefgh"), length)): 1 for _ in range(60)}
+        for language, length in lengths.items()
+    }
+
+    def within_window(choosing, tokens, chosen):
+        few = [i for i in choosing if chosen[-100:].count(i) <= 50]
+        return worst_compressed(few or choosing, tokens, chosen)
+
+    spec = TokenizerSpec.from_tokenizer(base)
+    counts = count_languages(texts, texts, spec)
+    learned, chosen = {}, {"base": [], "window": []}
+    for variant, choose in {"base": worst_compressed, "window": within_window}.items():
+        options = {"choose": choose, "chosen": chosen[variant]}
+        _, learned[variant], _, _ = learn_parity(*counts, spec, 200, **options)
+        assert len(chosen[variant]) == len(learned[variant])
+        merges = library_merges(base, texts, texts, len(learned[variant]), variant=variant)
+        assert list(learned[variant]) == merges
+    assert learned["base"] != learned["window"]
+    assert chosen["base"].count(3) > chosen["window"].count(3)
 
 
 def test_counts_give_what_documents_give_and_one_language_is_enough():

@@ -69,6 +69,11 @@ class DirectedLoop:
         next(self._loop, None)
 
 
+def worst_compressed(choosing: list[int], tokens: list[int], chosen: list[int]) -> int:
+    """Of the languages that can choose, the one with most tokens (ties: the first)."""
+    return max(choosing, key=lambda language: (tokens[language], -language))
+
+
 def parity_merges(
     becomes: Callable[[int, int], int],
     training: Sequence[Words],
@@ -76,30 +81,35 @@ def parity_merges(
     spelling: Spelling,
     *,
     min_frequency: int = 1,
+    choose: Callable[[list[int], list[int], list[int]], int] = worst_compressed,
+    chosen: list[int] | None = None,
     **options,
 ) -> Iterator[tuple[int, int, int, int]]:
-    """Merge the best pair of the worst compressed language; yield left, right, result and count.
+    """Merge the best pair of the language that ``choose`` names; yield left, right, result and count.
 
     ``training`` and ``development`` have the words of each language in the same order; ``options``
-    (``base_merges`` and ``new_from``) and ``becomes`` are as for ``learn_merges``. The worst compressed
-    language has most tokens in its development text (ties: the first). Its best pair is the most
-    frequent one in its training text (ties: the last in code-point order). A language without
-    a pair of the minimum frequency does not choose any more.
+    (``base_merges`` and ``new_from``) and ``becomes`` are as for ``learn_merges``. ``choose`` gets the
+    languages that still have a pair of the minimum frequency, the tokens of all in their development
+    texts, and the language of each merge so far, which is also kept in ``chosen``. Its best pair is the
+    most frequent one in its training text (ties: the last in code-point order).
     """
+    chosen = [] if chosen is None else chosen
     lengths = [int(np.diff(offsets) @ counts) for _, offsets, counts in development]
     start = partial(DirectedLoop, spelling=spelling, **options)
     loops = [start(words, min_frequency=min_frequency) for words in training]
     measured = [start(words, min_frequency=1) for words in development]
     try:
         while choosing := [i for i, loop in enumerate(loops) if loop.best is not None]:
-            worst = max(choosing, key=lambda i: (lengths[i] - measured[i].merged, -i))
-            left, right, count = loops[worst].best
+            tokens = [length - loop.merged for length, loop in zip(lengths, measured, strict=True)]
+            language = choose(choosing, tokens, chosen)
+            left, right, count = loops[language].best
             result = becomes(left, right)
             if result < 0:
-                loops[worst].refuse()
+                loops[language].refuse()
                 continue
             for loop in chain(loops, measured):
                 loop.merge(left, right, result)
+            chosen.append(language)
             yield left, right, result, count
     finally:
         for loop in chain(loops, measured):
@@ -114,10 +124,12 @@ def learn_parity(
     *,
     min_frequency: int = 1,
     max_token_length: int | None = None,
+    **choice,
 ) -> tuple[list[str], list[tuple[str, str]], list[int], int]:
     """Continue the training of a BPE tokenizer on several languages; see ``continue_parity_bpe``.
 
-    Returns what ``learn_tokens`` returns. A tokenizer without merges is trained as from scratch.
+    ``choice`` (``choose`` and ``chosen``) is as for ``parity_merges``. Returns what ``learn_tokens``
+    returns. A tokenizer without merges is trained as from scratch.
     """
     texts = [[(words.strings, words.counts) for words in side] for side in (training, development)]
     extended, characters, valid = spec, [], shorter_than(max_token_length)
@@ -133,7 +145,7 @@ def learn_parity(
         new_from = 1 + max(extended.vocab.values())
         options = {"base_merges": extended.merge_table, "new_from": new_from}
     options |= {"spelling": pair_spelling(extended.vocab), "min_frequency": min_frequency}
-    learn = partial(parity_merges, training=sides[0], development=sides[1], **options)
+    learn = partial(parity_merges, training=sides[0], development=sides[1], **options, **choice)
     names = {"valid": valid, "excluded": spec.added.keys() if spec.byte_level else spec.unmerged}
     learned = name_merges(learn, extended.vocab, n_tokens - len(characters), **names)
     tokens, merges, frequencies = learned
